@@ -1,0 +1,276 @@
+"""Segments: how metric rows and catalog records stand in a spool file, and how they are read back.
+
+A segment is a row of frames: little-endian u32 length, u32 CRC-32 of the payload, payload. A payload is one compact
+JSON object: a metric set (before its first rows), the rows of a set by column, or a partial record for the catalog.
+"""
+
+import json
+import math
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.metric import DTYPES, Column, MetricSet, Scalar, is_name
+
+HEADER = struct.Struct("<II")
+MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length can make a reader allocate
+INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
+COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full"), (str,)),
+    "scale": (int, float),
+    "width_bits": (int,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SetFrame:
+    """A metric set that rows further on belong to."""
+
+    metric_set: MetricSet
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFrame:
+    """Rows of one metric set, as equally long columns; null for missing."""
+
+    metric_set: MetricSet
+    columns: Mapping[str, Sequence[Scalar]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFrame:
+    """A partial record for the catalog, to be merged by its key."""
+
+    record: str
+    value: Mapping[str, object]
+
+
+Frame = SetFrame | RowsFrame | RecordFrame
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReport:
+    """How far a segment could be read: whole frames, bytes after them, and why reading ended there."""
+
+    path: Path
+    frames: int
+    torn_bytes: int
+    reason: str | None
+
+    def require_whole(self) -> None:
+        """Accepts a segment that was readable to its end.
+
+        Raises: MalformedError naming file and offset otherwise.
+        """
+        if self.reason is not None:
+            raise MalformedError(self.reason)
+
+
+class SegmentReader:
+    """The frames of one segment up to its end or its first bad frame; `report` then tells which."""
+
+    def __init__(self, path: Path) -> None:
+        self.report = SegmentReport(path, 0, 0, None)
+        self.whole_bytes = 0
+        self._sets: dict[str, MetricSet] = {}
+        self._frames = self._read(path)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Frame:
+        return next(self._frames)
+
+    def _read(self, path: Path) -> Iterator[Frame]:
+        count, reason = 0, None
+        with _opened(path) as file:
+            try:
+                for payload in _payloads(file):
+                    frame = self._parse(payload)
+                    self.whole_bytes += HEADER.size + len(payload)
+                    count += 1
+                    yield frame
+            except MalformedError as error:
+                reason = f"{path} at byte {self.whole_bytes}: {error}"
+            torn_bytes = os.fstat(file.fileno()).st_size - self.whole_bytes
+        self.report = SegmentReport(path, count, torn_bytes, reason)
+
+    def _parse(self, payload: bytes) -> Frame:
+        frame = parse_payload(payload, self._sets)
+        if isinstance(frame, SetFrame):
+            self._sets[frame.metric_set.name] = frame.metric_set
+        return frame
+
+
+def read_segment(path: Path) -> SegmentReader:
+    """An iterator over the whole frames of a segment; it ends at a torn or garbled frame, see `.report`.
+
+    Raises: UnavailableError, on the first frame, when the file cannot be opened.
+    """
+    return SegmentReader(path)
+
+
+def read_frames(path: Path) -> Iterator[Frame]:
+    """Every frame of a segment that must be whole.
+
+    Raises: MalformedError naming file and offset at the first bad frame; UnavailableError when it cannot be opened.
+    """
+    reader = SegmentReader(path)
+    yield from reader
+    reader.report.require_whole()
+
+
+def encode_frame(value: Mapping[str, object]) -> bytes:
+    """One frame, header and payload.
+
+    Raises: MalformedError for what strict JSON cannot say (NaN, infinity, foreign types) and for oversized payloads.
+    """
+    payload = _strict_json(value)
+    if len(payload) > MAX_FRAME_BYTES:
+        raise MalformedError(f"frame of {len(payload)} bytes: expected at most {MAX_FRAME_BYTES}")
+    return HEADER.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
+    """What one payload says; rows need their set among those announced before.
+
+    Raises: MalformedError when it is not strict JSON or not of a known shape.
+    """
+    value = _object(_strictly_loaded(payload), "payload")
+    match value.get("kind"):
+        case "set":
+            return SetFrame(_metric_set(_object(value.get("set"), "set")))
+        case "rows":
+            return _rows(value, sets)
+        case "record":
+            return _record(value)
+        case kind:
+            raise MalformedError(f"frame kind {kind!r:.80}: expected set, rows or record")
+
+
+def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:
+    """Accepts columns that belong to the set, are equally long and hold values of their type or null.
+
+    Raises: MalformedError naming set, column and value.
+    """
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) != 1:
+        raise MalformedError(f"rows of {metric_set.name}: expected columns of one length, found {lengths!s:.300}")
+    known = {column.name: column for column in metric_set.columns}
+    for name, values in columns.items():
+        if name not in known:
+            raise MalformedError(f"rows of {metric_set.name}: column {name!r:.80} is not in the set")
+        reason = _unfit(known[name], values)
+        if reason:
+            raise MalformedError(f"rows of {metric_set.name}: column {name}: {reason}")
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UnavailableError(f"segment {path}: {error.strerror}") from error
+
+
+def _payloads(file: BinaryIO) -> Iterator[bytes]:
+    while header := file.read(HEADER.size):
+        if len(header) < HEADER.size:
+            raise MalformedError(f"torn frame header of {len(header)} bytes, expected {HEADER.size}")
+        length, crc = HEADER.unpack(header)
+        if not 0 < length <= MAX_FRAME_BYTES:
+            raise MalformedError(f"frame length {length}, expected 1 to {MAX_FRAME_BYTES}")
+        left = os.fstat(file.fileno()).st_size - file.tell()
+        if length > left:
+            raise MalformedError(f"torn frame: {left} bytes left of {length}")
+        payload = file.read(length)
+        if zlib.crc32(payload) != crc:
+            raise MalformedError(f"frame checksum {zlib.crc32(payload):08x}, expected {crc:08x}")
+        yield payload
+
+
+def _metric_set(value: dict[str, object]) -> MetricSet:
+    columns = value.get("columns")
+    if not isinstance(columns, list):
+        raise MalformedError(f"columns of a set {columns!r:.80}: expected a list")
+    for column in columns:
+        for name, field in _object(column, "column").items():
+            if not isinstance(field, COLUMN_FIELDS.get(name, ())):
+                raise MalformedError(f"column of a set: field {name!r:.40} is {field!r:.80}")
+    names = {field: value.get(field) for field in ("name", "description")}
+    if not all(isinstance(text, str) for text in names.values()):
+        raise MalformedError(f"set {names!s:.120}: expected texts")
+    _strict_json(value)
+    return MetricSet.from_json(value)
+
+
+def _rows(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> RowsFrame:
+    name = value.get("set")
+    if not isinstance(name, str) or name not in sets:
+        raise MalformedError(f"rows of {name!r:.80}: expected a set announced earlier in the segment")
+    columns = _object(value.get("columns"), "columns")
+    lists = {column: values for column, values in columns.items() if isinstance(values, list)}
+    if not columns or len(lists) != len(columns):
+        raise MalformedError(f"rows of {name}: expected an object of lists, found {columns!s:.80}")
+    check_columns(sets[name], lists)
+    return RowsFrame(sets[name], lists)
+
+
+def _record(value: Mapping[str, object]) -> RecordFrame:
+    name = value.get("record")
+    if not isinstance(name, str) or not is_name(name):
+        raise MalformedError(f"record {name!r:.80}: expected a name of lower-case letters, digits and underscores")
+    content = _object(value.get("value"), f"value of record {name}")
+    _strict_json(content)  # refuses what the grammar lets through: numbers beyond float range, lone surrogates
+    return RecordFrame(name, content)
+
+
+def _object(value: object, what: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise MalformedError(f"{what} {value!r:.80}: expected a JSON object")
+    return value
+
+
+def _strictly_loaded(payload: bytes) -> object:
+    try:
+        return json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise MalformedError(f"payload is not strict JSON: {error!s:.200}") from error
+
+
+def _refuse_constant(literal: str) -> object:
+    raise ValueError(f"{literal} is not JSON")
+
+
+def _strict_json(value: Mapping[str, object]) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MalformedError(f"cannot be written as strict JSON: {error!s:.200}") from error
+
+
+def _unfit(column: Column, values: Sequence[Scalar]) -> str | None:
+    present = [value for value in values if value is not None]
+    foreign = {type(value) for value in present}.difference(DTYPES[column.dtype])
+    if foreign:
+        return f"{sorted(kind.__name__ for kind in foreign)} among the values, expected {column.dtype}"
+    try:
+        return _out_of_range(column, present)
+    except (OverflowError, UnicodeEncodeError) as error:
+        return f"expected {column.dtype}: {error}"
+
+
+def _out_of_range(column: Column, present: Sequence[Scalar]) -> str | None:
+    wrong: list[int | float] = []
+    if column.dtype in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[column.dtype]
+        wrong = [value for value in present if isinstance(value, int) and not low <= value <= high]
+    elif column.dtype == "float64":
+        wrong = [value for value in present if isinstance(value, int | float) and not math.isfinite(value)]
+    else:
+        "".join(value for value in present if isinstance(value, str)).encode("utf-8")
+    return f"{wrong[0]!r:.80}, expected {column.dtype}" if wrong else None
