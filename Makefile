@@ -1,0 +1,51 @@
+# Everything happens in .venv; on a fresh machine `make demo` and `make test` need Python 3.11+, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+NAME ?=
+
+.PHONY: demo test check bench accuracy serve debian clean
+
+demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
+	$(BIN)/crosswind demo $(DEMO)
+
+serve: $(INSTALLED)  ## the pages and the API over what is stored
+	$(BIN)/crosswind serve
+
+check: $(INSTALLED)  ## what CI asks of the code before it runs the tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: check debian  ## check + every test
+	$(BIN)/pytest $(TESTS)
+
+bench: $(INSTALLED)  ## make bench NAME=startup: measured beside the peer; without a name all, quickly
+	$(BIN)/python -m benchmarks $(NAME)
+
+accuracy: $(INSTALLED)  ## make accuracy NAME=tuner: accuracy beside baselines, with the split
+	$(BIN)/python -m benchmarks --accuracy $(NAME)
+
+# PyTorch goes first and by pip, which honours find-links: name a wheel without CUDA in PIP_FIND_LINKS or PIP_INDEX_URL.
+# uv installs the rest in seconds; where it cannot reach an index that pip can, pip does it in minutes.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Crosswind needs Python 3.11 or newer: make PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[all,dev]' \
+	  || $(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	touch $@
+
+# What the tests drive for real: a browser, PostgreSQL, Slurm.
+PACKAGES := chromium fonts-dejavu-core postgresql slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server iproute2
+debian:
+	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else echo "Some tests will skip: install" $$missing "(apt-get install --no-install-recommends ...)"; fi
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info

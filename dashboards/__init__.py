@@ -1,0 +1,1 @@
+"""Computed data in, figures and pages out."""

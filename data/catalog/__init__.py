@@ -1,0 +1,1 @@
+"""The catalog: what is known about systems, jobs, runs and studies, in SQL."""

@@ -1,0 +1,90 @@
+"""Opening the catalog's database: SQLite in WAL mode by default, PostgreSQL when several servers share it."""
+
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
+
+HEAD = "0001"  # newest migration; a test holds it against data/migrations/versions
+MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
+BUSY_MILLISECONDS = 30_000
+
+
+def open_database(url: str) -> Engine:
+    """An engine whose tables are those of this version.
+
+    Raises: InvalidInputError for a URL that is none or of another database, UnavailableError when it does not answer,
+        ConflictError when a newer version of Crosswind wrote it.
+    """
+    engine = _engine(url)
+    try:
+        with engine.begin() as connection:
+            _lock(connection)
+            _migrate(connection)
+    except OperationalError as error:
+        raise UnavailableError(f"catalog {engine.url!r} does not open: {error.orig}") from error
+    return engine
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except ArgumentError as error:
+        raise InvalidInputError(f"catalog {url!r}: expected a URL such as sqlite:////folder/catalog.sqlite") from error
+    if backend not in {"sqlite", "postgresql"}:
+        raise InvalidInputError(f"catalog {parsed!r}: expected sqlite or postgresql, not {backend}")
+    if backend == "postgresql":
+        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    engine = create_engine(parsed, connect_args={"timeout": BUSY_MILLISECONDS / 1000})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a SQLite file."""
+    return f"sqlite:///{path}"
+
+
+def _prepare_sqlite(connection: object, _entry: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves, see _begin_sqlite
+    cursor = connection.cursor()  # type: ignore[attr-defined]
+    for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+        cursor.execute(f"pragma {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # The driver's own BEGIN comes late and leaves DDL outside; IMMEDIATE makes writers queue instead of fail.
+    connection.exec_driver_sql("begin immediate" if connection.get_execution_options().get("writes", True) else "begin")
+
+
+def _lock(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+
+
+def _migrate(connection: Connection) -> None:
+    current = _revision(connection)
+    if current == HEAD:
+        return
+    if current is not None and current > HEAD:
+        raise ConflictError(f"catalog is at revision {current}, this version knows {HEAD}: update Crosswind")
+    from alembic import command  # noqa: PLC0415 - half a second that an up-to-date catalog does not pay
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent.parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("select version_num from alembic_version")).scalar()

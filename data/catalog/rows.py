@@ -1,0 +1,43 @@
+"""Moving dataclasses in and out of the catalog's tables."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Table, and_, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from crosswind.data.job import Job
+from crosswind.data.run import Rank, Run
+
+
+def row_of(record: Run | Rank | Job) -> dict[str, Any]:
+    """The record's columns, JSON-able."""
+    return asdict(record)
+
+
+def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Inserts a row, or replaces the one of the same primary key."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    keys = [column.name for column in table.primary_key]
+    statement = dialect.insert(table).values(**row)
+    others = {name: statement.excluded[name] for name in row if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others))
+
+
+def fetch(connection: Connection, table: Table, **keys: object) -> Mapping[str, Any] | None:
+    """The one row with these keys, or None."""
+    query = select(table).where(and_(*(table.c[name] == value for name, value in keys.items())))
+    row = connection.execute(query).mappings().first()
+    return None if row is None else dict(row)
+
+
+def add(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Inserts a row."""
+    connection.execute(insert(table).values(**row))
+
+
+def change(connection: Connection, table: Table, key: Mapping[str, object], **values: object) -> None:
+    """Sets columns of the row with this key."""
+    where = and_(*(table.c[name] == value for name, value in key.items()))
+    connection.execute(update(table).where(where).values(**values))

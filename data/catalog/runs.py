@@ -1,0 +1,121 @@
+"""Runs, ranks and jobs in the catalog."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, or_, select
+
+from crosswind.data.catalog import rows, tables
+from crosswind.data.errors import NotFoundError
+from crosswind.data.job import Job
+from crosswind.data.run import Rank, Run, RunState
+
+CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.FAILED: 2, RunState.COMPLETED: 2}
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Which runs are asked for; None asks for all."""
+
+    workload: str | None = None
+    system: str | None = None
+    state: RunState | None = None
+    job_id: str | None = None
+
+
+ANY_RUN = RunFilter()
+
+
+class Runs:
+    """Runs and their ranks, over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def merge(self, run: Run) -> None:
+        """Stores what is now known of a run; an earlier, more certain fact is never overwritten by a vaguer one."""
+        stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
+        merged = run if stored is None else merge_runs(_run(stored), run)
+        rows.upsert(self._connection, tables.runs, rows.row_of(merged))
+
+    def merge_rank(self, rank: Rank) -> None:
+        """Stores a rank; fields that are None keep what was known."""
+        stored = rows.fetch(self._connection, tables.ranks, run_id=rank.run_id, rank=rank.rank) or {}
+        row = rows.row_of(rank)
+        known = {name: stored.get(name) if value is None else value for name, value in row.items()}
+        rows.upsert(self._connection, tables.ranks, known)
+
+    def get(self, run_id: str) -> Run:
+        """One run. Raises: NotFoundError."""
+        row = rows.fetch(self._connection, tables.runs, run_id=run_id)
+        if row is None:
+            raise NotFoundError(f"run {run_id!r} is not in the catalog")
+        return _run(row)
+
+    def find(self, wanted: RunFilter = ANY_RUN, *, before: tuple[int, str] | None = None, limit: int) -> list[Run]:
+        """Runs, newest first; `before` is the (started_ns, run_id) of the last one seen."""
+        started = func.coalesce(tables.runs.c.started_ns, 0)
+        query = _filtered(wanted).order_by(started.desc(), tables.runs.c.run_id.desc()).limit(limit)
+        if before is not None:
+            earlier = and_(started == before[0], tables.runs.c.run_id < before[1])
+            query = query.where(or_(started < before[0], earlier))
+        return [_run(dict(row)) for row in self._connection.execute(query).mappings()]
+
+    def ranks(self, run_id: str) -> list[Rank]:
+        """The run's ranks in order."""
+        query = select(tables.ranks).where(tables.ranks.c.run_id == run_id).order_by(tables.ranks.c.rank)
+        return [Rank(**row) for row in self._connection.execute(query).mappings()]
+
+    def count(self) -> int:
+        """How many runs are stored."""
+        return int(self._connection.execute(select(func.count()).select_from(tables.runs)).scalar_one())
+
+
+class Jobs:
+    """Scheduler jobs, over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def put(self, job: Job) -> None:
+        """Stores a job; what the scheduler says last holds."""
+        rows.upsert(self._connection, tables.jobs, rows.row_of(job))
+
+    def get(self, system: str, job_id: str) -> Job:
+        """One job. Raises: NotFoundError."""
+        row = rows.fetch(self._connection, tables.jobs, system=system, job_id=job_id)
+        if row is None:
+            raise NotFoundError(f"job {job_id!r} of system {system!r} is not in the catalog")
+        return Job(**{**row, "nodes": tuple(row["nodes"])})
+
+    def all(self) -> Iterator[Job]:
+        """Every job, oldest first."""
+        query = select(tables.jobs).order_by(tables.jobs.c.started_ns, tables.jobs.c.job_id)
+        for row in self._connection.execute(query).mappings():
+            yield Job(**{**row, "nodes": tuple(row["nodes"])})
+
+
+def merge_runs(known: Run, news: Run) -> Run:
+    """What both records say together: None and empty add nothing, and an end is not undone by a late start record."""
+    facts = {name: value for name, value in vars(news).items() if value not in (None, "", (), {})}
+    certain = CERTAINTY[news.state] >= CERTAINTY[known.state]
+    facts["state"] = news.state if certain else known.state
+    facts["tags"] = {**known.tags, **news.tags}
+    facts["software"] = {**known.software, **news.software}
+    if known.started_ns is not None and news.started_ns is not None:
+        facts["started_ns"] = min(known.started_ns, news.started_ns)
+    return replace(known, **facts)
+
+
+def _filtered(wanted: RunFilter) -> Select[Any]:
+    query = select(tables.runs)
+    for name, value in vars(wanted).items():
+        if value is not None:
+            query = query.where(tables.runs.c[name] == value)
+    return query
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    lists = {"nodes": tuple(row["nodes"]), "command": tuple(row["command"])}
+    return Run(**{**row, **lists, "state": RunState(row["state"])})

@@ -1,0 +1,74 @@
+"""Studies and their trials in the catalog."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, and_, select
+
+from crosswind.data.catalog import rows, tables
+from crosswind.data.errors import ConflictError, NotFoundError
+from crosswind.data.trial import Study, Trial, TrialState
+
+
+class Studies:
+    """Studies and trials, over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, study: Study) -> None:
+        """Stores a new study. Raises: ConflictError when its name is taken."""
+        if rows.fetch(self._connection, tables.studies, name=study.name) is not None:
+            raise ConflictError(f"study name {study.name!r} is taken: choose another")
+        rows.add(self._connection, tables.studies, asdict(study))
+
+    def get(self, study_id: str) -> Study:
+        """A study by id or by name. Raises: NotFoundError."""
+        table = tables.studies
+        query = select(table).where((table.c.study_id == study_id) | (table.c.name == study_id))
+        row = self._connection.execute(query).mappings().first()
+        if row is None:
+            raise NotFoundError(f"study {study_id!r} is not in the catalog")
+        return Study(**row)
+
+    def all(self) -> list[Study]:
+        """Every study, newest first."""
+        query = select(tables.studies).order_by(tables.studies.c.created_ns.desc())
+        return [Study(**row) for row in self._connection.execute(query).mappings()]
+
+    def add_trial(self, study_id: str, trial: Trial, *, owner: str, lease_expires_ns: int) -> None:
+        """Stores a new trial with its lease."""
+        row = _trial_row(trial) | {"owner": owner, "lease_expires_ns": lease_expires_ns}
+        rows.add(self._connection, tables.trials, row | {"study_id": study_id})
+
+    def change_trial(self, trial_id: str, state: TrialState, **values: object) -> None:
+        """Moves a trial to another state and sets further columns."""
+        rows.change(self._connection, tables.trials, {"trial_id": trial_id}, state=state, **values)
+
+    def trial(self, study_id: str, trial_id: str) -> Trial:
+        """One trial. Raises: NotFoundError."""
+        row = rows.fetch(self._connection, tables.trials, study_id=study_id, trial_id=trial_id)
+        if row is None:
+            raise NotFoundError(f"trial {trial_id!r} is not in study {study_id!r}")
+        return _trial(row)
+
+    def trials(self, study_id: str) -> list[Trial]:
+        """The study's trials, oldest first."""
+        query = select(tables.trials).where(tables.trials.c.study_id == study_id).order_by(tables.trials.c.trial_id)
+        return [_trial(dict(row)) for row in self._connection.execute(query).mappings()]
+
+    def expired(self, study_id: str, now_ns: int) -> list[Trial]:
+        """Leased trials whose lease ran out."""
+        table = tables.trials
+        leased = and_(table.c.study_id == study_id, table.c.state == TrialState.LEASED)
+        query = select(table).where(leased, table.c.lease_expires_ns < now_ns).order_by(table.c.trial_id)
+        return [_trial(dict(row)) for row in self._connection.execute(query).mappings()]
+
+
+def _trial_row(trial: Trial) -> dict[str, Any]:
+    return asdict(trial)
+
+
+def _trial(row: Mapping[str, Any]) -> Trial:
+    return Trial(row["configuration"], TrialState(row["state"]), row["objective"], row["trial_id"])

@@ -1,0 +1,106 @@
+"""The catalog's tables. A change here needs a migration in data/migrations/versions."""
+
+from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", String(64), primary_key=True),
+    Column("workload", String(200), nullable=False),
+    Column("system", String(200), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("world_size", Integer),
+    Column("configuration", JSON, nullable=False),
+    Column("job_id", String(64)),
+    Column("nodes", JSON, nullable=False),
+    Column("started_ns", BigInteger),
+    Column("ended_ns", BigInteger),
+    Column("exit_code", Integer),
+    Column("command", JSON, nullable=False),
+    Column("software", JSON, nullable=False),
+    Column("tags", JSON, nullable=False),
+    Index(None, "started_ns"),
+    Index(None, "workload", "system"),
+)
+
+ranks = Table(
+    "ranks",
+    metadata,
+    Column("run_id", String(64), primary_key=True),
+    Column("rank", Integer, primary_key=True),
+    Column("node", String(255), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("started_ns", BigInteger, nullable=False),
+    Column("ended_ns", BigInteger),
+    Column("clock_offset_ns", BigInteger),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("system", String(200), primary_key=True),
+    Column("job_id", String(64), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("user", String(200)),
+    Column("account", String(200)),
+    Column("partition", String(200)),
+    Column("state", String(64), nullable=False),
+    Column("exit_code", Integer),
+    Column("signal", Integer),
+    Column("nodes", JSON, nullable=False),
+    Column("node_count", Integer),
+    Column("cpu_count", Integer),
+    Column("submitted_ns", BigInteger),
+    Column("started_ns", BigInteger),
+    Column("ended_ns", BigInteger),
+    Column("elapsed_seconds", Float),
+    Column("energy_joules", Float),
+    Column("fields", JSON, nullable=False),
+    Index(None, "started_ns"),
+)
+
+studies = Table(
+    "studies",
+    metadata,
+    Column("study_id", String(64), primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("space", JSON, nullable=False),
+    Column("objective", String(200), nullable=False),
+    Column("unit", String(64), nullable=False),
+    Column("seed", Integer, nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("trial_id", String(64), primary_key=True),
+    Column("study_id", String(64), ForeignKey("studies.study_id"), nullable=False),
+    Column("configuration", JSON, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("objective", Float),
+    Column("owner", String(200)),
+    Column("lease_expires_ns", BigInteger),
+    Column("run_id", String(64)),
+    Column("reason", Text),
+    Index(None, "study_id", "state"),
+)
+
+ingest_batches = Table(
+    "ingest_batches",
+    metadata,
+    Column("batch_id", String(64), primary_key=True),
+    Column("origin", Text, nullable=False),
+    Column("received_ns", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("skipped", BigInteger, nullable=False),
+)

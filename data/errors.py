@@ -1,0 +1,33 @@
+"""The errors that all layers share.
+
+ProjectError
+├── UnavailableError    a source, server or file is not there (now)
+├── MalformedError      something was read that cannot be understood
+├── NotFoundError       no such run, study, trial ...
+├── ConflictError       it contradicts what is stored
+└── InvalidInputError   the caller asked for something impossible
+"""
+
+
+class ProjectError(Exception):
+    """Anything Crosswind refuses; its message names the file or field, the value and what was expected."""
+
+
+class UnavailableError(ProjectError):
+    """A source, server or file is not there, or not now."""
+
+
+class MalformedError(ProjectError):
+    """Something was read that cannot be understood."""
+
+
+class NotFoundError(ProjectError):
+    """There is no such run, study or trial."""
+
+
+class ConflictError(ProjectError):
+    """The request contradicts what is stored."""
+
+
+class InvalidInputError(ProjectError):
+    """The caller asked for something impossible."""

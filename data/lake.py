@@ -1,0 +1,170 @@
+"""The lake: one Parquet dataset per metric set, `set=…/date=…/part-….parquet`, queried by DuckDB in process.
+
+A part appears by atomic rename, so a reader never sees half a file. Its name comes from the batch it was part of, so
+that writing a batch again replaces the same files and doubles nothing.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.data.metric import Column, MetricSet, Scalar, is_name
+from crosswind.data.steps import COLLECTIVE, STEP
+
+ARROW_TYPES = {
+    "int64": pa.int64(),
+    "uint64": pa.uint64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+}
+SORT_KEYS = ("run_id", "rank", "node", "device", "ts_ns", "step", "sequence")
+KNOWN = (STEP, COLLECTIVE)  # queries may name these before anything was stored
+PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
+
+
+def arrow_schema(metric_set: MetricSet) -> pa.Schema:
+    """The set's Arrow schema; units and scales stand in the fields' metadata, the whole set in the schema's."""
+    return pa.schema(
+        [pa.field(column.name, ARROW_TYPES[column.dtype], metadata=_metadata(column)) for column in metric_set.columns],
+        metadata={"crosswind.set": json.dumps(metric_set.as_json())},
+    )
+
+
+def _metadata(column: Column) -> dict[str, str]:
+    facts = {"description": column.description, "unit": column.unit, "kind": column.kind, "scale": repr(column.scale)}
+    return {**facts, "width_bits": str(column.width_bits), "on_full": column.on_full}
+
+
+def to_table(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> pa.Table:
+    """An Arrow table of the set from columns of plain values; a column that is not given is null.
+
+    Raises: MalformedError when a column is unknown, of another length, or holds a value of another type.
+    """
+    schema = arrow_schema(metric_set)
+    unknown = sorted(set(columns) - set(schema.names))
+    if unknown:
+        raise MalformedError(f"metric set {metric_set.name}: unknown columns {', '.join(unknown)}")
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise MalformedError(f"metric set {metric_set.name}: columns of unequal length {lengths}")
+    length = next(iter(lengths.values()), 0)
+    arrays = [_array(metric_set.name, field, columns.get(field.name), length) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(set_name: str, field: pa.Field, values: Sequence[Scalar] | None, length: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(length, field.type)
+    try:
+        return pa.array(values, type=field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise MalformedError(f"{set_name}.{field.name}: expected {field.type}: {error}") from error
+
+
+class Lake:
+    """The Parquet datasets below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def append(self, part: str, table: pa.Table) -> list[Path]:
+        """Writes a set's rows as one part a day; the same part name replaces what it wrote before.
+
+        Raises: InvalidInputError for a part or set name that is no plain name, or rows without a time.
+        """
+        name = _set_of(table.schema).name
+        if not PART_NAME.fullmatch(part):
+            raise InvalidInputError(f"part {part!r}: expected letters, digits, - and _")
+        keys = [(key, "ascending") for key in SORT_KEYS if key in table.column_names]
+        return [
+            self._write(self.root / f"set={name}" / f"date={date}" / f"part-{part}.parquet", rows.sort_by(keys))
+            for date, rows in _by_date(table)
+        ]
+
+    def _write(self, path: Path, table: pa.Table) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hidden = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with hidden.open("wb") as file:
+                pq.write_table(table, file, compression="zstd")
+                file.flush()
+                os.fsync(file.fileno())
+            hidden.rename(path)
+        finally:
+            hidden.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+        return path
+
+    def sets(self) -> list[str]:
+        """Names of the sets that hold rows."""
+        return sorted({path.parts[-3].removeprefix("set=") for path in self.root.glob("set=*/date=*/part-*.parquet")})
+
+    def frame(self, sql: str, parameters: Sequence[object] = ()) -> pd.DataFrame:
+        """The answer to a query in which every set is a view of its name, converted to base units."""
+        connection = self.connect()
+        try:
+            frame: pd.DataFrame = connection.execute(sql, list(parameters)).df()
+            return frame
+        finally:
+            connection.close()
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with one view a set: raw values x scale, null where missing."""
+        connection = duckdb.connect(":memory:", config={"threads": 2, "autoinstall_known_extensions": False})
+        stored = [name for name in self.sets() if is_name(name)]
+        for metric_set in KNOWN:
+            if metric_set.name not in stored:
+                connection.register(metric_set.name, arrow_schema(metric_set).empty_table())
+        for name in stored:
+            connection.execute(self._view(name))
+        return connection
+
+    def _view(self, name: str) -> str:
+        folder = self.root / f"set={name}"
+        newest = max(folder.glob("date=*/part-*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+        columns = ", ".join(_converted(field) for field in pq.read_schema(newest))
+        files = str(folder / "date=*" / "part-*.parquet").replace("'", "''")
+        return (
+            f"create or replace view {name} as select {columns} "  # noqa: S608 - names are checked identifiers
+            f"from read_parquet('{files}', union_by_name = true, hive_partitioning = false)"
+        )
+
+
+def _set_of(schema: pa.Schema) -> MetricSet:
+    try:
+        return MetricSet.from_json(json.loads(schema.metadata[b"crosswind.set"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError("table carries no metric set: make it with to_table") from error
+
+
+def _converted(field: pa.Field) -> str:
+    scale = float((field.metadata or {}).get(b"scale", b"1.0"))
+    return f'"{field.name}"' if scale == 1.0 else f'"{field.name}" * {scale!r} as "{field.name}"'
+
+
+def _by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    if table["ts_ns"].null_count:
+        raise InvalidInputError(f"{table['ts_ns'].null_count} rows have no ts_ns")
+    days = pc.divide(table["ts_ns"], 86_400_000_000_000)
+    for day in pc.unique(days).to_pylist():
+        date = datetime.fromtimestamp(day * 86_400, tz=UTC).date()
+        yield date.isoformat(), table.filter(pc.equal(days, day))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

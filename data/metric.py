@@ -1,0 +1,149 @@
+"""Metric sets: wide tables of one source each, with the unit, width and meaning of every column.
+
+Raw integers are stored; `scale` turns them into the base unit that the column's name ends in, at query time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import ClassVar, Protocol, Self
+
+from crosswind.data.errors import InvalidInputError, MalformedError
+
+Scalar = int | float | str | bool | None
+
+
+class Kind(StrEnum):
+    """What a column is: a key of the row, a counter, a gauge, or a fact."""
+
+    KEY = "key"
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    FACT = "fact"
+
+
+class OnFull(StrEnum):
+    """What a counter does at the end of its range."""
+
+    WRAP = "wrap"
+    SATURATE = "saturate"
+    RESET = "reset"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a metric set; value in base unit = raw value x scale."""
+
+    name: str
+    description: str
+    kind: Kind = Kind.GAUGE
+    dtype: str = "int64"  # int64, uint64, float64, string or bool
+    unit: str = ""
+    scale: float = 1.0
+    width_bits: int = 64
+    on_full: OnFull = OnFull.WRAP
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise InvalidInputError(f"column {self.name}: dtype {self.dtype!r} is not one of {', '.join(DTYPES)}")
+        if not is_name(self.name):
+            raise InvalidInputError(f"column {self.name!r}: expected lower-case letters, digits and underscores")
+
+
+DTYPES: Mapping[str, tuple[type, ...]] = {
+    "int64": (int,),
+    "uint64": (int,),
+    "float64": (float, int),
+    "string": (str,),
+    "bool": (bool,),
+}
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can safely become a column, a table and a folder."""
+    return text.isascii() and text.isidentifier() and text == text.lower() and len(text) <= 64
+
+
+@dataclass(frozen=True)
+class MetricSet:
+    """A wide table: its name, its version and its columns."""
+
+    name: str
+    description: str
+    columns: tuple[Column, ...]
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise InvalidInputError(f"metric set {self.name!r}: expected lower-case letters, digits and underscores")
+        names = [column.name for column in self.columns]
+        if len(names) != len(set(names)):
+            raise InvalidInputError(f"metric set {self.name}: a column stands twice in {names}")
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InvalidInputError(f"metric set {self.name} has no column {name!r}")
+
+    def convert(self, sample: "Sample") -> dict[str, Scalar]:
+        """The sample's values in base units; missing stays missing."""
+        return {name: _scaled(self[name], value) for name, value in sample.values.items()}
+
+    def as_json(self) -> dict[str, object]:
+        """The set as plain JSON values, as it stands in front of a spool segment."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Self:
+        """The set that `as_json` wrote.
+
+        Raises: MalformedError when a field is missing or of another type.
+        """
+        try:
+            columns = tuple(_column_from_json(column) for column in value["columns"])  # type: ignore[attr-defined]
+            return cls(str(value["name"]), str(value["description"]), columns, int(str(value["version"])))
+        except (KeyError, TypeError, ValueError, InvalidInputError) as error:
+            raise MalformedError(f"metric set in segment: {error}") from error
+
+
+def _column_from_json(value: Mapping[str, object]) -> Column:
+    kind, on_full = Kind(str(value["kind"])), OnFull(str(value["on_full"]))
+    return Column(**{**value, "kind": kind, "on_full": on_full})  # type: ignore[arg-type]
+
+
+def _scaled(column: Column, value: Scalar) -> Scalar:
+    if value is None or isinstance(value, str | bool) or column.scale == 1.0:
+        return value
+    return value * column.scale
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one device showed at one instant, as read: raw values by column name."""
+
+    device: str
+    values: Mapping[str, Scalar]
+
+
+class Collector(Protocol):
+    """Turns one source on this node into rows of its metric set."""
+
+    metric_set: ClassVar[MetricSet]
+
+    def available(self) -> bool:
+        """Whether the source is here; cheap, never raises."""
+        ...
+
+    def read(self) -> Iterator[Sample]:
+        """One sample a device. Raises: UnavailableError, MalformedError."""
+        ...
+
+
+# The loop adds these in front of every collector's columns.
+NODE_KEYS = (
+    Column("ts_ns", "time of the sweep, UTC", Kind.KEY, unit="ns"),
+    Column("node", "host name", Kind.KEY, "string"),
+    Column("device", "part of the node that the row is about", Kind.KEY, "string"),
+    Column("boot_id", "epoch of the node's counters", Kind.FACT, "string"),
+)

@@ -1,0 +1,42 @@
+"""The store: catalog and lake of one installation, below one folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.catalog.database import open_database, sqlite_url
+from crosswind.data.errors import UnavailableError
+from crosswind.data.lake import Lake
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where everything is kept."""
+
+    home: Path
+    catalog: Catalog
+    lake: Lake
+
+    @classmethod
+    def open(cls, home: Path, *, database: str | None = None) -> Self:
+        """The store below `home`, made on first use; `database` is a SQLAlchemy URL when the catalog is elsewhere.
+
+        Raises: UnavailableError, InvalidInputError, ConflictError.
+        """
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
+        engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
+        return cls(home, Catalog(engine), Lake(home / "lake"))
+
+    def close(self) -> None:
+        """Gives back the catalog's connections."""
+        self.catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,46 @@
+"""Configurations, trials and studies: the words of the tuner."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+Parameter = int | float | str | bool
+Configuration = Mapping[str, Parameter]
+
+
+class TrialState(StrEnum):
+    """Where a trial stands."""
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    RELEASED = "released"
+    DONE = "done"
+    PRUNED = "pruned"
+    INFEASIBLE = "infeasible"
+    FAILED = "failed"
+
+
+ENDED = frozenset({TrialState.DONE, TrialState.PRUNED, TrialState.INFEASIBLE, TrialState.FAILED})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration, evaluated or being evaluated; `objective` is lower-is-better, None unless done."""
+
+    configuration: Configuration
+    state: TrialState = TrialState.WAITING
+    objective: float | None = None
+    trial_id: str = ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One search over a space: its name, the space as JSON values, the objective and its unit."""
+
+    study_id: str
+    name: str
+    space: Mapping[str, Mapping[str, object]]
+    objective: str
+    unit: str
+    seed: int
+    created_ns: int

@@ -1,0 +1,1 @@
+"""What is learned from stored runs: baselines, surrogates, explanations and the tuner."""
