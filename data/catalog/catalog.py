@@ -3,12 +3,24 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, func, select, text
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.leases import Leases
+from crosswind.data.catalog.requests import Requests
 from crosswind.data.catalog.runs import Jobs, Runs
 from crosswind.data.catalog.studies import Studies
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """How much was taken in, all together."""
+
+    batches: int
+    rows: int
+    skipped: int
 
 
 class Session:
@@ -19,6 +31,8 @@ class Session:
         self.runs = Runs(connection)
         self.jobs = Jobs(connection)
         self.studies = Studies(connection)
+        self.leases = Leases(connection)
+        self.requests = Requests(connection)
 
     def has_batch(self, batch_id: str) -> bool:
         """Whether this batch was ingested before."""
@@ -28,6 +42,13 @@ class Session:
         """Notes that a batch is stored; together with what else the session writes, or not at all."""
         facts = {"batch_id": batch_id, "origin": origin, "rows": row_count, "skipped": skipped}
         rows.add(self._connection, tables.ingest_batches, {**facts, "received_ns": time.time_ns()})
+
+    def ingested(self) -> Ingested:
+        """Totals over every batch that is stored."""
+        table = tables.ingest_batches
+        sums = (func.coalesce(func.sum(column), 0) for column in (table.c.rows, table.c.skipped))
+        batches, rows_in, skipped = self._connection.execute(select(func.count(), *sums).select_from(table)).one()
+        return Ingested(int(batches), int(rows_in), int(skipped))
 
 
 class Catalog:

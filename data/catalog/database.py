@@ -9,8 +9,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
 
-HEAD = "0001"  # newest migration; a test holds it against data/migrations/versions
+HEAD = "0002"  # newest migration; a test holds it against data/migrations/versions
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
+DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "psycopg")}
 BUSY_MILLISECONDS = 30_000
 
 
@@ -33,11 +34,11 @@ def open_database(url: str) -> Engine:
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
-        backend = parsed.get_backend_name()
     except ArgumentError as error:
         raise InvalidInputError(f"catalog {url!r}: expected a URL such as sqlite:////folder/catalog.sqlite") from error
-    if backend not in {"sqlite", "postgresql"}:
-        raise InvalidInputError(f"catalog {parsed!r}: expected sqlite or postgresql, not {backend}")
+    backend, _, driver = parsed.drivername.partition("+")
+    if driver not in DRIVERS.get(backend, ()):
+        raise InvalidInputError(f"catalog {parsed!r}: expected sqlite or postgresql, not {parsed.drivername}")
     if backend == "postgresql":
         return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
     engine = create_engine(parsed, connect_args={"timeout": BUSY_MILLISECONDS / 1000})

@@ -37,6 +37,13 @@ def add(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     connection.execute(insert(table).values(**row))
 
 
+def add_unless_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Inserts a row, or leaves the one of the same primary key; whether it was inserted."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(table).values(**row).on_conflict_do_nothing()
+    return connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount == 1
+
+
 def change(connection: Connection, table: Table, key: Mapping[str, object], **values: object) -> None:
     """Sets columns of the row with this key."""
     where = and_(*(table.c[name] == value for name, value in key.items()))

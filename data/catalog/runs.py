@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select
+from sqlalchemy import Connection, Select, and_, func, or_, select, tuple_
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import NotFoundError
@@ -88,6 +88,14 @@ class Jobs:
         if row is None:
             raise NotFoundError(f"job {job_id!r} of system {system!r} is not in the catalog")
         return Job(**{**row, "nodes": tuple(row["nodes"])})
+
+    def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
+        """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
+        place = tuple_(func.coalesce(tables.jobs.c.started_ns, 0), tables.jobs.c.system, tables.jobs.c.job_id)
+        query = select(tables.jobs).order_by(*(column.desc() for column in place.clauses)).limit(limit)
+        if before is not None:
+            query = query.where(place < before)
+        return [Job(**{**row, "nodes": tuple(row["nodes"])}) for row in self._connection.execute(query).mappings()]
 
     def all(self) -> Iterator[Job]:
         """Every job, oldest first."""

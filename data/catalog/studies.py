@@ -19,9 +19,8 @@ class Studies:
 
     def add(self, study: Study) -> None:
         """Stores a new study. Raises: ConflictError when its name is taken."""
-        if rows.fetch(self._connection, tables.studies, name=study.name) is not None:
+        if not rows.add_unless_there(self._connection, tables.studies, asdict(study)):
             raise ConflictError(f"study name {study.name!r} is taken: choose another")
-        rows.add(self._connection, tables.studies, asdict(study))
 
     def get(self, study_id: str) -> Study:
         """A study by id or by name. Raises: NotFoundError."""

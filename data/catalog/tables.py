@@ -104,3 +104,13 @@ ingest_batches = Table(
     Column("rows", BigInteger, nullable=False),
     Column("skipped", BigInteger, nullable=False),
 )
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("request_key", String(255), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("made", JSON, nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Index(None, "created_ns"),
+)

@@ -1,0 +1,45 @@
+"""Requests that made something, remembered for a day, so that one sent again makes nothing twice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete
+
+from crosswind.data.catalog import rows, tables
+from crosswind.data.errors import InvalidInputError
+
+REMEMBERED_NS = 24 * 3600 * 1_000_000_000
+
+
+@dataclass(frozen=True)
+class RequestKey:
+    """The name that a client gave to a request, and a hash of what it asked for."""
+
+    key: str
+    fingerprint: str
+
+
+class Requests:
+    """Remembered requests, over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def claim(self, request: RequestKey, now_ns: int) -> tuple[str, ...] | None:
+        """The ids that this request made before, or None when it is new; until this session ends, others wait here.
+
+        Raises: InvalidInputError when the key was used for another request.
+        """
+        table = tables.requests
+        self._connection.execute(delete(table).where(table.c.created_ns < now_ns - REMEMBERED_NS))
+        row = {"request_key": request.key, "fingerprint": request.fingerprint, "made": [], "created_ns": now_ns}
+        if rows.add_unless_there(self._connection, table, row):
+            return None
+        stored = rows.fetch(self._connection, table, request_key=request.key)
+        if stored is None or stored["fingerprint"] != request.fingerprint:
+            raise InvalidInputError(f"Idempotency-Key {request.key!r} was used for another request: choose a new one")
+        return tuple(stored["made"])
+
+    def settle(self, request: RequestKey, made: Sequence[str]) -> None:
+        """Remembers which ids the claimed request made."""
+        rows.change(self._connection, tables.requests, {"request_key": request.key}, made=list(made))
