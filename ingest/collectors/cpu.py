@@ -1,0 +1,76 @@
+"""Processor time of each core by mode, and the scheduler's counters of the node."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.ingest.procfs import count, is_readable, read_file
+
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+MODES = {
+    "user_seconds_total": "in programs, guests included",
+    "nice_seconds_total": "in programs of lowered priority",
+    "system_seconds_total": "in the kernel",
+    "idle_seconds_total": "idle; the kernel may correct it downwards",
+    "iowait_seconds_total": "idle while a task of this core waits for a disk; the kernel may correct it downwards",
+    "irq_seconds_total": "in interrupt handlers",
+    "softirq_seconds_total": "in deferred interrupt work, such as network receive",
+    "steal_seconds_total": "taken by the hypervisor for others",
+}
+NODE_WIDE = {
+    b"ctxt": Column("context_switches_total", "switches between tasks, node-wide", Kind.COUNTER),
+    b"processes": Column("forks_total", "processes and threads made, node-wide", Kind.COUNTER),
+    b"intr": Column("interrupts_total", "interrupts served, node-wide", Kind.COUNTER),
+    b"procs_running": Column("procs_running", "tasks running or ready to run, node-wide"),
+    b"procs_blocked": Column("procs_blocked", "tasks waiting for a disk, node-wide"),
+}
+CPU = MetricSet(
+    "cpu",
+    "processor time by mode; device cpu0 ... is a core, device all their sum",
+    (
+        *(
+            Column(name, f"time {where}", Kind.COUNTER, unit="seconds", scale=TICK_SECONDS)
+            for name, where in MODES.items()
+        ),
+        *NODE_WIDE.values(),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class CpuCollector:
+    """Time of each core by mode, in clock ticks, and the node's scheduler counters.
+
+    Source: proc_stat(5)
+    """
+
+    proc: Path = Path("/proc")
+    metric_set: ClassVar[MetricSet] = CPU
+
+    def available(self) -> bool:
+        """Whether the kernel shows its statistics."""
+        return is_readable(f"{self.proc}/stat")
+
+    def read(self) -> Iterator[Sample]:
+        """One sample a core and one for all of them. Raises: UnavailableError, MalformedError."""
+        path = f"{self.proc}/stat"
+        lines = [line.split(None, 9) for line in read_file(path).splitlines()]
+        fields = {line[0]: line[1:] for line in lines if len(line) > 1}
+        if b"cpu" not in fields:
+            raise MalformedError(f"{path}: expected a line starting with cpu")
+        node_wide = {column.name: count(fields[name][0], path) for name, column in NODE_WIDE.items() if name in fields}
+        for name, ticks in fields.items():
+            if name == b"cpu":
+                yield Sample("all", _modes(ticks, path) | node_wide)
+            elif name.startswith(b"cpu"):
+                yield Sample(f"cpu{count(name[3:], path)}", _modes(ticks, path))
+
+
+def _modes(ticks: list[bytes], path: str) -> dict[str, int]:
+    if len(ticks) < len(MODES):
+        raise MalformedError(f"{path}: expected {len(MODES)} modes a core, found {len(ticks)}")
+    return {name: count(field, path) for name, field in zip(MODES, ticks, strict=False)}

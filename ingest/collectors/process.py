@@ -1,0 +1,163 @@
+"""What the processes of watched runs used, and for how long they waited for a core."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.ingest.procfs import count, entries, read_file, stat_fields
+
+Nanoseconds = tuple[int, int]  # run, waited
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def _nanoseconds(name: str, description: str) -> Column:
+    return Column(name, description, Kind.COUNTER, unit="seconds", scale=1e-9)
+
+
+# The place of each column among the fields of /proc/<pid>/stat from the state on.
+STAT = {
+    7: Column("minor_page_faults_total", "page faults served from memory, ended threads included", Kind.COUNTER),
+    9: Column("major_page_faults_total", "page faults that waited for a disk", Kind.COUNTER),
+    11: Column("user_seconds_total", "run in the program", Kind.COUNTER, unit="seconds", scale=TICK_SECONDS),
+    12: Column("system_seconds_total", "run in the kernel", Kind.COUNTER, unit="seconds", scale=TICK_SECONDS),
+    17: Column("threads", "living threads"),
+    19: Column("start_ticks", "start in clock ticks since boot; a pid used again has another", Kind.FACT),
+}
+SCHEDULE = (
+    _nanoseconds("run_seconds_total", "its threads ran on a core, summed"),
+    _nanoseconds("run_queue_wait_seconds_total", "its threads were ready and waited for a core, summed"),
+    _nanoseconds("main_thread_run_seconds_total", "its main thread ran on a core"),
+    _nanoseconds("main_thread_run_queue_wait_seconds_total", "its main thread was ready and waited for a core"),
+)
+STATUS = {
+    b"VmRSS": Column("resident_bytes", "memory in use", unit="bytes", scale=1024),
+    b"voluntary_ctxt_switches": Column(
+        "main_thread_voluntary_context_switches_total", "times it gave up its core to wait", Kind.COUNTER
+    ),
+    b"nonvoluntary_ctxt_switches": Column(
+        "main_thread_involuntary_context_switches_total", "times its core was taken away", Kind.COUNTER
+    ),
+}
+IO = {
+    b"rchar": Column("read_bytes_total", "asked of read calls, cache hits included", Kind.COUNTER, unit="bytes"),
+    b"wchar": Column("written_bytes_total", "handed to write calls", Kind.COUNTER, unit="bytes"),
+    b"read_bytes": Column("storage_read_bytes_total", "fetched from storage", Kind.COUNTER, unit="bytes"),
+    b"write_bytes": Column("storage_written_bytes_total", "sent to storage", Kind.COUNTER, unit="bytes"),
+}
+PROCESS = MetricSet(
+    "process",
+    "watched processes; the device is the pid",
+    (*STAT.values(), *SCHEDULE, *STATUS.values(), *IO.values()),
+)
+
+
+def no_pids() -> Iterable[int]:
+    """Nothing to watch."""
+    return ()
+
+
+@dataclass
+class _Ledger:
+    """Nanoseconds that the threads of one process ran and waited.
+
+    The kernel tells only of living threads. What an ended one was last seen with is kept, so that the sums never fall.
+    """
+
+    start_ticks: int
+    living: Mapping[str, Nanoseconds] = field(default_factory=dict)
+    ended: Nanoseconds = (0, 0)
+
+    def totals(self, living: Mapping[str, Nanoseconds]) -> Nanoseconds:
+        """Run and wait over all threads seen so far, given those that live now."""
+        ended = [seen for thread, seen in self.living.items() if living.get(thread, (-1, -1)) < seen]
+        self.ended = _sum([self.ended, *ended])
+        self.living = living
+        return _sum([self.ended, *living.values()])
+
+
+@dataclass(frozen=True)
+class ProcessCollector:
+    """Time, memory, faults, switches and bytes of each watched process.
+
+    Source: proc_pid_stat(5), proc_pid_status(5), proc_pid_io(5); https://docs.kernel.org/scheduler/sched-stats.html
+    """
+
+    pids: Callable[[], Iterable[int]] = no_pids
+    proc: Path = Path("/proc")
+    metric_set: ClassVar[MetricSet] = PROCESS
+    _ledgers: dict[int, _Ledger] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def available(self) -> bool:
+        """Whether the kernel shows processes."""
+        return self.proc.is_dir()
+
+    def read(self) -> Iterator[Sample]:
+        """One sample a living process; what the kernel hides is missing. Raises: UnavailableError, MalformedError."""
+        if not self.proc.is_dir():
+            raise UnavailableError(f"{self.proc}: expected the kernel's process files")
+        pids = list(self.pids())
+        for ended in self._ledgers.keys() - set(pids):
+            del self._ledgers[ended]
+        for pid in pids:
+            try:
+                yield Sample(str(pid), self._values(pid))
+            except UnavailableError:  # it has ended
+                self._ledgers.pop(pid, None)
+
+    def _values(self, pid: int) -> dict[str, int]:
+        folder = f"{self.proc}/{pid}"
+        # What may be hidden comes first: once the last file is read, the process was there all the while.
+        threads = _threads(folder)
+        hidden = _named(f"{folder}/status", STATUS) | _named(f"{folder}/io", IO)
+        values = _stat(f"{folder}/stat") | hidden
+        if str(pid) not in threads:
+            return values
+        ledger = self._ledgers.get(pid)
+        if ledger is None or ledger.start_ticks != values["start_ticks"]:
+            ledger = self._ledgers[pid] = _Ledger(values["start_ticks"])
+        schedule = (*ledger.totals(threads), *threads[str(pid)])
+        return values | dict(zip((column.name for column in SCHEDULE), schedule, strict=True))
+
+
+def _stat(path: str) -> dict[str, int]:
+    fields = stat_fields(read_file(path), path)
+    return {column.name: count(fields[place], path) for place, column in STAT.items()}
+
+
+def _named(path: str, columns: Mapping[bytes, Column]) -> dict[str, int]:
+    try:
+        found = entries(path)
+    except UnavailableError:  # another user's process, or an older kernel
+        return {}
+    return {
+        column.name: count(found[name].removesuffix(b" kB"), path) for name, column in columns.items() if name in found
+    }
+
+
+def _threads(folder: str) -> dict[str, Nanoseconds]:
+    """Nanoseconds run and waited by each living thread; the process's own file would tell of its main thread alone."""
+    found = {}
+    try:
+        for thread in os.listdir(f"{folder}/task"):  # noqa: PTH208 - a path object a thread would cost more than its read
+            with suppress(UnavailableError):  # it has just ended, or this kernel keeps no schedstats
+                found[thread] = _run_and_wait(f"{folder}/task/{thread}/schedstat")
+    except OSError:  # the process has ended
+        return {}
+    return found
+
+
+def _run_and_wait(path: str) -> Nanoseconds:
+    fields = read_file(path).split()
+    if len(fields) != 3:
+        raise MalformedError(f"{path}: expected 3 numbers, found {fields!r:.80}")
+    return count(fields[0], path), count(fields[1], path)
+
+
+def _sum(parts: Iterable[Nanoseconds]) -> Nanoseconds:
+    runs, waits = zip(*parts, strict=True)
+    return sum(runs), sum(waits)

@@ -1,0 +1,91 @@
+"""Reading the kernel's text files: bounded, exact, with errors that name the file, the value and the expectation."""
+
+import os
+
+from crosswind.data.errors import MalformedError, UnavailableError
+
+MAX_FILE_BYTES = 4 * 1024 * 1024  # /proc/stat of the largest nodes has a few hundred kilobytes
+CHUNK_BYTES = 64 * 1024
+
+
+def read_file(path: str) -> bytes:
+    """The whole content of a kernel file.
+
+    Raises: UnavailableError when it is missing or refused; MalformedError when it is longer than any kernel's.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    try:
+        return _content(fd, path)
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    finally:
+        os.close(fd)
+
+
+def is_readable(path: str) -> bool:
+    """Whether the kernel shows this file to this user."""
+    try:
+        return bool(read_file(path))
+    except (UnavailableError, MalformedError):
+        return False
+
+
+def count(field: bytes | None, path: str) -> int:
+    """A whole number that is not negative.
+
+    Raises: MalformedError naming the file and what stands there instead.
+    """
+    if field is None or not field.isdigit() or len(field) > 20:
+        raise MalformedError(f"{path}: expected a whole number, found {field!r:.80}")
+    return int(field)
+
+
+def entries(path: str, separator: bytes = b":") -> dict[bytes, bytes]:
+    """A file of `name separator value` lines as a mapping; units such as kB stay in the value.
+
+    Raises: UnavailableError; MalformedError when no line is of that form.
+    """
+    found = {}
+    for line in read_file(path).splitlines():
+        name, mark, value = line.partition(separator)
+        if mark:
+            found[name] = value.strip()
+    if not found:
+        raise MalformedError(f"{path}: expected lines of a name and a value, found none")
+    return found
+
+
+def start_ticks(pid: int, proc: str = "/proc") -> int:
+    """When a living process started, in clock ticks since boot, which tells it from a later one of the same pid.
+
+    Raises: UnavailableError when it is gone or only waits to be reaped.
+    """
+    path = f"{proc}/{pid}/stat"
+    fields = stat_fields(read_file(path), path)
+    if fields[0] in b"ZX":
+        raise UnavailableError(f"{path}: the process has ended")
+    return count(fields[19], path)
+
+
+def stat_fields(content: bytes, path: str) -> list[bytes]:
+    """The fields of /proc/<pid>/stat from the third (state) on; the second may hold blanks and parentheses.
+
+    Raises: MalformedError when there are fewer than any kernel writes.
+    """
+    fields = content.rpartition(b")")[2].split()
+    if len(fields) < 22:
+        raise MalformedError(f"{path}: expected 24 fields or more, found {content!r:.80}")
+    return fields
+
+
+def _content(fd: int, path: str) -> bytes:
+    content = chunk = os.read(fd, CHUNK_BYTES)
+    while chunk:  # one read of a kernel file may return a part of it
+        if len(content) > MAX_FILE_BYTES:
+            raise MalformedError(f"{path}: expected at most {MAX_FILE_BYTES} bytes")
+        chunk = os.read(fd, CHUNK_BYTES)
+        content += chunk
+    return content

@@ -1,0 +1,301 @@
+import itertools
+import math
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
+from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
+from crosswind.ingest.agent import Agent, AgentSettings, run_agent, sweep_once
+from crosswind.ingest.collectors import plugged_in_collectors, survey
+from crosswind.ingest.registration import announce
+from crosswind.ingest.spool import RowsFrame, SpoolWriter, read_frames, sealed_segments
+from crosswind.ingest.sweep import Sweep
+
+RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+Row = dict[str, Scalar]
+
+
+def rows(directory: Path, name: str) -> list[Row]:
+    frames = (frame for path in sealed_segments(directory) for frame in read_frames(path))
+    return [
+        dict(zip(frame.columns, values, strict=True))
+        for frame in frames
+        if isinstance(frame, RowsFrame) and frame.metric_set.name == name
+        for values in zip(*frame.columns.values(), strict=True)
+    ]
+
+
+def outcome(directory: Path, device: str) -> Row:
+    [row] = [row for row in rows(directory, "collector") if row["device"] == device]
+    return row
+
+
+@dataclass(frozen=True)
+class Clockwork:
+    """A source under the test's control: it answers, or it raises."""
+
+    answers: Sequence[Sample | Exception] = (Sample("a", {"turns": 1}),)
+    seconds: float = 0.0
+    metric_set: ClassVar[MetricSet] = MetricSet("clockwork", "turns", (Column("turns", "count"), Column("oil", "left")))
+    readings: list[float] = field(default_factory=list)
+
+    def available(self) -> bool:
+        return True
+
+    def read(self) -> Iterator[Sample]:
+        self.readings.append(time.time())
+        time.sleep(self.seconds)
+        for answer in self.answers:
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
+
+
+def swept(directory: Path, *collectors: Collector) -> None:
+    with SpoolWriter(directory, "n1") as spool:
+        sweep = Sweep(collectors, spool, node="n1", boot_id="b1")
+        Agent(sweep, spool, interval_seconds=1.0).sweep()
+
+
+def test_the_loop_adds_time_node_device_and_boot(tmp_path: Path) -> None:
+    begin = time.time_ns()
+    swept(tmp_path, Clockwork())
+    [row] = rows(tmp_path, "clockwork")
+    assert begin <= int(str(row.pop("ts_ns"))) <= time.time_ns()
+    assert row == {"node": "n1", "device": "a", "boot_id": "b1", "turns": 1, "oil": None}
+
+
+def test_the_set_in_the_spool_has_the_keys_in_front(tmp_path: Path) -> None:
+    swept(tmp_path, Clockwork())
+    [path] = sealed_segments(tmp_path)
+    sets = {frame.metric_set.name: frame.metric_set for frame in read_frames(path) if isinstance(frame, RowsFrame)}
+    assert sets["clockwork"].columns == NODE_KEYS + Clockwork.metric_set.columns
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([Sample("a", {"turns": 1}), UnavailableError("the spring is gone")], "UnavailableError: the spring is gone"),
+        ([ZeroDivisionError("division")], "ZeroDivisionError: division"),
+        ([RecursionError("deep\nand long" * 200)], "RecursionError: deep and long"),
+        ([Sample("a", {"turns": "many"})], "expected int64"),
+        ([Sample("a", {"turns": math.nan})], "expected int64"),
+        ([Sample("a", {"turns": 2**63})], "9223372036854775808"),
+        ([Sample("a", {"rust": 1})], "rust"),
+    ],
+)
+def test_a_source_that_fails_is_down_with_its_reason_and_leaves_no_row(
+    tmp_path: Path, answers: Sequence[Sample | Exception], reason: str
+) -> None:
+    swept(tmp_path, Clockwork(answers))
+    row = outcome(tmp_path, "clockwork")
+    assert row["up"] == 0
+    assert reason in str(row["reason"])
+    assert len(str(row["reason"])) <= 500
+    assert rows(tmp_path, "clockwork") == []
+
+
+def test_one_broken_source_does_not_stop_the_others(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, tmp_path / "proc")
+    (tmp_path / "proc" / "stat").write_bytes(os.urandom(4000))
+    (tmp_path / "proc" / "meminfo").write_text("")
+    shutil.rmtree(tmp_path / "proc" / "pressure")
+    sweep_once(AgentSettings(tmp_path / "spool", node="n1", proc=tmp_path / "proc"))
+    up = {str(row["device"]): row["up"] for row in rows(tmp_path / "spool", "collector")}
+    assert up == {"cpu": 0, "memory": 0, "pressure": 0, "network": 1, "process": 1, "loop": 1}
+    assert "meminfo" in str(outcome(tmp_path / "spool", "memory")["reason"])
+    assert [rows(tmp_path / "spool", name) for name in ("cpu", "memory", "pressure")] == [[], [], []]
+    assert len(rows(tmp_path / "spool", "network")) == 5
+
+
+def test_a_sweep_of_the_recorded_node_holds_what_it_showed(tmp_path: Path) -> None:
+    sweep_once(AgentSettings(tmp_path, node="n1", proc=RECORDED))
+    by_device = {row["device"]: row for row in rows(tmp_path, "cpu")}
+    assert by_device["cpu1"]["user_seconds_total"] == 50862
+    assert by_device["cpu1"]["forks_total"] is None
+    assert by_device["all"]["boot_id"] == "3a1f9a5e-6a0c-4a2b-9a53-0f5a3c1d2e4b"
+
+
+def test_the_ranks_that_announced_themselves_are_watched(tmp_path: Path) -> None:
+    rank = announce(tmp_path / "run", run_id="r1", rank=0, node="n1")
+    sweep_once(AgentSettings(tmp_path / "spool", run_directory=tmp_path / "run"))
+    [row] = rows(tmp_path / "spool", "process")
+    assert (row["device"], row["start_ticks"]) == (str(rank.pid), rank.start_ticks)
+
+
+def test_ticks_are_multiples_of_the_interval_and_the_stop_adds_a_last_sweep(tmp_path: Path) -> None:
+    clockwork, stop = Clockwork(), threading.Event()
+    with SpoolWriter(tmp_path, "n1") as spool:
+        agent = Agent(Sweep([clockwork], spool, node="n1", boot_id=None), spool, interval_seconds=0.05)
+        threading.Timer(0.42, stop.set).start()
+        agent.run(stop)
+    *aligned, _ = clockwork.readings
+    *latenesses, last = [row["lateness_seconds"] for row in rows(tmp_path, "collector") if row["device"] == "loop"]
+    assert last is None
+    due = [instant - float(str(lateness)) for instant, lateness in zip(aligned, latenesses, strict=True)]
+    # The reading begins a little after its lateness was taken; a median forgives the moments in which others ran.
+    assert statistics.median(instant % 0.05 for instant in due) < 0.01
+    ticks = [math.floor(instant / 0.05) for instant in due]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(ticks)]
+    assert all(gap >= 1 for gap in gaps)
+    assert sum(gap - 1 for gap in gaps) <= agent.missed_ticks
+
+
+def test_a_tick_that_falls_into_a_sweep_is_counted_and_not_caught_up(tmp_path: Path) -> None:
+    """Each read takes 0.12 s, hence at least two ticks of 0.05 s, and at most one sweep in three ticks is possible."""
+    clockwork, stop = Clockwork(seconds=0.12), threading.Event()
+    with SpoolWriter(tmp_path, "n1") as spool:
+        agent = Agent(Sweep([clockwork], spool, node="n1", boot_id=None), spool, interval_seconds=0.05)
+        threading.Timer(0.4, stop.set).start()
+        agent.run(stop)
+    assert agent.missed_ticks >= 2 * (len(clockwork.readings) - 2)
+    *_, last = [row for row in rows(tmp_path, "collector") if row["device"] == "loop"]
+    assert last["missed_ticks_total"] == agent.missed_ticks
+
+
+def test_a_sweep_that_the_disk_refuses_is_counted_and_the_next_one_is_kept(tmp_path: Path) -> None:
+    blocked = tmp_path / "spool"
+    with SpoolWriter(blocked, "n1") as spool:
+        agent = Agent(Sweep([Clockwork()], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
+        blocked.rmdir()
+        agent.sweep()
+        blocked.mkdir()
+        agent.sweep()
+    assert agent.lost_sweeps == 1
+    assert outcome(blocked, "loop")["lost_sweeps_total"] == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 0.001, 1e9, math.nan, math.inf])
+def test_an_interval_that_makes_no_sense_is_refused(tmp_path: Path, seconds: float) -> None:
+    with pytest.raises(InvalidInputError, match="interval"):
+        AgentSettings(tmp_path, interval_seconds=seconds)
+
+
+def test_a_second_agent_in_one_spool_is_refused(tmp_path: Path) -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=run_agent, args=(AgentSettings(tmp_path, proc=RECORDED), stop))
+    thread.start()
+    try:
+        until = time.monotonic() + 10
+        while not (tmp_path / "agent.lock").exists() or not (tmp_path / "agent.lock").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        with pytest.raises(ConflictError, match=f"pid {os.getpid()}"):
+            sweep_once(AgentSettings(tmp_path, proc=RECORDED))
+    finally:
+        stop.set()
+        thread.join()
+    sweep_once(AgentSettings(tmp_path, proc=RECORDED))
+
+
+def test_a_spool_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnavailableError, match="file"):
+        sweep_once(AgentSettings(tmp_path / "file" / "spool"))
+
+
+AGENT = """
+import sys; from pathlib import Path
+from crosswind.ingest.agent import AgentSettings, run_agent, stop_on_signals
+run_agent(AgentSettings(Path(sys.argv[1]), interval_seconds=0.05, node="n1"), stop_on_signals())
+"""
+
+
+def open_files(directory: Path) -> set[Path]:
+    return {path for path in directory.glob("*.open") if path.stat().st_size}
+
+
+def started(directory: Path) -> "subprocess.Popen[bytes]":
+    before = open_files(directory)
+    agent = subprocess.Popen([sys.executable, "-c", AGENT, str(directory)])
+    until = time.monotonic() + 20
+    while not open_files(directory) - before:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return agent
+
+
+def test_a_real_agent_samples_is_killed_starts_again_and_ends_when_asked(tmp_path: Path) -> None:
+    with started(tmp_path) as first:
+        time.sleep(0.6)
+        first.kill()
+    [abandoned] = open_files(tmp_path)
+    size = abandoned.stat().st_size
+    with started(tmp_path) as second:
+        time.sleep(0.3)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(10) == 0
+    assert list(tmp_path.glob("*.open")) == []
+    recovered, _ = sealed_segments(tmp_path)
+    loops = [row for row in rows(tmp_path, "collector") if row["device"] == "loop"]
+    sweeps = {row["ts_ns"] for row in rows(tmp_path, "memory")}
+    assert len(loops) in (len(sweeps), len(sweeps) - 1)  # the kill may have fallen between the sets of one sweep
+    assert all(row["up"] == 1 for row in rows(tmp_path, "collector") if row["device"] != "pressure")
+    [recovery] = [row["reason"] for row in loops if row["reason"]]
+    torn_bytes = size - recovered.stat().st_size
+    assert recovery == f"recovered 1 segments of dead writers, {torn_bytes} torn bytes cut"
+
+
+def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "good = plugged:Good\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    collectors, refused = plugged_in_collectors({"cpu"})
+    assert [collector.metric_set.name for collector in collectors] == ["good"]
+    assert refused == []
+
+
+def test_a_broken_plug_in_is_reported_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(
+        tmp_path,
+        "gone = nowhere:Gone\nraising = plugged:Raising\nplain = plugged:Plain\ntaken = plugged:Taken\n"
+        "keyed = plugged:Keyed\ngood = plugged:Good\n",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reasons = {status.name: str(status.reason) for status in survey(RECORDED) if not status.available}
+    assert "nowhere" in reasons.pop("gone")
+    assert "no licence" in reasons.pop("raising")
+    assert "expected a collector" in reasons.pop("plain")
+    assert "another collector's" in reasons.pop("taken")
+    assert "added by the agent" in reasons.pop("keyed")
+    assert reasons == {}
+    sweep_once(AgentSettings(tmp_path / "spool", node="n1", proc=RECORDED))
+    assert outcome(tmp_path / "spool", "raising")["up"] == 0
+    assert [row["value"] for row in rows(tmp_path / "spool", "good")] == [42]
+
+
+def install(site: Path, points: str) -> None:
+    (site / "plugged.py").write_text(
+        "from crosswind.data.metric import Column, MetricSet, Sample\n"
+        "class Good:\n"
+        "    metric_set = MetricSet('good', 'fine', (Column('value', 'the answer'),))\n"
+        "    def available(self): return True\n"
+        "    def read(self): yield Sample('d', {'value': 42})\n"
+        "class Taken(Good): metric_set = MetricSet('cpu', 'ours', ())\n"
+        "class Keyed(Good): metric_set = MetricSet('keyed', 'has a key', (Column('node', 'whose'),))\n"
+        "class Plain: pass\n"
+        "def Raising(): raise PermissionError('no licence')\n"
+    )
+    (site / "plugged-1.0.dist-info").mkdir()
+    (site / "plugged-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1.0\n")
+    (site / "plugged-1.0.dist-info" / "entry_points.txt").write_text(f"[crosswind.collectors]\n{points}")
+
+
+def test_the_survey_says_what_is_missing_and_why(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, tmp_path / "proc")
+    shutil.rmtree(tmp_path / "proc" / "pressure")
+    statuses = {status.name: status for status in survey(tmp_path / "proc")}
+    assert statuses["cpu"].available
+    assert not statuses["pressure"].available
+    assert "pressure/cpu: No such file or directory" in str(statuses["pressure"].reason)

@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.errors import MalformedError
+from crosswind.ingest.collectors.cpu import CPU, CpuCollector
+
+RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+
+
+def written(tmp_path: Path, text: str) -> CpuCollector:
+    (tmp_path / "stat").write_text(text)
+    return CpuCollector(tmp_path)
+
+
+def test_there_is_a_row_for_the_node_and_one_for_each_core() -> None:
+    assert [sample.device for sample in CpuCollector(RECORDED).read()] == ["all", "cpu0", "cpu1"]
+
+
+def test_ticks_become_seconds() -> None:
+    _, core, _ = CpuCollector(RECORDED).read()
+    assert core.values["user_seconds_total"] == 48615
+    assert CPU.convert(core)["user_seconds_total"] == pytest.approx(486.15)  # USER_HZ is 100 on every Linux in use
+    assert core.values["steal_seconds_total"] == 19
+
+
+def test_the_schedulers_counters_belong_to_the_node_alone() -> None:
+    node, core, _ = CpuCollector(RECORDED).read()
+    assert node.values["context_switches_total"] == 1577028
+    assert node.values["forks_total"] == 8853
+    assert node.values["interrupts_total"] == 774091
+    assert (node.values["procs_running"], node.values["procs_blocked"]) == (8, 0)
+    assert "context_switches_total" not in core.values
+
+
+def test_a_core_that_was_taken_offline_is_absent(tmp_path: Path) -> None:
+    collector = written(tmp_path, "cpu  1 2 3 4 5 6 7 8 0 0\ncpu7 1 2 3 4 5 6 7 8 0 0\n")
+    assert [sample.device for sample in collector.read()] == ["all", "cpu7"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n\n", "intr 5\n", "cpu  1 2 3\n", "cpu  1 2 3 4 5 6 7 -8\n", "cpu  1 2 3 4 5 6 7 8\ncpux 1 2 3 4 5 6 7 8\n"],
+)
+def test_a_garbled_file_is_malformed(tmp_path: Path, text: str) -> None:
+    with pytest.raises(MalformedError, match="stat"):
+        list(written(tmp_path, text).read())

@@ -1,0 +1,89 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.ingest.registration import Announced, announce, announced, withdraw
+
+
+def test_an_announced_rank_is_found_until_it_withdraws(tmp_path: Path) -> None:
+    rank = announce(tmp_path, run_id="r1", rank=3, node="n1")
+    assert rank.pid == os.getpid()
+    assert announced(tmp_path) == Announced((rank,), stale=0, garbled=0)
+    withdraw(tmp_path)
+    assert announced(tmp_path).ranks == ()
+    withdraw(tmp_path)
+
+
+def test_no_directory_means_no_ranks(tmp_path: Path) -> None:
+    assert announced(tmp_path / "missing") == Announced((), 0, 0)
+
+
+def test_the_file_of_an_ended_process_is_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        announce(tmp_path, run_id="r1", rank=0, node="n1", pid=child.pid)
+        assert [rank.pid for rank in announced(tmp_path).ranks] == [child.pid]
+        child.communicate(b"\n")
+    assert announced(tmp_path) == Announced((), stale=1, garbled=0)
+    assert list((tmp_path / "ranks").iterdir()) == []
+
+
+def test_a_process_that_nobody_reaped_has_ended(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        announce(tmp_path, run_id="r1", rank=0, node="n1", pid=child.pid)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert announced(tmp_path).ranks == ()
+
+
+def test_a_pid_used_again_is_not_the_rank(tmp_path: Path) -> None:
+    rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
+    path = tmp_path / "ranks" / f"{rank.pid}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"start_ticks": rank.start_ticks + 1}))
+    assert announced(tmp_path) == Announced((), stale=1, garbled=0)
+
+
+GOOD = {"run_id": "r1", "rank": 0, "node": "n1", "pid": 77, "start_ticks": 5}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"[" * 4000,
+        b" " * 100_000 + b"{}",
+        json.dumps(GOOD | {"rank": "0"}).encode(),
+        json.dumps(GOOD | {"rank": True}).encode(),
+        json.dumps(GOOD | {"rank": -1}).encode(),
+        json.dumps(GOOD | {"pid": 78}).encode(),
+        json.dumps(GOOD | {"extra": 1}).encode(),
+        json.dumps({"run_id": "r1"}).encode(),
+    ],
+)
+def test_a_garbled_file_is_skipped_and_counted(tmp_path: Path, content: bytes) -> None:
+    rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
+    (tmp_path / "ranks" / "77.json").write_bytes(content)
+    assert announced(tmp_path) == Announced((rank,), stale=0, garbled=1)
+
+
+def test_an_impossible_rank_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="rank -1"):
+        announce(tmp_path, run_id="r1", rank=-1, node="n1")
+
+
+def test_a_process_that_is_not_there_cannot_be_announced(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="4194305"):
+        announce(tmp_path, run_id="r1", rank=0, node="n1", pid=4_194_305)  # above the kernel's largest pid
+
+
+def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnavailableError, match="file"):
+        announce(tmp_path / "file", run_id="r1", rank=0, node="n1")
