@@ -19,6 +19,7 @@ from crosswind.data.metric import DTYPES, Column, MetricSet, Scalar, is_name
 
 HEADER = struct.Struct("<II")
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length can make a reader allocate
+STRICT_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full"), (str,)),
@@ -248,7 +249,7 @@ def _refuse_constant(literal: str) -> object:
 
 def _strict_json(value: Mapping[str, object]) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+        return STRICT_JSON.encode(value).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
         raise MalformedError(f"cannot be written as strict JSON: {error!s:.200}") from error
 
