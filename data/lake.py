@@ -52,6 +52,8 @@ def to_table(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> 
     Raises: MalformedError when a column is unknown, of another length, or holds a value of another type.
     """
     schema = arrow_schema(metric_set)
+    if "ts_ns" not in columns or None in columns["ts_ns"]:
+        raise MalformedError(f"metric set {metric_set.name}: expected a ts_ns in every row")
     unknown = sorted(set(columns) - set(schema.names))
     if unknown:
         raise MalformedError(f"metric set {metric_set.name}: unknown columns {', '.join(unknown)}")
@@ -86,11 +88,38 @@ class Lake:
         name = _set_of(table.schema).name
         if not PART_NAME.fullmatch(part):
             raise InvalidInputError(f"part {part!r}: expected letters, digits, - and _")
+        self.check(_set_of(table.schema))
         keys = [(key, "ascending") for key in SORT_KEYS if key in table.column_names]
         return [
             self._write(self.root / f"set={name}" / f"date={date}" / f"part-{part}.parquet", rows.sort_by(keys))
             for date, rows in _by_date(table)
         ]
+
+    def check(self, metric_set: MetricSet) -> None:
+        """Accepts a set that says the same of its columns as what is stored, so that both can be read together.
+
+        Raises: MalformedError naming the column that became something else.
+        """
+        if "ts_ns" not in {column.name for column in metric_set.columns} or metric_set["ts_ns"].dtype != "int64":
+            raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
+        known = self._stored_columns(metric_set.name)
+        for column in metric_set.columns:
+            stored = known.get(column.name, column)
+            if (stored.dtype, stored.scale) != (column.dtype, column.scale):
+                raise MalformedError(
+                    f"{metric_set.name}.{column.name}: {column.dtype} x {column.scale!r}, "
+                    f"but what is stored is {stored.dtype} x {stored.scale!r}"
+                )
+
+    def _stored_columns(self, name: str) -> dict[str, Column]:
+        known = next((metric_set for metric_set in KNOWN if metric_set.name == name), None)
+        newest = self._newest(name)
+        metric_set = _set_of(pq.read_schema(newest)) if newest else known
+        return {column.name: column for column in metric_set.columns} if metric_set else {}
+
+    def _newest(self, name: str) -> Path | None:
+        parts = (self.root / f"set={name}").glob("date=*/part-*.parquet")
+        return max(parts, key=lambda path: path.stat().st_mtime_ns, default=None)
 
     def _write(self, path: Path, table: pa.Table) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,10 +160,8 @@ class Lake:
         return connection
 
     def _view(self, name: str) -> str:
-        folder = self.root / f"set={name}"
-        newest = max(folder.glob("date=*/part-*.parquet"), key=lambda path: path.stat().st_mtime_ns)
-        columns = ", ".join(_converted(field) for field in pq.read_schema(newest))
-        files = str(folder / "date=*" / "part-*.parquet").replace("'", "''")
+        columns = ", ".join(_converted(column) for column in self._stored_columns(name).values())
+        files = str(self.root / f"set={name}" / "date=*" / "part-*.parquet").replace("'", "''")
         return (
             f"create or replace view {name} as select {columns} "  # noqa: S608 - names are checked identifiers
             f"from read_parquet('{files}', union_by_name = true, hive_partitioning = false)"
@@ -148,14 +175,12 @@ def _set_of(schema: pa.Schema) -> MetricSet:
         raise InvalidInputError("table carries no metric set: make it with to_table") from error
 
 
-def _converted(field: pa.Field) -> str:
-    scale = float((field.metadata or {}).get(b"scale", b"1.0"))
-    return f'"{field.name}"' if scale == 1.0 else f'"{field.name}" * {scale!r} as "{field.name}"'
+def _converted(column: Column) -> str:
+    quoted = f'"{column.name}"'
+    return quoted if column.scale == 1.0 else f"{quoted} * {column.scale!r} as {quoted}"
 
 
 def _by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    if table["ts_ns"].null_count:
-        raise InvalidInputError(f"{table['ts_ns'].null_count} rows have no ts_ns")
     days = pc.divide(table["ts_ns"], 86_400_000_000_000)
     for day in pc.unique(days).to_pylist():
         date = datetime.fromtimestamp(day * 86_400, tz=UTC).date()

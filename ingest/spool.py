@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 ORIGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+RECOVERED = "recovered"  # record at the end of a segment whose writer died
 SEGMENT_BYTES = 4 * 1024 * 1024
 DIRECTORY_BYTES = 1024 * 1024 * 1024
 
@@ -276,8 +277,20 @@ def _recover_one(path: Path) -> SegmentReport | None:
         pass
     with _unavailable(f"spool file {path}"):
         os.ftruncate(fd, reader.whole_bytes)
+        if reader.whole_bytes:
+            _say_recovered(fd, reader)
         sealed = _seal(fd, path, is_empty=reader.whole_bytes == 0)
     return replace(reader.report, path=sealed or path)
+
+
+def _say_recovered(fd: int, reader: SegmentReader) -> None:
+    """Ends the segment with the record that its writer died, for whoever stores it; a full disk leaves it unsaid."""
+    value = {"torn_bytes": reader.report.torn_bytes, "reason": reader.report.reason}
+    try:
+        os.lseek(fd, 0, os.SEEK_END)
+        os.write(fd, encode_frame({"kind": "record", "record": RECOVERED, "value": value}))
+    except OSError:
+        os.ftruncate(fd, reader.whole_bytes)
 
 
 def _locked(fd: int, path: Path) -> bool:

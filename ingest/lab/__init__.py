@@ -1,0 +1,1 @@
+"""Known conditions and faults: measurements whose truth we set ourselves."""

@@ -1,0 +1,98 @@
+"""Disturbances that need no root, with known truth: what, on which rank, how strong.
+
+`cpu_hog` competes for the rank's core, `slow_input` delays its batches, `memory_traffic` has it touch fresh memory in
+every step. Each is real: a process that spins, a wait, pages that the kernel has to clear.
+"""
+
+import ctypes
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from crosswind.data.errors import InvalidInputError
+
+UNITS = {"cpu_hog": "processes", "slow_input": "ms a batch", "memory_traffic": "MiB a step"}
+LIMITS = {"cpu_hog": 64.0, "slow_input": 10_000.0, "memory_traffic": 16_384.0}
+SPIN = "while True: pass"
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One disturbance of one rank."""
+
+    kind: str
+    rank: int
+    strength: float
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The fault that `kind:rank:strength` names, such as `cpu_hog:1:2`. Raises: InvalidInputError."""
+        try:
+            kind, rank, strength = text.split(":")
+            fault = cls(kind, int(rank), float(strength))
+        except ValueError as error:
+            raise InvalidInputError(f"fault {text!r}: expected kind:rank:strength such as cpu_hog:1:2") from error
+        if kind not in UNITS:
+            raise InvalidInputError(f"fault {text!r}: kind is not one of {', '.join(UNITS)}")
+        if fault.rank < 0 or not 0 < fault.strength <= LIMITS[kind]:
+            raise InvalidInputError(
+                f"fault {text!r}: expected rank >= 0 and 0 < strength <= {LIMITS[kind]:g} {UNITS[kind]}"
+            )
+        return fault
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.rank}:{self.strength:g}"
+
+
+class Disturbance:
+    """A fault at work in its rank; on other ranks, and with no fault, nothing happens."""
+
+    def __init__(self, fault: Fault | None, rank: int) -> None:
+        self._fault = fault if fault and fault.rank == rank else None
+
+    def in_loader(self) -> None:
+        """Called once a batch, where batches are made."""
+        if self._fault and self._fault.kind == "slow_input":
+            time.sleep(self._fault.strength / 1000)
+
+    def in_step(self) -> None:
+        """Called once a step, within its computation."""
+        if self._fault and self._fault.kind == "memory_traffic":
+            touch_fresh_memory(int(self._fault.strength * 2**20))
+
+    @contextmanager
+    def around_loop(self) -> Iterator[None]:
+        """Holds what lasts as long as the loop: the processes that compete for this rank's core."""
+        count = int(self._fault.strength) if self._fault and self._fault.kind == "cpu_hog" else 0
+        hogs = [subprocess.Popen([sys.executable, "-S", "-c", SPIN], preexec_fn=_die_with_parent) for _ in range(count)]  # noqa: PLW1509
+        try:
+            yield
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+
+
+def touch_fresh_memory(size_bytes: int) -> None:
+    """Maps, touches and unmaps this much memory: the kernel clears every page, as it does under allocator churn."""
+    with mmap.mmap(-1, size_bytes) as fresh:
+        for offset in range(0, size_bytes, mmap.PAGESIZE):
+            fresh[offset] = 1
+
+
+def pin_to_core(local_rank: int) -> None:
+    """Keeps this process, and what it starts from now on, on one core: rank 0 on the first, rank 1 on the second."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[local_rank % len(cores)]})
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,0 +1,109 @@
+"""A small real training program: a byte-level transformer learns the standard library's source, by DDP over gloo.
+
+Run by torchrun: `torchrun --nproc-per-node 2 -m crosswind.ingest.lab.train --steps 60`. Its knobs are those that
+people tune; `--fault` disturbs one rank in a known way.
+"""
+
+import argparse
+import os
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+import crosswind
+from crosswind.ingest.lab.faults import Disturbance, Fault, pin_to_core
+
+CONTEXT = 64  # bytes
+WIDTH = 128
+LAYERS = 2
+TEXT_BYTES = 2_000_000
+
+
+class ByteTransformer(nn.Module):  # type: ignore[misc]  # torch is not followed by the type checker
+    """A decoder of `LAYERS` blocks that predicts the next byte."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Embedding(256, WIDTH)
+        self.position = nn.Parameter(torch.zeros(CONTEXT, WIDTH))
+        block = nn.TransformerEncoderLayer(WIDTH, 4, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
+        self.blocks = nn.TransformerEncoder(block, LAYERS, enable_nested_tensor=False)
+        self.head = nn.Linear(WIDTH, 256)
+        # A plain attribute: DDP broadcasts registered buffers in every forward pass, one more barrier a step.
+        self.mask = nn.Transformer.generate_square_subsequent_mask(CONTEXT)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits of the next byte, shape (batch, CONTEXT, 256)."""
+        hidden = self.token(tokens) + self.position
+        return self.head(self.blocks(hidden, mask=self.mask, is_causal=True))
+
+
+def source_text() -> torch.Tensor:
+    """Bytes of the standard library's own source."""
+    text = bytearray()
+    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
+        text += path.read_bytes()
+        if len(text) >= TEXT_BYTES:
+            break
+    return torch.frombuffer(text, dtype=torch.uint8).long()
+
+
+def batches(arguments: argparse.Namespace, rank: int, disturbance: Disturbance) -> Iterator[torch.Tensor]:
+    """Random windows of the text, shape (batch, CONTEXT + 1)."""
+    text, random = source_text(), torch.Generator().manual_seed(1000 + rank)
+    for _ in range(arguments.steps):
+        disturbance.in_loader()
+        starts = torch.randint(len(text) - CONTEXT - 1, (arguments.batch, 1), generator=random)
+        yield text[starts + torch.arange(CONTEXT + 1)]
+
+
+def train(arguments: argparse.Namespace) -> float:
+    """Trains for the asked steps and returns the last loss."""
+    rank = distributed.get_rank()
+    disturbance = Disturbance(arguments.fault, rank)
+    model = DistributedDataParallel(ByteTransformer(), bucket_cap_mb=arguments.bucket_mb)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    loss = torch.zeros(())
+    config = {"batch": arguments.batch, "bucket_mb": arguments.bucket_mb, "threads": arguments.threads}
+    with disturbance.around_loop(), crosswind.run(workload="byte-transformer", config=config) as run:
+        run.watch(model)
+        for batch in run.steps(batches(arguments, rank, disturbance)):
+            optimizer.zero_grad()
+            loss = loss_of(model, batch)
+            disturbance.in_step()
+            loss.backward()
+            optimizer.step()
+    return float(loss.item())
+
+
+def loss_of(model: Any, batch: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of the next byte."""
+    return nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+
+
+def main() -> None:
+    """Reads the command line, trains, says the loss."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--bucket-mb", type=float, default=1.0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--fault", type=Fault.parse)
+    arguments = parser.parse_args()
+    pin_to_core(int(os.environ.get("LOCAL_RANK", "0")))
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    distributed.init_process_group("gloo")
+    loss = train(arguments)
+    if distributed.get_rank() == 0:
+        print(f"loss {loss:.3f} after {arguments.steps} steps", flush=True)  # noqa: T201 - a program, not the package
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

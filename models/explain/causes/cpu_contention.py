@@ -1,0 +1,30 @@
+"""CPU contention: the last rank to arrive was ready to run, and something else ran on its core."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Observed, milliseconds
+
+
+@dataclass(frozen=True)
+class CpuContention:
+    """Claims run-queue wait: of the loop's thread in compute, of the communication threads in the fabric's time.
+
+    Source: schedstat field 2, time spent runnable but not running (Documentation/scheduler/sched-stats.rst).
+    """
+
+    name: ClassVar[str] = "cpu_contention"
+    next_action: ClassVar[str] = (
+        "See what else runs on that node (crosswind doctor, top); give each rank cores of its own and pin it."
+    )
+
+    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        """Compute by the loop's thread, fabric by the others."""
+        return {"compute": excess["run_queue_wait"], "fabric": excess["comm_thread_wait"]}
+
+    def evidence(self, observed: Observed) -> str:
+        """How long threads waited for a core."""
+        measured, expected = observed.measured["run_queue_wait"], observed.expected["run_queue_wait"]
+        return f"its thread waited {milliseconds(measured)} a step for a core, expected {milliseconds(expected)}"

@@ -1,0 +1,47 @@
+"""Phases that the training loop marked itself: writing checkpoints, and other work such as evaluation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Observed, milliseconds
+
+
+@dataclass(frozen=True)
+class SlowCheckpoint:
+    """Claims the excess of the checkpoint phase."""
+
+    name: ClassVar[str] = "slow_checkpoint"
+    next_action: ClassVar[str] = (
+        "Look at the file system that checkpoints go to; write them less often or asynchronously."
+    )
+
+    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        """The checkpoint phase."""
+        return {"checkpoint": excess["checkpoint"]}
+
+    def evidence(self, observed: Observed) -> str:
+        """How long checkpoints took."""
+        return _took("checkpoints", "checkpoint", observed)
+
+
+@dataclass(frozen=True)
+class OtherWork:
+    """Claims the excess of the phase marked `other`."""
+
+    name: ClassVar[str] = "other_work"
+    next_action: ClassVar[str] = "Look at what the loop does in its phase `other`: evaluation, logging."
+
+    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        """The phase `other`."""
+        return {"other": excess["other"]}
+
+    def evidence(self, observed: Observed) -> str:
+        """How long it took."""
+        return _took("other work", "other", observed)
+
+
+def _took(what: str, phase: str, observed: Observed) -> str:
+    measured, expected = observed.measured[phase], observed.expected[phase]
+    return f"{what} took {milliseconds(measured)} a step, expected {milliseconds(expected)}"

@@ -1,0 +1,27 @@
+"""Slow compute: the last rank to arrive needed more CPU time for the same step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Observed, milliseconds
+
+
+@dataclass(frozen=True)
+class SlowCompute:
+    """Claims user CPU time beyond the expected: a lower clock, a colder cache, a busier memory bus, or more work."""
+
+    name: ClassVar[str] = "slow_compute"
+    next_action: ClassVar[str] = (
+        "Compare that node's clocks and memory bandwidth with its peers', and its share of the data."
+    )
+
+    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+        """Compute, as far as user time grew."""
+        return {"compute": excess["cpu_user"]}
+
+    def evidence(self, observed: Observed) -> str:
+        """User CPU time."""
+        measured, expected = observed.measured["cpu_user"], observed.expected["cpu_user"]
+        return f"{milliseconds(measured)} of user CPU time a step, expected {milliseconds(expected)}"

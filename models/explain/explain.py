@@ -1,0 +1,152 @@
+"""Explanations of runs: verdict, shares of the excess, what speaks for them, and what to do next."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.features import all_runs, cohort_key
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run
+from crosswind.data.store import Store
+from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.causes.cause import Cause, Observed
+from crosswind.models.explain.evidence import read_segments
+from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
+from crosswind.models.explain.reference import FEWEST_RUNS, reference_of
+from crosswind.models.explain.segments import Segments
+from crosswind.models.explain.split import UNEXPLAINED, Split, split
+
+FEWEST_SEGMENTS = 10
+SMALLEST_SLOWDOWN = 0.10  # excess / expected below which a run is not called slow, whatever its interval
+SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
+BY_NAME: Mapping[str, Cause] = {cause.name: cause for cause in CAUSES}
+
+
+def explain_run(store: Store, run_id: str) -> Explanation:
+    """Why this run took as long as it did. Raises: NotFoundError."""
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+    return explain_runs(store, [run])[run_id]
+
+
+def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
+    """An explanation of every given run against all stored runs of its cohort, by run id."""
+    wanted = {cohort_key(run) for run in runs}
+    peers = [
+        peer
+        for workload, system in sorted({(run.workload, run.system) for run in runs})
+        for peer in all_runs(store, RunFilter(workload=workload, system=system))
+        if cohort_key(peer) in wanted
+    ]
+    segments = read_segments(store, peers)
+    cohorts = {run.run_id: cohort_key(run) for run in peers}
+    explanations = {}
+    for run in runs:
+        cohort = [
+            found for other, found in segments.items() if cohorts[other] == cohorts[run.run_id] and other != run.run_id
+        ]
+        explanations[run.run_id] = explain(run.run_id, segments.get(run.run_id), cohort)
+    return explanations
+
+
+def explain(run_id: str, run: Segments | None, cohort: Sequence[Segments]) -> Explanation:
+    """The explanation of one run from its segments and those of the other runs of its cohort."""
+    if run is None or len(run.values) < FEWEST_SEGMENTS:
+        count = 0 if run is None else len(run.values)
+        reason = f"only {count} steps with all ranks and their collectives are recorded"
+        return Explanation(run_id, *_abstention(reason, WATCH), cohort_runs=len(cohort), steps=count)
+    if len(cohort) < FEWEST_RUNS:
+        reason = f"only {len(cohort)} other runs are comparable"
+        return Explanation(run_id, *_abstention(reason, REPEAT), cohort_runs=len(cohort), steps=len(run.values))
+    return _told(run, cohort)
+
+
+WATCH = "Record at least 20 steps: for batch in run.steps(loader), and run.watch(model) for its collectives."
+REPEAT = "Run the same workload and configuration at least three times: crosswind run -- CMD."
+
+
+def _abstention(reason: str, next_action: str) -> tuple[Verdict, str, str]:
+    return Verdict.INSUFFICIENT_EVIDENCE, f"Not enough evidence to say: {reason}.", next_action
+
+
+def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
+    reference = reference_of(cohort)
+    parts, steps = split(run, reference.runs), len(run.values)
+    ratio = parts.excess / parts.expected_time
+    is_slow = ratio > max(SMALLEST_SLOWDOWN, SPREADS * reference.spread) and _low(parts.replicates["excess"]) > 0
+    shares = _shares(parts, steps)
+    cause = (
+        shares[0].cause if is_slow and shares and shares[0].seconds.value > parts.shares[UNEXPLAINED] * steps else None
+    )
+    culprit, culprit_ratio = _culprit(run)
+    sentence = _sentence(is_slow=is_slow, parts=parts, cause=cause, who=f"rank {culprit}")
+    return Explanation(
+        run_id=run.run_id,
+        verdict=Verdict.SLOW if is_slow else Verdict.NORMAL,
+        sentence=sentence,
+        next_action=BY_NAME[cause].next_action if cause else NOTHING if not is_slow else SAMPLE,
+        cohort_runs=len(cohort),
+        steps=steps,
+        measured_seconds=(parts.expected_time + parts.excess) * steps,
+        expected_seconds=parts.expected_time * steps,
+        excess=_interval(parts.excess, parts.replicates["excess"], steps),
+        shares=tuple(shares),
+        unexplained=_interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
+        cause=cause,
+        confidence=_confidence(cause, parts.replicates) if cause else None,
+        culprit_rank=culprit,
+        culprit_ratio=culprit_ratio,
+    )
+
+
+NOTHING = "Nothing to do: this is the cohort's usual time."
+SAMPLE = "Record node counters beside the run (crosswind run does), or explain it again when more runs are stored."
+
+
+def _shares(parts: Split, steps: int) -> list[Share]:
+    observed = Observed(parts.measured, parts.expected)
+    shares = [
+        Share(
+            cause.name,
+            _interval(parts.shares[cause.name], parts.replicates[cause.name], steps),
+            cause.evidence(observed),
+        )
+        for cause in CAUSES
+        if parts.shares[cause.name] > 0
+    ]
+    return sorted(shares, key=lambda share: share.seconds.value, reverse=True)
+
+
+def _interval(value: float, replicates: Floats, steps: int) -> Interval:
+    low, high = np.quantile(replicates, (0.05, 0.95))
+    return Interval(value * steps, float(low) * steps, float(high) * steps)
+
+
+def _low(replicates: Floats) -> float:
+    return float(np.quantile(replicates, 0.05))
+
+
+def _confidence(cause: str, replicates: Mapping[str, Floats]) -> float:
+    others = [values for name, values in replicates.items() if name in BY_NAME and name != cause]
+    others.append(replicates[UNEXPLAINED])
+    return float(np.mean(replicates[cause] > np.max(others, axis=0)))
+
+
+def _culprit(run: Segments) -> tuple[int, float]:
+    ranks, counts = np.unique(run.culprits, return_counts=True)
+    top = int(np.argmax(counts))
+    return int(ranks[top]), float(counts[top] / len(run.culprits))
+
+
+def _sentence(*, is_slow: bool, parts: Split, cause: str | None, who: str) -> str:
+    factor = 1 + parts.excess / parts.expected_time
+    low, high = 1 + np.quantile(parts.replicates["excess"], (0.05, 0.95)) / parts.expected_time
+    times = f"{factor:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
+    if not is_slow:
+        return f"Not slow: {times}, within what this cohort usually shows."
+    if cause is None:
+        return f"Slow: {times}; no cause has enough evidence."
+    share = parts.shares[cause] / parts.excess
+    where = "" if cause == "network" else f" on {who}"
+    return f"Slow: {times}. {cause.replace('_', ' ').capitalize()}{where} took {share:.0%} of the excess."

@@ -1,0 +1,98 @@
+"""The split: a run's excess over its cohort, shared among the causes by their evidence, with bootstrap replicates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.segments import COLUMNS, PHASES, Segments
+
+REPLICATES = 400
+BLOCK = 5  # segments that are drawn together: neighbours share their weather
+UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Seconds a segment. `measured` and `expected` map columns to means; the shares + unexplained = `excess`.
+
+    `replicates` maps every share to its bootstrap values, shape (REPLICATES,); `excess` likewise under its name.
+    """
+
+    measured: Mapping[str, float]
+    expected: Mapping[str, float]
+    shares: Mapping[str, float]
+    replicates: Mapping[str, Floats]
+
+    @property
+    def excess(self) -> float:
+        """Measured - expected, all phases."""
+        return sum(self.measured[name] - self.expected[name] for name in PHASES)
+
+    @property
+    def expected_time(self) -> float:
+        """The cohort's time of a segment: the sum of its phases."""
+        return sum(self.expected[name] for name in PHASES)
+
+
+def split(run: Segments, reference: Sequence[Segments], *, seed: int = 0) -> Split:
+    """Splits the run's excess over the medians of the runs it is compared with.
+
+    Intervals come from resampling the run's segments in blocks and the reference's runs, so they hold both the run's
+    own unrest and the doubt about what was to be expected.
+    """
+    random = np.random.default_rng(seed)
+    means = np.array([other.means for other in reference])
+    measured, expected = run.means, _median(means)
+    draws = _resampled(run.values, random) - _expected_again(means, random)
+    columns = dict(zip(COLUMNS, (measured - expected)[:, None], strict=True))
+    replicates = dict(zip(COLUMNS, draws.T, strict=True))
+    return Split(
+        measured=dict(zip(COLUMNS, map(float, measured), strict=True)),
+        expected=dict(zip(COLUMNS, map(float, expected), strict=True)),
+        shares={name: float(values[0]) for name, values in _shared(columns).items()},
+        replicates=_shared(replicates) | {"excess": _total(replicates)},
+    )
+
+
+def _shared(excess: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Cause -> seconds: each takes what it claims of what the causes before it left of the phase's excess."""
+    left = {phase: np.maximum(excess[phase], 0.0) for phase in PHASES}
+    shares: dict[str, Floats] = {}
+    for cause in CAUSES:
+        taken = np.zeros_like(excess[PHASES[0]])
+        for phase, claim in cause.claims(excess).items():
+            part = np.clip(np.nan_to_num(claim, nan=0.0), 0.0, left[phase])
+            left[phase] = left[phase] - part
+            taken = taken + part
+        shares[cause.name] = taken
+    total: Floats = np.sum(list(shares.values()), axis=0)
+    return shares | {UNEXPLAINED: _total(excess) - total}
+
+
+def _total(excess: Mapping[str, Floats]) -> Floats:
+    return np.asarray(np.sum([excess[phase] for phase in PHASES], axis=0))
+
+
+def _median(means: Floats) -> Floats:
+    """Median over runs, column by column, of what was recorded; NaN where no run recorded it."""
+    counted = np.where(np.isnan(means).all(axis=0), np.nan, 0.0)
+    filled = np.where(np.isnan(means).all(axis=0), 0.0, means)
+    return np.asarray(np.nanmedian(filled, axis=-2) + counted)
+
+
+def _resampled(values: Floats, random: np.random.Generator) -> Floats:
+    """Means of the segments, drawn again in blocks, shape (REPLICATES, n_columns)."""
+    count = len(values)
+    length = min(BLOCK, count)
+    starts = random.integers(0, count - length + 1, (REPLICATES, -(-count // length)))
+    rows = (starts[:, :, None] + np.arange(length)).reshape(REPLICATES, -1)[:, :count]
+    return np.asarray(values[rows].mean(axis=1))
+
+
+def _expected_again(means: Floats, random: np.random.Generator) -> Floats:
+    """Medians of the cohort's runs, drawn again, shape (REPLICATES, n_columns)."""
+    drawn = random.integers(0, len(means), (REPLICATES, len(means)))
+    return np.array([_median(means[rows]) for rows in drawn])

@@ -1,0 +1,108 @@
+"""`crosswind VERB ...`: finds the verb, loads it, and turns errors into messages and exit codes.
+
+Exit codes: 0 done, 1 something here is missing or broke, 2 the input was wrong, 75 not now (try again later),
+130 interrupted; `crosswind run` exits as its program does.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from crosswind.data.errors import ProjectError, UnavailableError
+from crosswind.settings import Settings
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One command: its name, its line in the help, and the module that does it."""
+
+    name: str
+    help: str
+
+    @property
+    def module(self) -> str:
+        """Where the verb lives."""
+        return f"crosswind.cli.{self.name}"
+
+
+class VerbModule(Protocol):
+    """What every verb's module has."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the verb's arguments."""
+        ...
+
+    def execute(self, arguments: argparse.Namespace, settings: Settings) -> int:
+        """Does it; returns the exit code. Raises: ProjectError."""
+        ...
+
+
+VERBS = (
+    Verb("demo", "measure, explain, predict, tune and serve: the whole loop on this machine"),
+    Verb("run", "run a program and record it: crosswind run -- torchrun ..."),
+    Verb("agent", "sample this node's counters into the spool"),
+    Verb("ingest", "store spools and other tools' files"),
+    Verb("runs", "list the stored runs"),
+    Verb("show", "one run: its outcome, steps and ranks"),
+    Verb("explain", "why a run was slow"),
+    Verb("predict", "how long the next run's steps will take, and how sure that is"),
+    Verb("tune", "search a configuration: create, suggest, complete, status"),
+    Verb("serve", "serve pages and API"),
+    Verb("doctor", "what works here, what does not, and how to get it"),
+)
+WRONG_INPUT, BROKEN, TRY_LATER, INTERRUPTED = 2, 1, 75, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The process's exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    verb = next((word for word in words if not word.startswith("-")), None)
+    parser = build_parser(verb)
+    arguments = parser.parse_args(words)
+    try:
+        module = load(next(known for known in VERBS if known.name == verb))
+        return module.execute(arguments, Settings.from_environment())
+    except UnavailableError as error:
+        return _fail(error, TRY_LATER)
+    except ProjectError as error:
+        return _fail(error, WRONG_INPUT)
+    except ModuleNotFoundError as error:
+        return _fail(f"{verb} needs {error.name}: pip install 'crosswind[server]'", BROKEN)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output left, as `| head` does
+        sys.stderr.close()
+        return 0
+
+
+def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
+    """The parser of every verb; only the named one is loaded, because others may need heavy modules."""
+    parser = argparse.ArgumentParser(
+        prog="crosswind",
+        description="Why a distributed training run was slow, how long the next one will take, and what to run.",
+        epilog="`crosswind VERB --help` says more; `crosswind demo` shows it all in four minutes.",
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for known in VERBS:
+        subparser = verbs.add_parser(known.name, help=known.help, description=f"{known.help}.")
+        if known.name == verb:
+            load(known).configure(subparser)
+            subparser.add_argument("--json", action="store_true", help="print one JSON value for machines")
+    return parser
+
+
+def load(verb: Verb) -> VerbModule:
+    """The verb's module."""
+    return cast(VerbModule, import_module(verb.module))
+
+
+def _fail(message: object, code: int) -> int:
+    sys.stderr.write(f"crosswind: {message}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""`crosswind runs`: the stored runs, newest first."""
+
+import argparse
+import json
+
+from crosswind.cli.output import say, say_json, seconds, table
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.features import all_runs, summaries
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.settings import Settings
+
+HEADINGS = ("run", "workload", "state", "ranks", "run time", "steps", "step p50", "CoV", "configuration")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument("--workload", help="only runs of this workload")
+    parser.add_argument("--system", help="only runs on this system")
+    parser.add_argument("--state", choices=[str(state) for state in RunState], help="only runs in this state")
+    parser.add_argument("--limit", type=int, default=20, help="at most this many (default 20)")
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Lists them."""
+    if arguments.limit < 1:
+        raise InvalidInputError(f"--limit {arguments.limit}: expected 1 or more")
+    state = RunState(arguments.state) if arguments.state else None
+    wanted = RunFilter(workload=arguments.workload, system=arguments.system, state=state)
+    with Store.open(settings.home, database=settings.database) as store:
+        runs = all_runs(store, wanted, limit=arguments.limit)[::-1]
+        frame = summaries(store, runs)
+    if arguments.json:
+        say_json(json.loads(frame.to_json(orient="records")))
+    elif not runs:
+        say("No runs are stored yet: crosswind run -- torchrun ... records one, crosswind demo records a dozen.")
+    else:
+        outcomes = frame.to_dict("records")
+        say(table(HEADINGS, [_line(run, outcome) for run, outcome in zip(runs, outcomes, strict=True)]))
+    return 0
+
+
+def _line(run: Run, outcome: dict[str, float]) -> tuple[str, ...]:
+    has_steps = outcome["steps"] == outcome["steps"]  # NaN where the run recorded none
+    return (
+        run.run_id,
+        run.workload,
+        run.state,
+        str(run.world_size or "-"),
+        seconds(run.seconds),
+        f"{outcome['steps']:.0f}" if has_steps else "-",
+        seconds(outcome["step_p50_seconds"]),
+        f"{outcome['step_cov_ratio']:.1%}" if has_steps else "-",
+        " ".join(f"{name}={value}" for name, value in run.configuration.items()),
+    )
