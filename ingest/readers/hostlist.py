@@ -1,0 +1,86 @@
+"""Slurm's short form for many node names: n[1-3,07-10],gpu[01-02]-ib0."""
+
+import itertools
+import re
+
+from crosswind.data.errors import MalformedError
+
+NODES_LIMIT = 100_000  # ten times the largest clusters; a line of 20 characters must not fill the memory
+NAME_LIMIT = 253  # characters; the longest host name that the domain name system knows
+UNASSIGNED = ("", "None assigned", "(null)")  # what Slurm writes for a job that never got nodes
+TOKEN = re.compile(r"\[([^\[\]]*)\]|([^\[\],]+)|(,)")
+RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+LETTERS = re.compile(r"[A-Za-z0-9._-]+")
+
+Ranges = tuple[tuple[int, int, int], ...]  # first, last, width in digits
+
+
+def expand(text: str, limit: int = NODES_LIMIT) -> tuple[str, ...]:
+    """The node names in the order written; none for a job that never got nodes.
+
+    Raises: MalformedError, also for more than `limit` names.
+    Source: scontrol(1), `show hostnames`.
+    """
+    if text.strip() in UNASSIGNED:
+        return ()
+    names: list[str] = []
+    for parts in _expressions(text):
+        if len(names) + _count(parts) > limit:
+            raise MalformedError(f"node list {text[:80]!r} stands for more than {limit} nodes")
+        names += map("".join, itertools.product(*map(_texts, parts)))
+    for name in names:
+        if not name[0].isalnum() or len(name) > NAME_LIMIT:
+            raise MalformedError(f"node list {text[:80]!r}: {name[:80]!r} is no host name")
+    return tuple(names)
+
+
+def _expressions(text: str) -> list[list[str | Ranges]]:
+    """The comma-separated expressions, each as its literal and ranged parts."""
+    expressions: list[list[str | Ranges]] = [[]]
+    end = 0
+    for token in TOKEN.finditer(text):
+        if token.start() != end:
+            break
+        end = token.end()
+        ranges, literal, _comma = token.groups()
+        if ranges is not None:
+            expressions[-1].append(_ranges(ranges, text))
+        elif literal is None:
+            expressions.append([])
+        elif LETTERS.fullmatch(literal):
+            expressions[-1].append(literal)
+        else:
+            raise MalformedError(f"node list {text[:80]!r}: {literal[:80]!r} cannot be part of a host name")
+    if end != len(text):
+        raise MalformedError(f"node list {text[:80]!r}: brackets do not pair at character {end + 1}")
+    if not all(expressions):
+        raise MalformedError(f"node list {text[:80]!r}: a name is missing beside a comma")
+    return expressions
+
+
+def _ranges(inside: str, text: str) -> Ranges:
+    """What stands between two brackets."""
+    ranges = []
+    for piece in inside.split(","):
+        match = RANGE.fullmatch(piece)
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+        if int(first) > int(last):
+            raise MalformedError(f"node list {text[:80]!r}: {piece[:80]!r} is no range such as 07-10")
+        ranges.append((int(first), int(last), len(first)))
+    return tuple(ranges)
+
+
+def _count(parts: list[str | Ranges]) -> int:
+    """How many names an expression stands for, without making them."""
+    count = 1
+    for part in parts:
+        if not isinstance(part, str):
+            count *= sum(last - first + 1 for first, last, _width in part)
+    return count
+
+
+def _texts(part: str | Ranges) -> list[str]:
+    """The texts that one part of a name takes; numbers keep the width of the first."""
+    if isinstance(part, str):
+        return [part]
+    return [str(number).zfill(width) for first, last, width in part for number in range(first, last + 1)]

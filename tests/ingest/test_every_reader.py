@@ -1,0 +1,155 @@
+"""What every reader promises, held over the explicit list; a new reader adds its recorded files here."""
+
+import contextlib
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.job import Job
+from crosswind.data.run import Run
+from crosswind.ingest.readers import READERS, reader_for
+from crosswind.ingest.readers.reader import Reader, Report
+
+RECORDED = Path(__file__).parent / "recorded"
+EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+
+
+def recorded(reader: Reader) -> list[Path]:
+    return sorted((RECORDED / reader.name).iterdir())
+
+
+def read(reader: Reader, path: Path) -> tuple[list[Job | Run], Report]:
+    report = Report(str(path), reader.name)
+    return list(reader.read(path, report, system="test")), report
+
+
+@EACH
+def test_it_has_recorded_input_and_recognises_it(reader: Reader) -> None:
+    assert recorded(reader)
+    for path in recorded(reader):
+        assert reader_for(path) is reader
+
+
+@EACH
+def test_it_recognises_nothing_else(reader: Reader, tmp_path: Path) -> None:
+    for head in (
+        b"",
+        b"\0" * 100,
+        b"\x1f\x8b",
+        b"\x1f\x8b\x08junk",
+        b"time,node\n1,2\n",
+        b"{}",
+        b"\xff" * 65536,
+        b"\n\n",
+    ):
+        assert not reader.recognises(tmp_path / f"x.{reader.name}", head)
+
+
+@EACH
+def test_it_counts_what_it_reads_and_names_the_system(reader: Reader) -> None:
+    for path in recorded(reader):
+        rows, report = read(reader, path)
+        assert report.read == len(rows) > 0
+        assert {row.system for row in rows} == {"test"}
+
+
+@EACH
+def test_reading_twice_gives_the_same(reader: Reader) -> None:
+    for path in recorded(reader):
+        assert read(reader, path) == read(reader, path)
+
+
+@EACH
+def test_a_packed_file_is_recognised_and_read_alike(reader: Reader, tmp_path: Path) -> None:
+    for path in recorded(reader):
+        packed = tmp_path / f"{path.name}.gz"
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        assert reader_for(packed) is reader
+        assert read(reader, packed)[0] == read(reader, path)[0]
+
+
+@EACH
+def test_damage_is_reported_and_never_a_crash(reader: Reader, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    for path in recorded(reader):
+        content = path.read_bytes()
+        for attempt in range(60):
+            damaged = bytearray(content)
+            for _ in range(attempt):
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+            victim = tmp_path / "damaged"
+            victim.write_bytes(damaged if attempt % 2 else gzip.compress(content)[: chance.randrange(1, 900)])
+            with contextlib.suppress(MalformedError):  # any other error is a crash
+                rows, report = read(reader, victim)
+                assert report.read == len(rows)
+
+
+@EACH
+def test_its_name_and_description_are_for_people(reader: Reader) -> None:
+    assert reader.name.isidentifier()
+    assert 10 < len(reader.description) < 80
+    assert reader_for(Path("never opened"), reader.name) is reader
+
+
+def test_names_are_unique() -> None:
+    assert len({reader.name for reader in READERS}) == len(READERS)
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInputError, match="format 'abacus' is not known; expected one of: sacct"):
+        reader_for(Path("never opened"), "abacus")
+
+
+def test_an_unrecognised_file_is_refused_with_the_known_formats(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("dear diary\n")
+    with pytest.raises(MalformedError, match=r"notes\.txt: format not recognised; expected one of: sacct"):
+        reader_for(path)
+    path.write_bytes(b"")
+    with pytest.raises(MalformedError, match=r"notes\.txt: empty; expected one of: sacct"):
+        reader_for(path)
+    with pytest.raises(UnavailableError, match="absent"):
+        reader_for(tmp_path / "absent")
+
+
+DIARY = """
+class DiaryReader:
+    name = "diary"
+    description = "one line a day"
+
+    def recognises(self, path, head):
+        return head.startswith(b"dear diary")
+"""
+
+
+def install(folder: Path, entry: str) -> Path:
+    """Puts somebody else's package where Python finds it; comes back with a file of its format."""
+    (folder / "diary_format.py").write_text(DIARY)
+    package = folder / "diary_format-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: diary-format\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(f"[crosswind.readers]\ndiary = {entry}\n")
+    (folder / "notes.txt").write_text("dear diary\n")
+    return folder / "notes.txt"
+
+
+def test_a_reader_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    path = install(tmp_path, "diary_format:DiaryReader")
+    assert reader_for(path).name == "diary"
+    assert reader_for(path, "diary").name == "diary"
+    with pytest.raises(InvalidInputError, match="expected one of: sacct, diary"):
+        reader_for(path, "abacus")
+
+
+def test_a_broken_package_is_named_and_hinders_only_its_own_format(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    path = install(tmp_path, "diary_format:NoSuchReader")
+    with pytest.raises(UnavailableError, match=r"reader 'diary' \(diary_format:NoSuchReader\) cannot be loaded"):
+        reader_for(path)
+    assert reader_for(RECORDED / "sacct" / "slurm-22.05.txt").name == "sacct"
