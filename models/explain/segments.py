@@ -53,7 +53,10 @@ def segments_of(run_id: str, steps: pd.DataFrame, comm_thread_wait: float) -> Se
     `comm_thread_wait` is the time a step that the rank's other threads waited for a core, NaN when not sampled.
     """
     ranks = steps["rank"].nunique()
-    every = steps[steps["step"] >= WARM_UP_STEPS].pivot(index="step", columns="rank")
+    comparable = steps[steps["step"] >= WARM_UP_STEPS]
+    if comparable.empty:
+        return None
+    every = comparable.pivot(index="step", columns="rank")
     required = _column(every, "tail_seconds" if ranks > 1 else "duration_seconds")
     grid = every[pd.Series(~np.isnan(required).any(axis=1), index=every.index)]
     if len(grid) < 2:

@@ -77,10 +77,11 @@ def _total(excess: Mapping[str, Floats]) -> Floats:
 
 
 def _median(means: Floats) -> Floats:
-    """Median over runs, column by column, of what was recorded; NaN where no run recorded it."""
-    counted = np.where(np.isnan(means).all(axis=0), np.nan, 0.0)
-    filled = np.where(np.isnan(means).all(axis=0), 0.0, means)
-    return np.asarray(np.nanmedian(filled, axis=-2) + counted)
+    """Median over runs (the last but one axis) of what was recorded; NaN where no run recorded it."""
+    nowhere = np.isnan(means).all(axis=-2, keepdims=True)
+    filled = np.where(nowhere, 0.0, means)
+    middle = np.nanmedian(filled, axis=-2) if np.isnan(filled).any() else np.median(filled, axis=-2)
+    return np.asarray(np.where(nowhere.squeeze(axis=-2), np.nan, middle))
 
 
 def _resampled(values: Floats, random: np.random.Generator) -> Floats:
@@ -94,5 +95,4 @@ def _resampled(values: Floats, random: np.random.Generator) -> Floats:
 
 def _expected_again(means: Floats, random: np.random.Generator) -> Floats:
     """Medians of the cohort's runs, drawn again, shape (REPLICATES, n_columns)."""
-    drawn = random.integers(0, len(means), (REPLICATES, len(means)))
-    return np.array([_median(means[rows]) for rows in drawn])
+    return _median(means[random.integers(0, len(means), (REPLICATES, len(means)))])

@@ -1,0 +1,28 @@
+"""`crosswind explain`: why a run was slow."""
+
+import argparse
+
+from crosswind.cli.output import say, say_json
+from crosswind.cli.render import explanation_text
+from crosswind.cli.show import run_named
+from crosswind.data.store import Store
+from crosswind.models.explain.explain import explain_run
+from crosswind.settings import Settings
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument("run", nargs="?", default="latest", help="run id, the end of one, or `latest` (default)")
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Explains it."""
+    with Store.open(settings.home, database=settings.database) as store:
+        run = run_named(store, arguments.run)
+        explanation = explain_run(store, run.run_id)
+    if arguments.json:
+        say_json(explanation)
+    else:
+        say(f"run {run.run_id} of {run.workload} on {run.system}")
+        say(explanation_text(explanation))
+    return 0

@@ -1,0 +1,41 @@
+"""A progress bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from typing import Self, TextIO
+
+WIDTH = 24
+
+
+class Progress:
+    """Tells on standard error how far `total` parts of the work have come."""
+
+    def __init__(self, total: int, *, stream: TextIO = sys.stderr) -> None:
+        self._total = total
+        self._done = 0
+        self._stream = stream
+        self._live = stream.isatty()
+        self._begin = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def start(self, what: str) -> None:
+        """Says what is being worked on now."""
+        filled = WIDTH * self._done // self._total
+        bar = "█" * filled + "░" * (WIDTH - filled)
+        elapsed = f"{time.monotonic() - self._begin:3.0f} s"
+        if self._live:
+            self._stream.write(f"\r\x1b[K{bar} {self._done}/{self._total} {elapsed}  {what[:60]}")
+        else:
+            self._stream.write(f"[{self._done + 1}/{self._total} {elapsed}] {what}\n")
+        self._stream.flush()
+
+    def done(self) -> None:
+        """One part is done."""
+        self._done += 1

@@ -1,0 +1,64 @@
+"""Explanations and predictions as a terminal shows them, in 80 columns."""
+
+from crosswind.cli.output import colour, seconds
+from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
+from crosswind.models.outlook import Outlook
+
+BAR = 24
+MARKS = {Verdict.SLOW: ("▲", "31"), Verdict.NORMAL: ("●", "32"), Verdict.INSUFFICIENT_EVIDENCE: ("?", "33")}
+
+
+def verdict_line(explanation: Explanation) -> str:
+    """Mark and sentence."""
+    mark, code = MARKS[explanation.verdict]
+    return f"{colour(mark, code)} {explanation.sentence}"
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Verdict, waterfall from expected to measured, evidence, next action."""
+    lines = [verdict_line(explanation)]
+    if explanation.excess and explanation.unexplained:
+        lines += ["", *_waterfall(explanation, explanation.excess, explanation.unexplained), ""]
+        lines += [f"evidence: {share.cause}: {share.evidence}" for share in _notable(explanation, explanation.excess)]
+    if explanation.cause:
+        lines.append(f"sure: {explanation.confidence:.0%} of resampled runs name this cause first")
+    lines += [
+        f"next: {explanation.next_action}",
+        f"from: {explanation.steps} steps, compared with {explanation.cohort_runs} other runs of its cohort",
+    ]
+    return "\n".join(lines)
+
+
+def _waterfall(explanation: Explanation, excess: Interval, unexplained: Interval) -> list[str]:
+    rows = [(share.cause, share.seconds) for share in explanation.shares]
+    rows.append(("unexplained", unexplained))
+    scale = max(abs(excess.value), *(abs(interval.value) for _, interval in rows)) or 1.0
+    bars = [_bar(name, interval, scale) for name, interval in rows]
+    head = f"  {'expected':<16} {'':<{BAR}} {seconds(explanation.expected_seconds):>9}"
+    return [head, *bars, f"  {'measured':<16} {'':<{BAR}} {seconds(explanation.measured_seconds):>9}"]
+
+
+def _bar(name: str, interval: Interval, scale: float) -> str:
+    filled = "█" * round(BAR * abs(interval.value) / scale)
+    sign = "-" if interval.value < 0 else "+"
+    limits = f"[{seconds(interval.low)} .. {seconds(interval.high)}]"
+    return f"  {name:<16} {filled:<{BAR}} {sign}{seconds(abs(interval.value)):>8}  {limits}"
+
+
+def _notable(explanation: Explanation, excess: Interval) -> list[Share]:
+    return [share for share in explanation.shares if share.seconds.value > 0.05 * abs(excess.value)]
+
+
+def outlook_text(outlook: Outlook) -> str:
+    """The predicted quantiles in one line, who made them and what they are worth."""
+    made = outlook.prediction
+    level = dict(zip(made.levels, made.seconds, strict=True))
+    low, high = min(level), max(level)
+    lines = [
+        f"step time: {seconds(level[0.5])} [{seconds(level[low])} .. {seconds(level[high])}]",
+        f"sure: at least {made.promised_coverage:.0%} of runs like the {made.cohort_runs} repeats seen fall inside",
+        f"by: {made.method}"
+        + (f", skill {outlook.skill:+.0%} over always-the-median" if outlook.skill is not None else ""),
+        f"from: {made.runs} runs; {outlook.left_out} slow ones with a known cause were left out",
+    ]
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in made.warnings)])

@@ -1,0 +1,50 @@
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from crosswind.data.steps import STEP
+from crosswind.models.explain.segments import COLUMNS, Segments
+
+Draw = Callable[..., Segments]
+
+
+@pytest.fixture
+def step_rows() -> Callable[..., pd.DataFrame]:
+    """Rows of synchronous steps: every rank takes as long as the slowest one's local time + fabric."""
+
+    def build(local: list[list[float]], *, fabric: float = 0.002, **columns: float) -> pd.DataFrame:
+        rows = []
+        for step, of_ranks in enumerate(local):
+            time = max(of_ranks) + fabric
+            for rank, compute in enumerate(of_ranks):
+                row = dict.fromkeys((column.name for column in STEP.columns), 0.0)
+                row |= {"run_id": "r", "rank": rank, "step": step, "ts_ns": step, **columns}
+                row |= {"duration_seconds": time, "compute_seconds": compute, "comm_seconds": time - compute}
+                rows.append(row)
+        return pd.DataFrame(rows)
+
+    return build
+
+
+@pytest.fixture
+def drawn() -> Draw:
+    """A run of 60 segments around given means; 2 % noise on compute, from the seed."""
+
+    def draw(seed: int = 0, **means: float) -> Segments:
+        usual = {"input": 0.001, "compute": 0.040, "checkpoint": 0.0, "other": 0.0, "fabric": 0.004}
+        usual |= {"run_queue_wait": 0.001, "cpu_user": 0.038, "cpu_system": 0.001}
+        usual |= {"minor_faults": 300.0, "comm_thread_wait": 0.001}
+        values = np.tile([(usual | means)[name] for name in COLUMNS], (60, 1))
+        noise = np.random.default_rng(seed).normal(1.0, 0.02, 60)
+        values[:, COLUMNS.index("compute")] *= noise
+        return Segments(f"run-{seed}", 2, values, np.ones(60))
+
+    return draw
+
+
+@pytest.fixture
+def cohort(drawn: Draw) -> list[Segments]:
+    """Eight undisturbed runs."""
+    return [drawn(seed) for seed in range(1, 9)]

@@ -1,0 +1,119 @@
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.explain import explain
+from crosswind.models.explain.explanation import Explanation, Verdict
+from crosswind.models.explain.reference import reference_of
+from crosswind.models.explain.segments import Segments
+from crosswind.models.explain.split import UNEXPLAINED, split
+
+Draw = Callable[..., Segments]
+
+
+@pytest.mark.parametrize(
+    ("means", "cause"),
+    [
+        ({"input": 0.030}, "slow_input"),
+        ({"checkpoint": 0.030}, "slow_checkpoint"),
+        ({"other": 0.030}, "other_work"),
+        ({"compute": 0.080, "run_queue_wait": 0.041}, "cpu_contention"),
+        ({"fabric": 0.034, "comm_thread_wait": 0.030}, "cpu_contention"),
+        ({"compute": 0.070, "cpu_system": 0.031, "minor_faults": 20_000.0}, "memory_traffic"),
+        ({"compute": 0.070, "cpu_user": 0.068}, "slow_compute"),
+        ({"fabric": 0.034}, "network"),
+    ],
+)
+def test_each_cause_is_named_from_its_evidence(
+    drawn: Draw, cohort: list[Segments], means: dict[str, float], cause: str
+) -> None:
+    explanation = explain("r", drawn(99, **means), cohort)
+    assert explanation.verdict is Verdict.SLOW
+    assert explanation.cause == cause
+    assert explanation.confidence is not None
+    assert explanation.confidence > 0.9
+    assert cause.replace("_", " ") in explanation.sentence.lower()
+    assert_sums(explanation)
+
+
+def assert_sums(explanation: Explanation) -> None:
+    assert explanation.unexplained is not None
+    assert explanation.excess is not None
+    parts = sum(share.seconds.value for share in explanation.shares) + explanation.unexplained.value
+    assert parts == pytest.approx(explanation.excess.value, abs=1e-9)
+    assert explanation.expected_seconds is not None
+    assert explanation.expected_seconds + parts == pytest.approx(explanation.measured_seconds, abs=1e-9)
+
+
+def test_kernel_time_without_page_faults_is_no_memory_traffic(drawn: Draw, cohort: list[Segments]) -> None:
+    explanation = explain("r", drawn(99, compute=0.070, cpu_system=0.031), cohort)
+    assert explanation.verdict is Verdict.SLOW
+    assert explanation.cause is None
+    assert_sums(explanation)
+
+
+def test_excess_without_evidence_stays_unexplained_and_no_cause_is_named(drawn: Draw, cohort: list[Segments]) -> None:
+    explanation = explain("r", drawn(99, compute=0.080), cohort)
+    assert explanation.verdict is Verdict.SLOW
+    assert explanation.cause is None
+    assert explanation.unexplained is not None
+    assert explanation.unexplained.value == pytest.approx(0.040 * 60, rel=0.1)
+    assert "no cause has enough evidence" in explanation.sentence
+
+
+def test_a_run_like_its_cohort_is_not_slow(drawn: Draw, cohort: list[Segments]) -> None:
+    explanation = explain("r", drawn(99), cohort)
+    assert explanation.verdict is Verdict.NORMAL
+    assert explanation.cause is None
+    assert_sums(explanation)
+
+
+def test_a_faster_run_is_not_slow_and_still_adds_up(drawn: Draw, cohort: list[Segments]) -> None:
+    explanation = explain("r", drawn(99, compute=0.020), cohort)
+    assert explanation.verdict is Verdict.NORMAL
+    assert_sums(explanation)
+
+
+def test_evidence_that_was_not_recorded_claims_nothing(drawn: Draw, cohort: list[Segments]) -> None:
+    unsampled = drawn(99, fabric=0.034, comm_thread_wait=math.nan)
+    explanation = explain("r", unsampled, cohort)
+    assert explanation.cause == "network"
+    assert_sums(explanation)
+
+
+def test_a_claim_never_exceeds_its_phase(drawn: Draw, cohort: list[Segments]) -> None:
+    parts = split(drawn(99, compute=0.050, run_queue_wait=0.500), reference_of(cohort).runs)
+    assert parts.shares["cpu_contention"] == pytest.approx(0.010, rel=0.2)
+    assert parts.shares["slow_compute"] == 0.0
+
+
+def test_replicates_add_up_one_by_one(drawn: Draw, cohort: list[Segments]) -> None:
+    parts = split(drawn(99, compute=0.080, run_queue_wait=0.030), reference_of(cohort).runs)
+    total = sum(parts.replicates[name] for name in (*(cause.name for cause in CAUSES), UNEXPLAINED))
+    assert np.asarray(total) == pytest.approx(parts.replicates["excess"], abs=1e-12)
+
+
+def test_few_steps_and_few_runs_are_not_enough(drawn: Draw, cohort: list[Segments]) -> None:
+    short = Segments("r", 2, drawn(99).values[:5], np.ones(5))
+    for explanation in (explain("r", short, cohort), explain("r", None, cohort), explain("r", drawn(99), cohort[:2])):
+        assert explanation.verdict is Verdict.INSUFFICIENT_EVIDENCE
+        assert explanation.excess is None
+        assert explanation.shares == ()
+        assert explanation.next_action
+
+
+def test_the_reference_is_the_half_that_agrees_even_when_half_the_cohort_is_disturbed(drawn: Draw) -> None:
+    undisturbed = [drawn(seed) for seed in range(6)]
+    disturbed = [drawn(10 + seed, compute=0.060 + 0.020 * seed) for seed in range(5)]
+    reference = reference_of([*disturbed, *undisturbed])
+    assert {run.run_id for run in reference.runs} == {run.run_id for run in undisturbed}
+    assert reference.spread < 0.02
+
+
+def test_an_undisturbed_run_among_disturbed_ones_is_not_slow(drawn: Draw) -> None:
+    others = [drawn(seed) for seed in range(6)] + [drawn(10 + seed, input=0.02 * seed) for seed in range(1, 6)]
+    assert explain("r", drawn(99), others).verdict is Verdict.NORMAL
+    assert explain("r", drawn(98, input=0.035), others).cause == "slow_input"
