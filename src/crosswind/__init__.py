@@ -1,6 +1,34 @@
 """Why a distributed training run was slow, how long the next one will take, and which configuration to run."""
 
-from crosswind.ingest.probe.run import RunProbe as run  # noqa: N813 - `with crosswind.run(...)` reads as what it is
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # 50 ms that the command line does not need
+    from pathlib import Path
+
+    from crosswind.data.trial import Configuration
+    from crosswind.ingest.probe.run import RunProbe
 
 __version__ = "0.1.0"
 __all__ = ["run"]
+
+
+def run(
+    *,
+    workload: str | None = None,
+    config: Configuration | None = None,
+    spool: Path | None = None,
+    run_id: str | None = None,
+) -> RunProbe:
+    """The probe of this rank, a context manager: `with crosswind.run(...) as run: for batch in run.steps(loader): ...`.
+
+    Args:
+        workload: what is trained, whatever the configuration.
+        config: flat map of parameter name to scalar.
+        spool: folder to write to.
+        run_id: the same on all ranks; by default that of `crosswind run`, else one agreed by broadcast.
+    """
+    from crosswind.ingest.probe.run import RunProbe  # noqa: PLC0415 - see above
+
+    return RunProbe(workload=workload, config=config, spool=spool, run_id=run_id)

@@ -1,0 +1,27 @@
+"""Runs one benchmark by name, or all of a kind: `python -m benchmarks [--accuracy] [NAME]`."""
+
+import argparse
+import importlib
+import sys
+
+SPEED = ("startup", "tuner")
+ACCURACY = ("tuner", "predict", "explain")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--accuracy", action="store_true", help="accuracy beside baselines instead of speed")
+    parser.add_argument("name", nargs="?", help="one of them (default: all)")
+    arguments = parser.parse_args()
+    known = ACCURACY if arguments.accuracy else SPEED
+    if arguments.name not in (None, *known):
+        parser.error(f"{arguments.name!r} is not one of {', '.join(known)}")
+    for name in [arguments.name] if arguments.name else known:
+        module = f"accuracy_{name}" if arguments.accuracy else name
+        print(f"== {module}")
+        importlib.import_module(f"benchmarks.{module}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
