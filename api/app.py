@@ -1,0 +1,43 @@
+"""The application: routers, and what every request and answer passes."""
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+
+from crosswind.api import health, jobs, pages, predictions, problems, runs, studies, trials
+from crosswind.api.gate import BodyCheck, Gate, Prefix
+from crosswind.api.settings import ServerSettings
+from crosswind.api.shield import Net, Shield, Validators
+from crosswind.api.telemetry import Tally, Telemetry
+from crosswind.data.store import Store
+
+ROUTERS = (health, runs, jobs, predictions, studies, trials, problems, pages)
+LOOPBACK = ServerSettings()
+
+
+def create_app(store: Store, settings: ServerSettings = LOOPBACK) -> FastAPI:
+    """The application over a store; `settings` say whom it lets in."""
+    app = FastAPI(
+        title="Crosswind",
+        summary="Why a distributed training run was slow, how long the next one will take, and which to run.",
+        version=version("crosswind"),
+        docs_url=None,  # its script would come from another site
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.store = store
+    app.state.tally = Tally()
+    for each in ROUTERS:
+        app.include_router(each.router)
+    problems.add_handlers(app)
+    # The last one added is passed first.
+    app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes)
+    app.add_middleware(Net)
+    app.add_middleware(Validators)
+    app.add_middleware(GZipMiddleware, minimum_size=1000)
+    app.add_middleware(Gate, settings=settings)
+    app.add_middleware(Shield)
+    app.add_middleware(Telemetry, tally=app.state.tally)
+    app.add_middleware(Prefix, root_path=settings.root_path)
+    return app

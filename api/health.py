@@ -1,0 +1,51 @@
+"""Whether the server lives, whether it can answer, and what it counts."""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel
+
+from crosswind.api.stored import StoreOf
+from crosswind.api.telemetry import Family, Point, Tally, exposition
+from crosswind.data.store import Store
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """An answer at all is the message."""
+
+    status: str
+
+
+@router.get("/healthz")
+def health() -> Health:
+    """Whether the server lives."""
+    return Health(status="ok")
+
+
+@router.get("/readyz")
+def readiness(store: StoreOf) -> Health:
+    """Whether the store answers."""
+    store.catalog.check()
+    store.lake.sets()
+    return Health(status="ready")
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request, store: StoreOf) -> PlainTextResponse:
+    """What the server counts, in Prometheus' text format 0.0.4."""
+    tally: Tally = request.app.state.tally
+    families = [*tally.families(), *stored_families(store)]
+    return PlainTextResponse(exposition(families), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def stored_families(store: Store) -> list[Family]:
+    """What is stored, as metrics."""
+    with store.catalog.read() as session:
+        runs, ingested = session.runs.count(), session.ingested()
+    return [
+        Family("crosswind_runs", "gauge", "Runs in the catalog.", [Point(runs)]),
+        Family("crosswind_ingest_batches_total", "counter", "Batches taken in.", [Point(ingested.batches)]),
+        Family("crosswind_ingest_rows_total", "counter", "Rows taken in with them.", [Point(ingested.rows)]),
+        Family("crosswind_ingest_skipped_total", "counter", "Broken lines skipped in them.", [Point(ingested.skipped)]),
+    ]

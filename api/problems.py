@@ -1,0 +1,149 @@
+"""Refusals as RFC 9457 problem details, and the pages that explain them."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from crosswind.data.errors import (
+    ConflictError,
+    InvalidInputError,
+    MalformedError,
+    NotFoundError,
+    ProjectError,
+    UnavailableError,
+)
+
+router = APIRouter(prefix="/problems", include_in_schema=False)
+log = logging.getLogger("crosswind.api")
+SHOWN_CHARACTERS = 100  # of a value that was refused
+SHOWN_ERRORS = 20
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of refusal: its name in the type URI, its status, and what to do about it."""
+
+    name: str
+    status: int
+    title: str
+    remedy: str
+
+
+MALFORMED = Kind("malformed", 400, "The request cannot be read", "Send UTF-8 JSON as docs/api.md describes it.")
+UNAUTHORIZED = Kind("unauthorized", 401, "A token is needed", "Send `Authorization: Bearer TOKEN`.")
+FORBIDDEN = Kind("forbidden", 403, "Not from there", "Call the server by a name it knows, and not from another site.")
+NOT_FOUND = Kind("not-found", 404, "There is no such thing", "Check the id or path against the list above it.")
+METHOD = Kind("method-not-allowed", 405, "Not with this method", "Use a method that the Allow header names.")
+CONFLICT = Kind("conflict", 409, "It contradicts what is stored", "Read the present state, then decide again.")
+TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
+MEDIA_TYPE = Kind("unsupported-media-type", 415, "Not in this format", "Send `Content-Type: application/json`.")
+INVALID = Kind("invalid-input", 422, "A value cannot be accepted", "Change what `detail` and `errors` name.")
+INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in the server's log, and report it.")
+UNAVAILABLE = Kind("unavailable", 503, "Something needed is not there now", "Try again; nothing was changed.")
+KINDS = (
+    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, METHOD, CONFLICT),
+    *(TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
+)
+OF_ERROR: Mapping[type[ProjectError], Kind] = {
+    UnavailableError: UNAVAILABLE,
+    MalformedError: MALFORMED,
+    NotFoundError: NOT_FOUND,
+    ConflictError: CONFLICT,
+    InvalidInputError: INVALID,
+}
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+def problem(
+    kind: Kind,
+    detail: str,
+    *,
+    root_path: str = "",
+    headers: Mapping[str, str] = NO_HEADERS,
+    further: Mapping[str, object] = NO_HEADERS,
+) -> Response:
+    """The refusal as a response; `further` members stand beside those of RFC 9457."""
+    facts = {"type": f"{root_path}/problems/{kind.name}", "title": kind.title, "status": kind.status, "detail": detail}
+    retry = {"Retry-After": "5"} if kind is UNAVAILABLE else {}
+    return JSONResponse(
+        {**facts, **further}, kind.status, headers={**retry, **headers}, media_type="application/problem+json"
+    )
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Turns every error of a route into a problem."""
+    app.add_exception_handler(ProjectError, _refused)
+    app.add_exception_handler(RequestValidationError, _not_valid)
+    app.add_exception_handler(HTTPException, _by_status)
+    app.add_exception_handler(OperationalError, _no_database)
+
+
+@router.get("/{name}")
+def explain_problem(name: str) -> PlainTextResponse:
+    """What a problem type means and what to do about it."""
+    for kind in KINDS:
+        if kind.name == name:
+            return PlainTextResponse(f"{kind.title} (HTTP {kind.status})\n\n{kind.remedy}\n")
+    raise NotFoundError(f"problem type {name!r:.{SHOWN_CHARACTERS}}: expected {', '.join(kind.name for kind in KINDS)}")
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    kinds = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
+    return problem(kinds[0] if kinds else INVALID, str(error), root_path=_root_path(request))
+
+
+def _not_valid(request: Request, error: Exception) -> Response:
+    found = error.errors() if isinstance(error, RequestValidationError) else ()
+    errors = [_field_error(each) for each in found[:SHOWN_ERRORS]]
+    detail = "; ".join(f"{each['field']}: {each['expected']}" for each in errors)
+    return problem(INVALID, detail, root_path=_root_path(request), further={"errors": errors})
+
+
+def _field_error(error: Mapping[str, object]) -> dict[str, str]:
+    place = error.get("loc")
+    parts = place if isinstance(place, Sequence) else ()
+    value = "" if error.get("type") == "missing" else shown(error.get("input"))
+    return {"field": _shortened(".".join(map(str, parts))), "value": value, "expected": str(error.get("msg", ""))}
+
+
+def shown(value: object) -> str:
+    """A refused value as text, short however large it is."""
+    if isinstance(value, dict | list):
+        return f"{type(value).__name__} of {len(value)}"
+    text = value[: SHOWN_CHARACTERS + 1] if isinstance(value, str) else value
+    return _shortened(repr(text) if isinstance(text, str) else str(text))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def _by_status(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = (error.headers if isinstance(error, HTTPException) else None) or {}
+    kind = _first(KINDS, status)
+    path = _shortened(request.url.path)
+    detail = {404: f"no page or resource at {path}", 405: f"{request.method} is not allowed at {path}"}
+    said = error.detail if isinstance(error, HTTPException) else ""
+    return problem(kind, detail.get(status, said), root_path=_root_path(request), headers=headers)
+
+
+def _first(kinds: Iterable[Kind], status: int) -> Kind:
+    return next((kind for kind in kinds if kind.status == status), MALFORMED if status < 500 else INTERNAL)
+
+
+def _no_database(request: Request, error: Exception) -> Response:
+    log.error("the catalog does not answer %s %r", request.method, request.url.path, exc_info=error)
+    return problem(UNAVAILABLE, "the catalog does not answer", root_path=_root_path(request))
+
+
+def _root_path(request: Request) -> str:
+    return str(request.scope.get("root_path", ""))

@@ -1,0 +1,150 @@
+"""Runs, their steps and their explanations."""
+
+from typing import Annotated, Self
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+
+from crosswind.api.step_rows import StepRow, StepsAsked, step_rows
+from crosswind.api.stored import StoreOf
+from crosswind.api.wire import (
+    Id,
+    Name,
+    Page,
+    Part,
+    Value,
+    View,
+    cursor_of,
+    next_url,
+    place_of,
+    refuse_unknown_query,
+    rfc3339,
+)
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.run import Run, RunState
+from crosswind.models.explain.explain import explain_run
+from crosswind.models.explain.explanation import Verdict
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"], dependencies=[Depends(refuse_unknown_query)])
+
+
+class RunView(View):
+    """One execution of one workload with one configuration."""
+
+    run_id: str
+    workload: str
+    system: str
+    state: RunState
+    world_size: int | None
+    configuration: dict[str, Value]
+    job_id: str | None
+    nodes: tuple[str, ...]
+    started_at: str | None
+    started_ns: int | None
+    ended_at: str | None
+    ended_ns: int | None
+    run_seconds: float | None
+    exit_code: int | None
+    command: tuple[str, ...]
+    software: dict[str, str]
+    tags: dict[str, str]
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """The run as it looks on the wire."""
+        times = {"started_at": rfc3339(run.started_ns), "ended_at": rfc3339(run.ended_ns)}
+        return cls.model_validate({**vars(run), **times, "run_seconds": run.seconds})
+
+
+class RunPage(Page):
+    """Part of the list of runs, newest first."""
+
+    runs: list[RunView]
+
+
+class StepPage(Page):
+    """Part of a run's steps, ordered by step and rank; durations in seconds."""
+
+    run_id: str
+    steps: list[StepRow]
+
+
+class IntervalView(View):
+    """An estimate in seconds with its 90 % bootstrap interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class ShareView(View):
+    """The part of the excess that one cause took, and what speaks for it."""
+
+    cause: str
+    seconds: IntervalView
+    evidence: str
+
+
+class ExplanationView(View):
+    """Why a run took as long as it did; expected + shares + unexplained = measured, in seconds a step."""
+
+    run_id: str
+    verdict: Verdict
+    sentence: str
+    next_action: str
+    cohort_runs: int
+    steps: int
+    measured_seconds: float | None
+    expected_seconds: float | None
+    excess: IntervalView | None
+    shares: tuple[ShareView, ...]
+    unexplained: IntervalView | None
+    cause: str | None
+    confidence: Annotated[float | None, Field(description="share of bootstrap replicates with this main cause")]
+    culprit_rank: int | None
+    culprit_ratio: Annotated[float | None, Field(description="share of steps in which the culprit arrived last")]
+
+
+class RunQuery(Part):
+    """Which runs are asked for."""
+
+    workload: Name | None = None
+    system: Name | None = None
+    state: RunState | None = None
+    job_id: Name | None = None
+
+
+@router.get("")
+def list_runs(asked: Annotated[RunQuery, Query()], request: Request, store: StoreOf) -> RunPage:
+    """Runs, newest first."""
+    wanted = RunFilter(asked.workload, asked.system, asked.state, asked.job_id)
+    with store.catalog.read() as session:
+        runs = session.runs.find(wanted, before=place_of(asked.cursor, int, str), limit=asked.limit)
+    last = runs[-1] if len(runs) == asked.limit else None
+    cursor = cursor_of(last.started_ns or 0, last.run_id) if last else None
+    return RunPage(runs=[RunView.of(run) for run in runs], next=cursor, next_url=next_url(request, cursor))
+
+
+@router.get("/{run_id}")
+def get_run(run_id: Id, store: StoreOf) -> RunView:
+    """One run."""
+    with store.catalog.read() as session:
+        return RunView.of(session.runs.get(run_id))
+
+
+@router.get("/{run_id}/steps")
+def list_steps(
+    run_id: Id,
+    asked: Annotated[StepsAsked, Query()],
+    request: Request,
+    store: StoreOf,
+) -> StepPage:
+    """Every step of every rank, or of one rank, in order."""
+    rows, cursor = step_rows(store, run_id, asked)
+    return StepPage(run_id=run_id, steps=rows, next=cursor, next_url=next_url(request, cursor))
+
+
+@router.get("/{run_id}/explanation")
+def get_explanation(run_id: Id, store: StoreOf) -> ExplanationView:
+    """Why the run took as long as it did, compared with its cohort."""
+    return ExplanationView.model_validate(explain_run(store, run_id))

@@ -1,0 +1,86 @@
+"""Serving the application."""
+
+import errno
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from crosswind.api.app import LOOPBACK, create_app
+from crosswind.api.settings import ServerSettings
+from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.store import Store
+
+GRACE_SECONDS = 5
+CONNECTIONS_MAX = 500
+
+
+def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[[str], None] | None = None) -> None:
+    """Serves until SIGINT or SIGTERM; `ready` is called with the URL once the port is ours.
+
+    Raises: UnavailableError when the port is taken or the address is not this machine's.
+    """
+    with listen(settings) as listening, _signals_end_quietly():
+        server = server_of(create_app(store, settings))
+        if ready:
+            ready(url_of(listening, settings))
+        server.run(sockets=[listening])
+
+
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """The server that answers for an application, on sockets that it is given."""
+    config = uvicorn.Config(
+        app,
+        access_log=False,  # /metrics counts requests; the log keeps what went wrong
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS_MAX,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
+
+
+@contextmanager
+def _signals_end_quietly() -> Iterator[None]:
+    """Within, a signal that ended the server does not end the process as well: uvicorn raises it anew afterwards."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def listen(settings: ServerSettings) -> socket.socket:
+    """A listening socket. Raises: UnavailableError, InvalidInputError."""
+    host = settings.host.strip("[]")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, UnicodeError) as error:
+        raise InvalidInputError(f"host {settings.host!r}: expected a name or address of this machine") from error
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        hint = ": choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
+        raise UnavailableError(f"cannot listen on {settings.host}:{settings.port}, {error.strerror}{hint}") from error
+    return listening
+
+
+def url_of(listening: socket.socket, settings: ServerSettings) -> str:
+    """Where a browser on this machine finds the server."""
+    host = settings.host.strip("[]")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - only shown
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listening.getsockname()[1]}{settings.root_path}/"

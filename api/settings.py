@@ -1,0 +1,62 @@
+"""How the server is set up."""
+
+import ipaddress
+from dataclasses import dataclass
+
+from crosswind.data.errors import InvalidInputError
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+TOKEN_CHARACTERS = 16  # fewer could be guessed; `openssl rand -hex 32` gives 64
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Where the server listens, and whom it lets in.
+
+    `root_path` is the prefix under which a proxy shows the server. `hosts` are the names that a request may call the
+    server by, beside those of the loopback interface; without any, a server that listens elsewhere takes every name.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    root_path: str = ""
+    hosts: tuple[str, ...] = ()
+    body_bytes: int = 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise InvalidInputError(f"port {self.port}: expected 0 (any free one) to 65535")
+        if self.root_path and (not self.root_path.startswith("/") or self.root_path.endswith("/")):
+            raise InvalidInputError(f"root path {self.root_path!r}: expected a form such as /node/gpu07/8000")
+        if self.token is not None and not is_token(self.token):
+            raise InvalidInputError(
+                f"token: expected at least {TOKEN_CHARACTERS} visible ASCII characters, as `openssl rand -hex 32` gives"
+            )
+        if self.token is None and not self.is_loopback:
+            raise InvalidInputError(
+                f"host {self.host!r} can be reached from other machines: set a token (CROSSWIND_TOKEN), "
+                "or listen on 127.0.0.1 and use an SSH tunnel"
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def host_names(self) -> frozenset[str] | None:
+        """The names a request may use in its Host header; None when every name may be used."""
+        if self.hosts or self.is_loopback:
+            return LOOPBACK_NAMES | {name.lower() for name in self.hosts}
+        return None
+
+
+def is_token(text: str) -> bool:
+    """Whether a text can serve as a bearer token."""
+    return len(text) >= TOKEN_CHARACTERS and text.isascii() and text.isprintable() and " " not in text

@@ -1,0 +1,49 @@
+"""A run's steps, part by part."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from crosswind.api.wire import Part, cursor_of, place_of
+from crosswind.data.metric import Column
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+TYPES: dict[str, type] = {"int64": int, "uint64": int, "float64": float, "string": str, "bool": bool}
+INT32 = 2**31
+_PAGE = """
+select * from step
+where run_id = $1 and ($2 is null or rank = $2) and ($3 is null or (step, rank) > ($3, $4))
+order by step, rank limit $5
+"""
+
+
+class StepsAsked(Part):
+    """Which steps are asked for."""
+
+    rank: Annotated[int | None, Field(ge=0, lt=INT32, description="this rank alone")] = None
+
+
+def _field(column: Column) -> tuple[object, object]:
+    value = TYPES[column.dtype] if column.scale == 1.0 else float
+    return (value | None, Field(description=f"{column.description} [{column.unit}]"))
+
+
+StepRow = create_model(
+    "StepRow",
+    __config__=ConfigDict(frozen=True),
+    __doc__="One turn of the training loop on one rank; null where it was not measured.",
+    **{column.name: _field(column) for column in STEP.columns},  # type: ignore[call-overload]
+)
+
+
+def step_rows(store: Store, run_id: str, asked: StepsAsked) -> tuple[list[BaseModel], str | None]:
+    """The rows asked for, and the cursor of those that follow. Raises: NotFoundError, InvalidInputError."""
+    with store.catalog.read() as session:
+        session.runs.get(run_id)
+    step, rank = place_of(asked.cursor, int, int) or (None, None)
+    frame = store.lake.frame(_PAGE, [run_id, asked.rank, step, rank, asked.limit])
+    values = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    rows = [StepRow.model_validate(row) for row in values]
+    last = values[-1] if len(values) == asked.limit else None
+    return rows, cursor_of(int(last["step"]), int(last["rank"])) if last else None

@@ -1,0 +1,132 @@
+"""Trials of a study: handed out under leases, and their outcomes."""
+
+from typing import Annotated, Literal, Self
+
+from fastapi import APIRouter, Depends
+from pydantic import Field, StringConstraints
+
+from crosswind.api.requests import RequestOf
+from crosswind.api.stored import DeskOf
+from crosswind.api.wire import Ask, Id, Name, Value, View, refuse_unknown_query, rfc3339
+from crosswind.data.catalog.leases import TrialRecord
+from crosswind.data.trial import TrialState
+from crosswind.models.tuner.desk import COUNT_MAX, LEASE_SECONDS_MAX, Lease
+
+router = APIRouter(prefix="/v1/studies/{study_id}", tags=["trials"], dependencies=[Depends(refuse_unknown_query)])
+Seconds = Annotated[float, Field(gt=0, le=LEASE_SECONDS_MAX, allow_inf_nan=False)]
+LEASE_SECONDS = 3600.0
+RunId = Annotated[Name, Field(max_length=64)]
+
+
+class SuggestAsk(Ask):
+    """How many trials are wanted, by whom, and for how long."""
+
+    owner: Name
+    count: Annotated[int, Field(ge=1, le=COUNT_MAX)] = 1
+    lease_seconds: Seconds = LEASE_SECONDS
+
+
+class HeartbeatAsk(Ask):
+    """Who still evaluates the trial, and for how long the lease is to hold from now."""
+
+    owner: Name
+    lease_seconds: Seconds = LEASE_SECONDS
+
+
+class CompleteAsk(Ask):
+    """What was measured; lower is better. With `owner`, it is refused when another owner holds the trial."""
+
+    objective: Annotated[float, Field(allow_inf_nan=False)]
+    owner: Name | None = None
+    run_id: RunId | None = None
+
+
+class FailAsk(Ask):
+    """Why there is no objective."""
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+    state: Literal["failed", "infeasible", "pruned"] = "failed"
+    owner: Name | None = None
+
+
+class ReleaseAsk(Ask):
+    """Who gives the trial back."""
+
+    owner: Name | None = None
+
+
+class TrialView(View):
+    """One configuration, evaluated or being evaluated; `objective` is null unless the state is done."""
+
+    trial_id: str
+    study_id: str
+    configuration: dict[str, Value]
+    state: TrialState
+    objective: float | None
+    owner: Annotated[str | None, Field(description="who holds the lease, or held it last")]
+    lease_expires_at: str | None
+    lease_expires_ns: int | None
+    run_id: str | None
+    reason: str | None
+
+    @classmethod
+    def of(cls, record: TrialRecord) -> Self:
+        """The trial as it looks on the wire."""
+        fields = {name: value for name, value in vars(record).items() if name != "trial"}
+        expires_at = rfc3339(record.lease_expires_ns)
+        return cls.model_validate({**vars(record.trial), **fields, "lease_expires_at": expires_at})
+
+
+class TrialList(View):
+    """Trials of one study, oldest first."""
+
+    trials: list[TrialView]
+
+    @classmethod
+    def of(cls, records: list[TrialRecord]) -> Self:
+        """The trials as they look on the wire."""
+        return cls(trials=[TrialView.of(record) for record in records])
+
+
+@router.get("/trials")
+def list_trials(study_id: Id, desk: DeskOf) -> TrialList:
+    """Every trial of the study, oldest first."""
+    return TrialList.of(desk.trials(study_id))
+
+
+@router.post("/trials:suggest")
+def suggest(study_id: Id, asked: SuggestAsk, desk: DeskOf, request: RequestOf) -> TrialList:
+    """Trials to evaluate next, leased to the owner; an empty list once the space is used up."""
+    lease = Lease(asked.owner, asked.lease_seconds)
+    return TrialList.of(desk.suggest(study_id, asked.count, lease, request=request))
+
+
+@router.get("/trials/{trial_id}")
+def get_trial(study_id: Id, trial_id: Id, desk: DeskOf) -> TrialView:
+    """One trial."""
+    return TrialView.of(desk.trial(study_id, trial_id))
+
+
+@router.post("/trials/{trial_id}:heartbeat")
+def heartbeat(study_id: Id, trial_id: Id, asked: HeartbeatAsk, desk: DeskOf) -> TrialView:
+    """Lets the lease run anew from now, on the server's clock."""
+    return TrialView.of(desk.heartbeat(study_id, trial_id, Lease(asked.owner, asked.lease_seconds)))
+
+
+@router.post("/trials/{trial_id}:complete")
+def complete(study_id: Id, trial_id: Id, asked: CompleteAsk, desk: DeskOf) -> TrialView:
+    """Takes the measured objective; the same value again gets the same answer, another one 409."""
+    return TrialView.of(desk.complete(study_id, trial_id, asked.objective, owner=asked.owner, run_id=asked.run_id))
+
+
+@router.post("/trials/{trial_id}:fail")
+def fail(study_id: Id, trial_id: Id, asked: FailAsk, desk: DeskOf) -> TrialView:
+    """Ends the trial without an objective."""
+    state = TrialState(asked.state)
+    return TrialView.of(desk.fail(study_id, trial_id, asked.reason, state=state, owner=asked.owner))
+
+
+@router.post("/trials/{trial_id}:release")
+def release(study_id: Id, trial_id: Id, desk: DeskOf, asked: ReleaseAsk | None = None) -> TrialView:
+    """Gives the trial back unmeasured; the next who asks gets it."""
+    return TrialView.of(desk.release(study_id, trial_id, owner=asked.owner if asked else None))
