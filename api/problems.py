@@ -8,10 +8,10 @@ from types import MappingProxyType
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.errors import (
     ConflictError,
     InvalidInputError,
@@ -83,7 +83,8 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ProjectError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _by_status)
-    app.add_exception_handler(OperationalError, _no_database)
+    for error in NO_ANSWER:
+        app.add_exception_handler(error, _no_database)
 
 
 @router.get("/{name}")

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
+from sqlalchemy import create_engine, text
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
@@ -47,10 +47,13 @@ def postgres_server() -> Iterator[str]:
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """The URL of an empty PostgreSQL database."""
     name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
-        connection.execute(f"create database {name}")
+    url = f"{postgres_server}/postgres".replace("postgresql:", "postgresql+pg8000:")
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"create database {name}"))
         yield f"{postgres_server}/{name}"
-        connection.execute(f"drop database {name} with (force)")
+        connection.execute(text(f"drop database {name} with (force)"))
+    engine.dispose()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

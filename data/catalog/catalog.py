@@ -71,7 +71,7 @@ class Catalog:
             yield Session(connection)
 
     def check(self) -> None:
-        """Asks the database for one answer. Raises: sqlalchemy.exc.OperationalError."""
+        """Asks the database for one answer. Raises: what database.NO_ANSWER holds."""
         with self._reading.connect() as connection:
             connection.execute(text("select 1"))
 

@@ -1,18 +1,20 @@
 """Opening the catalog's database: SQLite in WAL mode by default, PostgreSQL when several servers share it."""
 
+import os
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
 
 HEAD = "0002"  # newest migration; a test holds it against data/migrations/versions
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock
-DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "psycopg")}
+DRIVERS = {"sqlite": ("", "pysqlite"), "postgresql": ("", "pg8000")}
 BUSY_MILLISECONDS = 30_000
+NO_ANSWER = (OperationalError, InterfaceError)  # what the drivers raise when the database is not there
 
 
 def open_database(url: str) -> Engine:
@@ -26,7 +28,7 @@ def open_database(url: str) -> Engine:
         with engine.begin() as connection:
             _lock(connection)
             _migrate(connection)
-    except OperationalError as error:
+    except NO_ANSWER as error:
         raise UnavailableError(f"catalog {engine.url!r} does not open: {error.orig}") from error
     return engine
 
@@ -40,7 +42,8 @@ def _engine(url: str) -> Engine:
     if driver not in DRIVERS.get(backend, ()):
         raise InvalidInputError(f"catalog {parsed!r}: expected sqlite or postgresql, not {parsed.drivername}")
     if backend == "postgresql":
-        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        password = parsed.password or os.environ.get("PGPASSWORD")  # libpq's name; the driver reads no environment
+        return create_engine(parsed.set(drivername="postgresql+pg8000", password=password), pool_pre_ping=True)
     engine = create_engine(parsed, connect_args={"timeout": BUSY_MILLISECONDS / 1000})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
