@@ -39,7 +39,9 @@ def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     step_p50_seconds step_p95_seconds step_mean_seconds step_cov_ratio and one `<phase>_seconds` a phase (mean over
     steps and ranks). A step's duration is that of its slowest rank; warm-up steps are left out.
     """
-    identity = pd.DataFrame([_identity(run) for run in runs], columns=list(_identity_columns()))
+    rows = pd.DataFrame([_identity(run) for run in runs], columns=list(_identity_columns()), dtype=object)
+    types = {"world_size": "Int64", "started_ns": "Int64", "run_seconds": "float64"}  # a float would round the time
+    identity = rows.astype(types).infer_objects()
     outcome = store.lake.frame(_summary_sql(), [WARM_UP_STEPS, [run.run_id for run in runs]])
     return identity.merge(outcome, on="run_id", how="left")
 

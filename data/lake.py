@@ -1,13 +1,17 @@
 """The lake: one Parquet dataset per metric set, `set=…/date=…/part-….parquet`, queried by DuckDB in process.
 
 A part appears by atomic rename, so a reader never sees half a file. Its name comes from the batch it was part of, so
-that writing a batch again replaces the same files and doubles nothing.
+that writing a batch again replaces the same files and doubles nothing. Beside the parts stands one file without rows,
+`set=…/_schema-….parquet`, for every way in which the set's columns were ever defined: their union is what queries see.
 """
 
+import glob
+import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,6 +35,7 @@ ARROW_TYPES = {
 SORT_KEYS = ("run_id", "rank", "node", "device", "ts_ns", "step", "sequence")
 KNOWN = (STEP, COLLECTIVE)  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
+WORD = re.compile(r"[a-z0-9_]+")
 
 
 def arrow_schema(metric_set: MetricSet) -> pa.Schema:
@@ -61,17 +66,20 @@ def to_table(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> 
     if len(set(lengths.values())) > 1:
         raise MalformedError(f"metric set {metric_set.name}: columns of unequal length {lengths}")
     length = next(iter(lengths.values()), 0)
-    arrays = [_array(metric_set.name, field, columns.get(field.name), length) for field in schema]
+    arrays = [_array(metric_set.name, each, columns.get(each.name), length) for each in metric_set.columns]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _array(set_name: str, field: pa.Field, values: Sequence[Scalar] | None, length: int) -> pa.Array:
+def _array(set_name: str, column: Column, values: Sequence[Scalar] | None, length: int) -> pa.Array:
+    arrow_type = ARROW_TYPES[column.dtype]
     if values is None:
-        return pa.nulls(length, field.type)
+        return pa.nulls(length, arrow_type)
     try:
-        return pa.array(values, type=field.type)
+        if pa.types.is_integer(arrow_type) and any(isinstance(value, float) for value in values):
+            raise pa.ArrowTypeError("a fraction is among the values")  # which Arrow would cut off
+        return pa.array(values, type=arrow_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise MalformedError(f"{set_name}.{field.name}: expected {field.type}: {error}") from error
+        raise MalformedError(f"{set_name}.{column.name}: expected {column.dtype}: {error!s:.200}") from error
 
 
 class Lake:
@@ -85,87 +93,119 @@ class Lake:
 
         Raises: InvalidInputError for a part or set name that is no plain name, or rows without a time.
         """
-        name = _set_of(table.schema).name
+        metric_set = _set_of(table.schema)
         if not PART_NAME.fullmatch(part):
-            raise InvalidInputError(f"part {part!r}: expected letters, digits, - and _")
-        self.check(_set_of(table.schema))
+            raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
+        self.check(metric_set)
+        folder = self._folder(metric_set.name)
+        for each in [metric_set, *(known for known in KNOWN if known.name == metric_set.name)]:
+            definition = folder / f"_schema-{_digest(each)}.parquet"
+            if not definition.exists():
+                _write(definition, arrow_schema(each).empty_table())
         keys = [(key, "ascending") for key in SORT_KEYS if key in table.column_names]
         return [
-            self._write(self.root / f"set={name}" / f"date={date}" / f"part-{part}.parquet", rows.sort_by(keys))
+            _write(folder / f"date={date}" / f"part-{part}.parquet", rows.sort_by(keys))
             for date, rows in _by_date(table)
         ]
 
-    def check(self, metric_set: MetricSet) -> None:
+    def check(self, metric_set: MetricSet, beside: Iterable[MetricSet] = ()) -> None:
         """Accepts a set that says the same of its columns as what is stored, so that both can be read together.
 
+        `beside` are sets about to be stored with it.
         Raises: MalformedError naming the column that became something else.
         """
         if "ts_ns" not in {column.name for column in metric_set.columns} or metric_set["ts_ns"].dtype != "int64":
             raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
-        known = self._stored_columns(metric_set.name)
+        known = self.columns(metric_set.name)
+        known |= {column.name: column for other in beside if other.name == metric_set.name for column in other.columns}
         for column in metric_set.columns:
             stored = known.get(column.name, column)
-            if (stored.dtype, stored.scale) != (column.dtype, column.scale):
+            if not is_compatible(stored, column):
                 raise MalformedError(
                     f"{metric_set.name}.{column.name}: {column.dtype} x {column.scale!r}, "
                     f"but what is stored is {stored.dtype} x {stored.scale!r}"
                 )
 
-    def _stored_columns(self, name: str) -> dict[str, Column]:
-        known = next((metric_set for metric_set in KNOWN if metric_set.name == name), None)
-        newest = self._newest(name)
-        metric_set = _set_of(pq.read_schema(newest)) if newest else known
-        return {column.name: column for column in metric_set.columns} if metric_set else {}
+    def columns(self, name: str) -> dict[str, Column]:
+        """Every column that the set ever had here, by name; sets that we know have theirs before anything is stored."""
+        sets = [metric_set for metric_set in KNOWN if metric_set.name == name]
+        paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
+        sets += [_set_of(pq.read_schema(path)) for path in paths]
+        return {column.name: column for metric_set in sets for column in metric_set.columns}
 
-    def _newest(self, name: str) -> Path | None:
-        parts = (self.root / f"set={name}").glob("date=*/part-*.parquet")
-        return max(parts, key=lambda path: path.stat().st_mtime_ns, default=None)
+    def _definitions(self, name: str) -> list[Path]:
+        return sorted(self._folder(name).glob("_schema-*.parquet"))
 
-    def _write(self, path: Path, table: pa.Table) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with hidden.open("wb") as file:
-                pq.write_table(table, file, compression="zstd")
-                file.flush()
-                os.fsync(file.fileno())
-            hidden.rename(path)
-        finally:
-            hidden.unlink(missing_ok=True)
-        _sync_folder(path.parent)
-        return path
+    def _folder(self, name: str) -> Path:
+        return self.root / f"set={name}"
 
     def sets(self) -> list[str]:
         """Names of the sets that hold rows."""
-        return sorted({path.parts[-3].removeprefix("set=") for path in self.root.glob("set=*/date=*/part-*.parquet")})
+        folders = [folder for folder in self.root.glob("set=*") if next(folder.glob("date=*/part-*.parquet"), None)]
+        return sorted(name for folder in folders if is_name(name := folder.name.removeprefix("set=")))
 
     def frame(self, sql: str, parameters: Sequence[object] = ()) -> pd.DataFrame:
-        """The answer to a query in which every set is a view of its name, converted to base units."""
-        connection = self.connect()
+        """The answer to a query in which every set is a view of its name, converted to base units.
+
+        Sets that the query does not name are not looked at: a damaged file in one leaves queries of others alone.
+        """
+        connection = self.connect(set(WORD.findall(sql.lower())))
         try:
             frame: pd.DataFrame = connection.execute(sql, list(parameters)).df()
             return frame
         finally:
             connection.close()
 
-    def connect(self) -> duckdb.DuckDBPyConnection:
-        """A DuckDB connection with one view a set: raw values x scale, null where missing."""
+    def connect(self, names: Collection[str] | None = None) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing."""
         connection = duckdb.connect(":memory:", config={"threads": 2, "autoinstall_known_extensions": False})
-        stored = [name for name in self.sets() if is_name(name)]
+        stored = self.sets()
         for metric_set in KNOWN:
             if metric_set.name not in stored:
                 connection.register(metric_set.name, arrow_schema(metric_set).empty_table())
         for name in stored:
-            connection.execute(self._view(name))
+            if names is None or name in names:
+                connection.execute(self._view(name))
         return connection
 
     def _view(self, name: str) -> str:
-        columns = ", ".join(_converted(column) for column in self._stored_columns(name).values())
-        files = str(self.root / f"set={name}" / "date=*" / "part-*.parquet").replace("'", "''")
+        columns = ", ".join(_converted(column) for column in self.columns(name).values())
+        folder = glob.escape(str(self._folder(name)))
+        patterns = [f"{folder}/{path.name}" for path in self._definitions(name)] + [f"{folder}/date=*/part-*.parquet"]
+        files = ", ".join(_quoted(pattern) for pattern in patterns)
         return (
-            f"create or replace view {name} as select {columns} "  # noqa: S608 - names are checked identifiers
-            f"from read_parquet('{files}', union_by_name = true, hive_partitioning = false)"
+            f'create or replace view "{name}" as select {columns} '  # noqa: S608 - names are checked identifiers
+            f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
         )
+
+
+def is_compatible(stored: Column, column: Column) -> bool:
+    """Whether values of both can stand in one column."""
+    return (stored.dtype, stored.scale) == (column.dtype, column.scale)
+
+
+def _digest(metric_set: MetricSet) -> str:
+    return hashlib.sha256(json.dumps(metric_set.as_json()).encode()).hexdigest()[:16]
+
+
+def _write(path: Path, table: pa.Table) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with hidden.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.rename(path)
+        for abandoned in path.parent.glob(f".{path.name}.*"):  # by a writer of the same part that was killed
+            abandoned.unlink(missing_ok=True)
+    except FileNotFoundError:  # another writer of the same part was faster, and cleared ours away
+        if not path.exists():
+            raise
+    finally:
+        hidden.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    return path
 
 
 def _set_of(schema: pa.Schema) -> MetricSet:
@@ -177,7 +217,11 @@ def _set_of(schema: pa.Schema) -> MetricSet:
 
 def _converted(column: Column) -> str:
     quoted = f'"{column.name}"'
-    return quoted if column.scale == 1.0 else f"{quoted} * {column.scale!r} as {quoted}"
+    return quoted if column.scale == 1.0 else f"{quoted} * {column.scale!r}::double as {quoted}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:

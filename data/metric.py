@@ -11,6 +11,8 @@ from typing import ClassVar, Protocol, Self
 from crosswind.data.errors import InvalidInputError, MalformedError
 
 Scalar = int | float | str | bool | None
+MAX_COLUMNS = 1000  # of a set: every query names them all
+MAX_SCALE = 1e30
 
 
 class Kind(StrEnum):
@@ -44,10 +46,14 @@ class Column:
     on_full: OnFull = OnFull.WRAP
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise InvalidInputError(f"column {self.name}: dtype {self.dtype!r} is not one of {', '.join(DTYPES)}")
         if not is_name(self.name):
-            raise InvalidInputError(f"column {self.name!r}: expected lower-case letters, digits and underscores")
+            raise InvalidInputError(f"column {self.name!r:.80}: expected lower-case letters, digits and underscores")
+        if self.dtype not in DTYPES:
+            raise InvalidInputError(f"column {self.name}: dtype {self.dtype!r:.80} is not one of {', '.join(DTYPES)}")
+        if isinstance(self.scale, bool) or not 0 < abs(self.scale) < MAX_SCALE:
+            raise InvalidInputError(f"column {self.name}: scale {self.scale!r:.80}, expected a finite number, not 0")
+        if self.scale != 1.0 and self.dtype not in NUMERIC:
+            raise InvalidInputError(f"column {self.name}: scale {self.scale!r:.80} of a {self.dtype}, expected 1.0")
 
 
 DTYPES: Mapping[str, tuple[type, ...]] = {
@@ -59,9 +65,12 @@ DTYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def is_name(text: str) -> bool:
-    """Whether a text can safely become a column, a table and a folder."""
-    return text.isascii() and text.isidentifier() and text == text.lower() and len(text) <= 64
+NUMERIC = ("int64", "uint64", "float64")
+
+
+def is_name(text: object) -> bool:
+    """Whether this is a text that can safely become a column, a table and a folder."""
+    return isinstance(text, str) and text.isascii() and text.isidentifier() and text == text.lower() and len(text) <= 64
 
 
 @dataclass(frozen=True)
@@ -75,10 +84,12 @@ class MetricSet:
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
-            raise InvalidInputError(f"metric set {self.name!r}: expected lower-case letters, digits and underscores")
+            raise InvalidInputError(f"metric set {self.name!r:.80}: expected a name of a-z, 0-9 and _")
+        if len(self.columns) > MAX_COLUMNS:
+            raise InvalidInputError(f"metric set {self.name}: {len(self.columns)} columns, at most {MAX_COLUMNS} go")
         names = [column.name for column in self.columns]
         if len(names) != len(set(names)):
-            raise InvalidInputError(f"metric set {self.name}: a column stands twice in {names}")
+            raise InvalidInputError(f"metric set {self.name}: a column stands twice in {names!s:.300}")
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -104,7 +115,7 @@ class MetricSet:
             columns = tuple(_column_from_json(column) for column in value["columns"])  # type: ignore[attr-defined]
             return cls(str(value["name"]), str(value["description"]), columns, int(str(value["version"])))
         except (KeyError, TypeError, ValueError, InvalidInputError) as error:
-            raise MalformedError(f"metric set in segment: {error}") from error
+            raise MalformedError(f"metric set in segment: {error!s:.400}") from error
 
 
 def _column_from_json(value: Mapping[str, object]) -> Column:

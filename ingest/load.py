@@ -1,25 +1,34 @@
 """From spools and files of others into the store, exactly once."""
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog.catalog import Session
-from crosswind.data.errors import MalformedError, ProjectError, UnavailableError
+from crosswind.data.catalog.database import NO_ANSWER
+from crosswind.data.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.job import Job
 from crosswind.data.lake import to_table
 from crosswind.data.metric import MetricSet
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.run import Rank, Run
+from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
 from crosswind.ingest.readers.reader import Reader, Report
 from crosswind.ingest.records import rank_of, run_of
 from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame
 from crosswind.ingest.spool import RECOVERED, batch_id, read_segment, recover, sealed_segments
+
+QUOTED = 20  # refused frames of a segment that are told one by one
+TIMED = (STEP.name, COLLECTIVE.name)
 
 
 @dataclass
@@ -41,56 +50,108 @@ class _Content:
     runs: list[Run] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    refused_frames: int = 0
     writer_died: bool = False
+
+    def row_count(self) -> int:
+        """Rows of all sets."""
+        return sum(len(table) for tables in self.tables.values() for table in tables)
+
+    def lost_runs(self) -> set[str]:
+        """The runs that a dead writer told of."""
+        if not self.writer_died:
+            return set()
+        timed = [table for metric_set, tables in self.tables.items() if metric_set.name in TIMED for table in tables]
+        told = {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks}
+        with_runs = (table for table in timed if "run_id" in table.column_names)
+        return told.union(*(pc.unique(table["run_id"]).to_pylist() for table in with_runs))
 
 
 def load_spool(store: Store, directory: Path) -> Loaded:
     """Stores every segment of a spool and removes what is stored; segments of dead writers are recovered first.
 
-    A run whose writer died without saying how it ended becomes `lost`. A segment that cannot be understood is kept
-    aside as `.rejected`, and said. Raises: UnavailableError when folder or store do not answer.
+    A run whose writer died without saying how it ended becomes `lost`. A segment of which not everything can be
+    understood is kept aside as `.rejected`, and said. Whoever else stores the same spool waits.
+    Raises: UnavailableError when folder or store do not answer.
     """
     if not directory.is_dir():
         raise UnavailableError(f"spool {directory}: no such folder")
     loaded = Loaded()
-    recover(directory)
-    for path in sealed_segments(directory):
-        try:
-            load_segment(store, path, loaded)
-            path.unlink(missing_ok=True)
-        except MalformedError as error:
-            loaded.problems.append(str(error))
-            path.rename(path.with_suffix(".rejected"))
+    try:
+        with _alone_in(directory):
+            recover(directory)
+            for path in sealed_segments(directory):
+                _move_in(store, path, loaded)
+    except (OSError, *NO_ANSWER) as error:
+        raise UnavailableError(f"from spool {directory} into store {store.home}: {error!s:.300}") from error
     return loaded
 
 
-def load_segment(store: Store, path: Path, loaded: Loaded) -> None:
-    """Stores one sealed segment; one that was stored before changes nothing. Raises: MalformedError."""
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    fd = os.open(directory / "ingest.lock", os.O_RDWR | os.O_CREAT, 0o640)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
+    try:
+        is_understood = load_segment(store, path, loaded)
+    except UnavailableError as error:
+        if path.exists():  # else a writer gave it up, for want of space
+            loaded.problems.append(str(error))
+        return
+    except (MalformedError, InvalidInputError) as error:
+        loaded.problems.append(str(error))
+        is_understood = False
+    if is_understood:
+        path.unlink(missing_ok=True)
+    else:
+        path.rename(path.with_suffix(".rejected"))
+
+
+def load_segment(store: Store, path: Path, loaded: Loaded) -> bool:
+    """Stores one sealed segment, and says whether all of it was understood; one stored before changes nothing.
+
+    Raises: MalformedError, InvalidInputError, UnavailableError.
+    """
     identity = batch_id(path)
     with store.catalog.read() as session:
         if session.has_batch(identity):
             loaded.duplicates += 1
-            return
+            return True
     reader = read_segment(path)
     content = _content(store, reader, path)
     if reader.report.reason:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
-    if content.writer_died:
-        content.runs += [replace(run, state=RunState.LOST) for run in content.runs if run.state == RunState.RUNNING]
     for number, tables in enumerate(content.tables.values()):
         store.lake.append(f"{identity[:32]}-{number}", pa.concat_tables(tables))
-    row_count = sum(len(table) for tables in content.tables.values() for table in tables)
+    is_news = _note(store, identity, path.name, content)
     loaded.problems += content.problems
+    loaded.batches += is_news
+    loaded.duplicates += not is_news
+    loaded.rows += content.row_count() if is_news else 0
+    loaded.runs |= {run.run_id for run in content.runs}
+    return not content.refused_frames and reader.report.reason is None
+
+
+def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
+    """Whether the catalog took the batch, rather than that somebody else stored it at the same moment."""
     try:
         with store.catalog.write() as session:
-            session.add_batch(identity, path.name, row_count=row_count, skipped=len(content.problems))
-            _merge(session, content.runs, content.ranks)
-    except IntegrityError:  # somebody stored the same batch at the same moment
-        loaded.duplicates += 1
-        return
-    loaded.batches += 1
-    loaded.rows += row_count
-    loaded.runs |= {run.run_id for run in content.runs}
+            if session.has_batch(identity):
+                return False
+            session.add_batch(identity, origin, row_count=content.row_count(), skipped=content.refused_frames)
+            _merge(session, content)
+    except IntegrityError:
+        with store.catalog.read() as session:
+            if not session.has_batch(identity):
+                raise
+        return False
+    return True
 
 
 def load_file(store: Store, path: Path, reader: Reader, loaded: Loaded, *, system: str) -> None:
@@ -131,14 +192,19 @@ def _content(store: Store, frames: Iterable[Frame], path: Path) -> _Content:
         try:
             _take(store, frame, content)
         except ProjectError as error:
-            content.problems.append(f"{path.name}: {error}")
+            content.refused_frames += 1
+            if content.refused_frames <= QUOTED:
+                content.problems.append(f"{path.name}: {error}")
+    if content.refused_frames > QUOTED:
+        content.problems.append(f"{path.name}: {content.refused_frames - QUOTED} more frames refused")
     return content
 
 
 def _take(store: Store, frame: Frame, content: _Content) -> None:
     match frame:
         case RowsFrame(metric_set, columns):
-            store.lake.check(metric_set)
+            if metric_set not in content.tables:
+                store.lake.check(metric_set, beside=content.tables)
             table = to_table(metric_set, columns)
             content.tables.setdefault(metric_set, []).append(table)
         case RecordFrame("run", value):
@@ -148,7 +214,9 @@ def _take(store: Store, frame: Frame, content: _Content) -> None:
         case RecordFrame(record, value) if record == RECOVERED:
             content.writer_died = True
             if value.get("torn_bytes"):
-                raise MalformedError(f"{value['torn_bytes']} torn bytes were cut off ({value.get('reason')!s:.200})")
+                content.problems.append(
+                    f"{value['torn_bytes']!s:.20} torn bytes were cut off ({value.get('reason')!s:.200})"
+                )
         case RecordFrame(record, _):
             raise MalformedError(f"record {record!r:.80}: expected run, rank or recovered")
         case _:
@@ -160,11 +228,13 @@ def _named(value: Mapping[str, object]) -> dict[str, object]:
     return {name: item for name, item in value.items() if item is not None}
 
 
-def _merge(session: Session, runs: Iterable[Run], ranks: Iterable[Rank]) -> None:
-    for run in runs:
+def _merge(session: Session, content: _Content) -> None:
+    for run in content.runs:
         session.runs.merge(run)
-    for rank in ranks:
+    for rank in content.ranks:
         session.runs.merge_rank(rank)
+    for run_id in content.lost_runs():
+        session.runs.lose(run_id)
 
 
 def _digest(path: Path, *context: str) -> str:

@@ -9,6 +9,9 @@ from crosswind.data.run import Rank, Run, RunState
 
 MAX_TEXT = 4096
 MAX_NS = 2**63 - 1
+TEXT_LIMITS = {"run_id": 64, "job_id": 64, "workload": 200, "system": 200, "node": 255}  # the catalog's columns
+SIGNED = ("clock_offset_ns",)
+NUMBER_LIMITS = dict.fromkeys(("world_size", "exit_code", "rank", "pid"), 2**31 - 1)
 RUN_TYPES: dict[str, tuple[type, ...]] = {
     "run_id": (str,),
     "workload": (str,),
@@ -71,5 +74,16 @@ def _check(
             raise MalformedError(f"{what} record: unknown field {name!r:.80}")
         if type(item) not in types[name]:
             raise MalformedError(f"{what} record: {name} is {item!r:.80}, expected {types[name][0].__name__}")
-        if (isinstance(item, str) and len(item) > MAX_TEXT) or (isinstance(item, int) and abs(item) > MAX_NS):
-            raise MalformedError(f"{what} record: {name} is {str(item)[:40]}..., too large")
+        reason = _unfit(name, item)
+        if reason:
+            raise MalformedError(f"{what} record: {name} is {str(item)[:40]!r}, expected {reason}")
+
+
+def _unfit(name: str, item: object) -> str | None:
+    if isinstance(item, str):
+        limit = TEXT_LIMITS.get(name, MAX_TEXT)
+        return None if len(item) <= limit and item.isprintable() else f"{limit} printable characters at most"
+    if isinstance(item, int):
+        low, high = -MAX_NS if name in SIGNED else 0, NUMBER_LIMITS.get(name, MAX_NS)
+        return None if low <= item <= high else f"{low} to {high}"
+    return None

@@ -7,33 +7,38 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from crosswind.data.errors import ConflictError, InvalidInputError, ProjectError
+from crosswind.data.errors import ConflictError, InvalidInputError, ProjectError, UnavailableError
 from crosswind.data.run import RunState, new_ulid
 from crosswind.ingest.agent import AgentSettings, run_agent
 from crosswind.ingest.probe.place import Place, node_name, system_name
 from crosswind.ingest.spool import SpoolWriter
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
+FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+NEVER_STARTED = 127  # as shells say it
 logger = logging.getLogger("crosswind")
 TAIL_SECONDS = 0.2  # a last sweep after the program's end
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What is to be run and how it is recorded; `agent_seconds` None leaves sampling to an agent that is there."""
+    """What is to be run and how it is recorded.
+
+    `agent_seconds` None leaves sampling to an agent that is there; with `log` the program's output goes to that file.
+    """
 
     command: tuple[str, ...]
     spool: Path
     workload: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     agent_seconds: float | None = 1.0
-    quiet: bool = False
+    log: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -52,59 +57,105 @@ def launch(wanted: Launch) -> Outcome:
     """
     if not wanted.command:
         raise InvalidInputError("run: expected a program after --, as in crosswind run -- torchrun train.py")
-    run_id = new_ulid()
+    run_id, begin = new_ulid(), time.time_ns()
+    record = _record(wanted, run_id)
     with SpoolWriter(wanted.spool, f"{run_id}-wrapper") as writer, _sampling(wanted):
-        begin = time.time_ns()
-        record = _record(wanted, run_id)
         writer.append_record("run", record | {"state": RunState.RUNNING, "started_ns": begin})
         writer.flush()
-        exit_code = _run(wanted, run_id)
-        ended = {"ended_ns": time.time_ns(), "exit_code": exit_code}
-        state = RunState.COMPLETED if exit_code == 0 else RunState.FAILED
-        writer.append_record("run", record | ended | {"state": state})
+        try:
+            exit_code = _run(wanted, run_id)
+        except InvalidInputError:
+            _note_end(writer, record, NEVER_STARTED)
+            raise
+        _note_end(writer, record, exit_code)
     return Outcome(run_id, exit_code, (time.time_ns() - begin) * 1e-9)
+
+
+def _note_end(writer: SpoolWriter, record: Mapping[str, Any], exit_code: int) -> None:
+    """Writes how the program ended; its exit code is the answer whatever the disk says."""
+    state = RunState.COMPLETED if exit_code == 0 else RunState.FAILED
+    try:
+        writer.append_record("run", {**record, "ended_ns": time.time_ns(), "exit_code": exit_code, "state": state})
+        writer.close()
+    except UnavailableError as error:
+        logger.warning("how this run ended is not recorded: %s", error)
 
 
 def _record(wanted: Launch, run_id: str) -> dict[str, Any]:
     return {
         "run_id": run_id,
-        "workload": wanted.workload or Path(wanted.command[0]).name,
+        "workload": wanted.workload or _text(Path(wanted.command[0]).name),
         "system": system_name(),
         "job_id": Place.from_environment().job_id,
         "nodes": [node_name()],
-        "command": list(wanted.command),
+        "command": [_text(word) for word in wanted.command],
         "tags": dict(wanted.tags),
     }
+
+
+def _text(word: str) -> str:
+    """A word of a command line as text, which its bytes need not be."""
+    return os.fsencode(word).decode("utf-8", "replace")
 
 
 def _run(wanted: Launch, run_id: str) -> int:
     environment = os.environ | {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
     if wanted.workload:
         environment["CROSSWIND_WORKLOAD"] = wanted.workload
-    output = subprocess.DEVNULL if wanted.quiet else None
-    try:
-        process = subprocess.Popen(wanted.command, env=environment, stdout=output)
-    except OSError as error:
-        raise InvalidInputError(f"run: {wanted.command[0]!r} cannot be started: {error.strerror}") from error
-    with _passing_on(process):
+    with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on() as passed_on:
+        try:
+            process = subprocess.Popen(wanted.command, env=environment, stdout=log, stderr=log)
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(f"run: {wanted.command[0]!r} cannot be started: {error}") from error
+        passed_on.to(process)
         code = process.wait()
     return 128 - code if code < 0 else code
 
 
-@contextmanager
-def _passing_on(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        process.send_signal(number)
+class _PassedOn:
+    """Signals on their way to the program; those that came before it was there are kept for it."""
 
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    def take(self, number: int, _frame: FrameType | None = None) -> None:
+        """Passes a signal on, unless the terminal has sent it to the program, too."""
+        if number in FROM_TERMINAL and _in_foreground():
+            return
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._process.send_signal(number)
+
+    def to(self, process: "subprocess.Popen[bytes]") -> None:
+        """This is the program."""
+        self._process = process
+        for number in self._early:
+            process.send_signal(number)
+
+
+@contextmanager
+def _passing_on() -> Iterator[_PassedOn]:
+    passed_on = _PassedOn()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield passed_on
         return
-    before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
+    heard = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]  # nohup stays nohup
+    before = {number: signal.signal(number, passed_on.take) for number in heard}
     try:
-        yield
+        yield passed_on
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _in_foreground() -> bool:
+    """Whether a key of the terminal, such as Ctrl-C, signals this process and the program alike."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -113,8 +164,9 @@ def _sampling(wanted: Launch) -> Iterator[None]:
     if wanted.agent_seconds is None:
         yield
         return
+    settings = AgentSettings(wanted.spool, wanted.agent_seconds, run_directory=wanted.spool, node=node_name())
     stop = threading.Event()
-    thread = threading.Thread(target=_sample, args=(wanted, stop), name="crosswind-agent", daemon=True)
+    thread = threading.Thread(target=_sample, args=(settings, stop), name="crosswind-agent", daemon=True)
     thread.start()
     try:
         yield
@@ -124,11 +176,10 @@ def _sampling(wanted: Launch) -> Iterator[None]:
         thread.join()
 
 
-def _sample(wanted: Launch, stop: threading.Event) -> None:
-    settings = AgentSettings(wanted.spool, wanted.agent_seconds or 1.0, run_directory=wanted.spool, node=node_name())
+def _sample(settings: AgentSettings, stop: threading.Event) -> None:
     try:
         run_agent(settings, stop)
     except ConflictError:
-        logger.info("another agent samples this node into %s", wanted.spool)
+        logger.info("another agent samples this node into %s", settings.spool)
     except ProjectError as error:
         logger.warning("no node samples of this run: %s", error)

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select, tuple_
+from sqlalchemy import Connection, Select, and_, func, or_, select, tuple_, update
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import NotFoundError
 from crosswind.data.job import Job
 from crosswind.data.run import Rank, Run, RunState
 
-CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.FAILED: 2, RunState.COMPLETED: 2}
+CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Runs:
         stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         merged = run if stored is None else merge_runs(_run(stored), run)
         rows.upsert(self._connection, tables.runs, rows.row_of(merged))
+
+    def lose(self, run_id: str) -> None:
+        """Notes that a run of which no end is known will not tell of one any more."""
+        where = and_(tables.runs.c.run_id == run_id, tables.runs.c.state == RunState.RUNNING)
+        self._connection.execute(update(tables.runs).where(where).values(state=RunState.LOST))
 
     def merge_rank(self, rank: Rank) -> None:
         """Stores a rank; fields that are None keep what was known."""
@@ -105,15 +110,26 @@ class Jobs:
 
 
 def merge_runs(known: Run, news: Run) -> Run:
-    """What both records say together: None and empty add nothing, and an end is not undone by a late start record."""
+    """What both records say together, whichever came first: None and empty add nothing.
+
+    An end is not undone by a late start record; an exit code, seen from outside, is surer than what a rank says of
+    itself; and a rank that names its workload is surer than a command line.
+    """
     facts = {name: value for name, value in vars(news).items() if value not in (None, "", (), {})}
-    certain = CERTAINTY[news.state] >= CERTAINTY[known.state]
-    facts["state"] = news.state if certain else known.state
+    facts["state"] = news.state if _certainty(news) >= _certainty(known) else known.state
     facts["tags"] = {**known.tags, **news.tags}
     facts["software"] = {**known.software, **news.software}
+    if known.workload and news.command:
+        facts["workload"] = known.workload
     if known.started_ns is not None and news.started_ns is not None:
         facts["started_ns"] = min(known.started_ns, news.started_ns)
+    if known.ended_ns is not None and news.ended_ns is not None:
+        facts["ended_ns"] = max(known.ended_ns, news.ended_ns)
     return replace(known, **facts)
+
+
+def _certainty(run: Run) -> tuple[bool, int]:
+    return run.exit_code is not None, CERTAINTY[run.state]
 
 
 def _filtered(wanted: RunFilter) -> Select[Any]:

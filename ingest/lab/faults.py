@@ -46,6 +46,8 @@ class Fault:
             raise InvalidInputError(
                 f"fault {text!r}: expected rank >= 0 and 0 < strength <= {LIMITS[kind]:g} {UNITS[kind]}"
             )
+        if kind == "cpu_hog" and not fault.strength.is_integer():
+            raise InvalidInputError(f"fault {text!r}: expected a whole number of {UNITS[kind]}")
         return fault
 
     def __str__(self) -> str:

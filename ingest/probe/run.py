@@ -1,16 +1,19 @@
 """The probe's face: `with crosswind.run(...) as run: for batch in run.steps(loader): ...`.
 
-Nothing here raises into the user's loop: what fails is logged once, recording stops, and training goes on.
+Nothing here raises into the user's loop: what fails is logged, and training goes on. Rows that the disk does not take
+are kept in memory, within bounds, until it does; what is lost all the same is counted in the run's tags.
 """
 
 import logging
+import math
 import os
 import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -18,15 +21,15 @@ from typing import Any, Self, TypeVar
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.paths import spool_directory
 from crosswind.data.run import RunState, new_ulid
-from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.trial import Configuration
 from crosswind.ingest.probe.ddp import watch_ddp
 from crosswind.ingest.probe.place import Place, system_name
-from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.timeline import MARKED_PHASES, TIMED, Timeline
 from crosswind.ingest.registration import announce, withdraw
 from crosswind.ingest.spool import SpoolWriter
 
 FLUSH_SECONDS = 0.5  # what a kill -9 of the rank can lose
+MAX_CONFIGURATION_TEXT = 1000
 Item = TypeVar("Item")
 logger = logging.getLogger("crosswind")
 
@@ -36,7 +39,7 @@ class RunProbe:
 
     Args:
         workload: what is trained, whatever the configuration.
-        config: flat map of parameter name to scalar.
+        config: flat map of parameter name to scalar; None is left out, anything else is kept as its text.
         spool: folder to write to.
         run_id: the same on all ranks; by default that of `crosswind run`, else one agreed by broadcast.
     """
@@ -49,28 +52,35 @@ class RunProbe:
         spool: Path | None = None,
         run_id: str | None = None,
     ) -> None:
-        self._workload = workload or os.environ.get("CROSSWIND_WORKLOAD") or Path(sys.argv[0]).stem or "python"
-        self._configuration = dict(config or {})
-        self._directory = spool or spool_directory()
+        self._workload = workload
+        self._wanted_config = config
+        self._configuration: dict[str, bool | int | float | str] = {}
+        self._wanted_spool = spool
         self._place = Place.from_environment()
         self._wanted_id = run_id or os.environ.get("CROSSWIND_RUN_ID")
         self._timeline = Timeline(self._place.rank)
         self._writer: SpoolWriter | None = None
+        self._is_disk_refusing = False
+        self._refused_phases: set[str] = set()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.run_id: str | None = None
 
     def __enter__(self) -> Self:
-        self._guarded(self._open)
+        self._guarded(self._open, "crosswind does not record this run")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._guarded(lambda: self._close(failed=kind is not None))
+        ended_well = kind is None or (isinstance(error, SystemExit) and not error.code)
+        self._guarded(lambda: self._close(failed=not ended_well), "crosswind could not say how this run ended")
 
     def steps(self, batches: Iterable[Item]) -> Iterator[Item]:
         """The batches, one a step; the time to get each is the step's `input`, the loop's body the rest of it."""
+        if self._writer is None:
+            yield from batches
+            return
         timeline, source = self._timeline, iter(batches)
         try:
             while True:
@@ -84,58 +94,81 @@ class RunProbe:
         finally:
             timeline.abandon_step()
 
-    def phase(self, name: str) -> Any:
+    def phase(self, name: str) -> AbstractContextManager[None]:
         """A context whose time counts as this phase, `checkpoint` or `other`, of the running step."""
-        try:
+        if name in MARKED_PHASES:
             return self._timeline.phase(name)
-        except InvalidInputError as error:
-            logger.warning("%s", error)
-            return nullcontext()
+        if name not in self._refused_phases:
+            logger.warning("phase %r counts as compute: expected one of %s", name, ", ".join(MARKED_PHASES))
+            self._refused_phases.add(name)
+        return nullcontext()
 
     def watch(self, model: Any) -> None:
         """Has a DistributedDataParallel model report every gradient all-reduce."""
-        self._guarded(lambda: watch_ddp(model, self._timeline))
+        self._guarded(lambda: watch_ddp(model, self._timeline), "crosswind does not see this model's collectives")
 
     def _open(self) -> None:
+        self._configuration = _scalars(self._wanted_config or {})
+        directory = self._wanted_spool or spool_directory()
         run_id = self._wanted_id or _agreed_id(self._place)
-        writer = SpoolWriter(self._directory, f"{run_id}-rank{self._place.rank}")
-        self.run_id, self._writer = run_id, writer
+        writer = SpoolWriter(directory, f"{run_id}-rank{self._place.rank}")
+        self.run_id = run_id
         writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "started_ns": time.time_ns()})
         writer.append_record("rank", self._rank_record() | {"started_ns": time.time_ns()})
-        announce(self._directory, run_id=run_id, rank=self._place.rank, node=self._place.node, pid=os.getpid())
+        self._writer = writer
+        self._guarded(self._announce, "no agent will watch this process")
         self._thread = threading.Thread(target=self._write_regularly, name="crosswind-probe", daemon=True)
         self._thread.start()
 
+    def _announce(self) -> None:
+        if self._writer and self.run_id:
+            announce(self._writer.directory, run_id=self.run_id, rank=self._place.rank, node=self._place.node)
+
     def _close(self, *, failed: bool) -> None:
+        """Writes what is left; a file that cannot be ended stays unsealed, and its run is lost."""
         self._stop.set()
         if self._thread:
             self._thread.join()
-        if self._writer is None:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            self._timeline.close()
             return
-        withdraw(self._directory, os.getpid())
-        self._write()
+        self._guarded(lambda: withdraw(writer.directory), "crosswind leaves its announcement behind")
+        self._write_or_keep(writer)
+        lost = self._timeline.close()
+        tags = {f"rank{self._place.rank}_lost_rows": str(lost)} if lost else {}
         if self._place.rank == 0 or failed:
             state = RunState.FAILED if failed else RunState.COMPLETED
-            self._writer.append_record("run", self._run_record() | {"state": state, "ended_ns": time.time_ns()})
-        self._writer.close()
+            ended = {"state": state, "ended_ns": time.time_ns(), "tags": tags}
+            writer.append_record("run", self._run_record() | ended)
+        elif tags:
+            writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "tags": tags})
+        writer.close()
 
     def _write_regularly(self) -> None:
         while not self._stop.wait(FLUSH_SECONDS):
-            self._guarded(self._write)
+            if writer := self._writer:
+                self._write_or_keep(writer)
             self._timeline.make_room()
 
-    def _write(self) -> None:
-        if self._writer is None:
-            return
-        for metric_set, columns in zip((STEP, COLLECTIVE), self._timeline.take(), strict=True):
-            if columns:
-                count = len(columns["ts_ns"])
-                self._writer.append_rows(metric_set, {**columns, "run_id": [self.run_id] * count})
+    def _write_or_keep(self, writer: SpoolWriter) -> None:
+        try:
+            for metric_set in TIMED:
+                with self._timeline.taking(metric_set) as columns:
+                    if columns:
+                        run_ids = [self.run_id] * len(columns["ts_ns"])
+                        writer.append_rows(metric_set, {**columns, "run_id": run_ids})
+        except Exception as error:  # noqa: BLE001 - this thread has nobody who would catch it
+            if not self._is_disk_refusing:
+                logger.warning("crosswind keeps its rows in memory until they can be written: %s", error)
+            self._is_disk_refusing = True
+        else:
+            self._is_disk_refusing = False
 
     def _run_record(self) -> dict[str, object]:
         return {
             "run_id": self.run_id,
-            "workload": self._workload,
+            "workload": self._workload or os.environ.get("CROSSWIND_WORKLOAD") or _program_name(),
             "system": system_name(),
             "world_size": self._place.world_size,
             "configuration": self._configuration,
@@ -147,15 +180,33 @@ class RunProbe:
         place = self._place
         return {"run_id": self.run_id, "rank": place.rank, "node": place.node, "pid": os.getpid()}
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _guarded(self, action: Callable[[], None], consequence: str) -> None:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
-            logger.warning("crosswind records nothing more of this run: %s", error)
-            self._writer = None
+            logger.warning("%s: %s", consequence, error)
 
 
 _NOTHING: Any = object()
+
+
+def _program_name() -> str:
+    return Path(sys.argv[0]).stem or "python"
+
+
+def _scalars(config: Mapping[str, object]) -> dict[str, bool | int | float | str]:
+    """A user's settings as the catalog keeps them: scalars as they are, other things by their text."""
+    return {str(name): _scalar(value) for name, value in config.items() if value is not None}
+
+
+def _scalar(value: object) -> bool | int | float | str:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Integral):  # numpy's scalars are such, too
+        return int(value)
+    if isinstance(value, Real) and math.isfinite(value):
+        return float(value)
+    return str(value)[:MAX_CONFIGURATION_TEXT]
 
 
 def _software() -> dict[str, str]:

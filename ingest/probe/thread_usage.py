@@ -47,4 +47,8 @@ class ThreadUsageReader:
     def _run_queue_wait(self) -> int | None:
         if self._schedstat is None:
             return None
-        return int(os.pread(self._schedstat, 96, 0).split()[1])
+        try:
+            return int(os.pread(self._schedstat, 96, 0).split()[1])
+        except (OSError, IndexError, ValueError):  # the thread ended, or somebody closed every file of the process
+            self._schedstat = None
+            return None

@@ -10,28 +10,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from crosswind.data.errors import InvalidInputError
-from crosswind.data.metric import Scalar
+from crosswind.data.metric import MetricSet, Scalar
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.ingest.probe.thread_usage import ThreadUsage, ThreadUsageReader
 
 MARKED_PHASES = ("checkpoint", "other")
-BUFFERED_ROWS = 200_000  # when the disk is gone, older rows are let go of and counted
+BUFFERED_ROWS = 50_000  # of each set, some 30 MB: when the disk is gone, older rows are let go of and counted
 
 Row = tuple[Scalar, ...]
 Columns = dict[str, list[Scalar]]
-STEP_COLUMNS = tuple(column.name for column in STEP.columns if column.name != "run_id")
-COLLECTIVE_COLUMNS = tuple(column.name for column in COLLECTIVE.columns if column.name != "run_id")
+TIMED = (STEP, COLLECTIVE)
 
 
 @dataclass
 class _Step:
     number: int
     begin: int
+    to_utc: int
     usage: ThreadUsage
     body: int = 0  # when the batch was there
+    waiting: int = 0
     marked: dict[str, int] = field(default_factory=dict)
+    marked_total: int = 0
+    open_phases: int = 0
     last_arrival: int = 0
     last_end: int = 0
+    marked_at_last_end: int = 0
     collectives: int = 0
 
 
@@ -42,23 +46,22 @@ class Timeline:
         self._rank = rank
         self._usage = ThreadUsageReader()
         self._lock = threading.Lock()
-        self._steps: list[Row] = []
-        self._collectives: list[Row] = []
+        self._rows: dict[str, list[Row]] = {metric_set.name: [] for metric_set in TIMED}
         self._current: _Step | None = None
         self._next_number = 0
-        self._last_end: int | None = None
-        self._to_utc = time.time_ns() - time.perf_counter_ns()
+        self._last_end: tuple[int, ThreadUsage] | None = None
         self.dropped_rows = 0
 
     def begin_step(self) -> None:
         """A turn of the loop begins where the last one ended, with waiting for its batch."""
-        begin = time.perf_counter_ns() if self._last_end is None else self._last_end
-        self._current = _Step(self._next_number, begin, self._usage.read())
+        begin, usage = self._last_end or (time.perf_counter_ns(), self._usage.read())
+        self._current = _Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)
 
     def batch_arrived(self) -> None:
         """The batch is there; the loop's body begins."""
-        if self._current:
-            self._current.body = time.perf_counter_ns()
+        if step := self._current:
+            step.body = time.perf_counter_ns()
+            step.waiting = step.body - step.begin - step.marked_total
 
     def end_step(self) -> None:
         """The loop's body is done."""
@@ -66,10 +69,10 @@ class Timeline:
         if step is None:
             return
         end, usage = time.perf_counter_ns(), self._usage.read()
-        self._last_end = end
+        self._last_end = (end, usage)
         self._next_number += 1
         with self._lock:
-            self._steps.append(_step_row(step, end, usage, (self._rank, self._to_utc)))
+            self._rows[STEP.name].append(_step_row(step, end, usage, self._rank))
 
     def abandon_step(self) -> None:
         """There was no further batch, or the loop was left within a step: that turn is not counted."""
@@ -78,55 +81,77 @@ class Timeline:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time inside belongs to this phase. Raises: InvalidInputError."""
+        """Time inside belongs to this phase, less that of phases within it. Raises: InvalidInputError."""
         if name not in MARKED_PHASES:
             raise InvalidInputError(f"phase {name!r}: expected one of {', '.join(MARKED_PHASES)}")
-        begin = time.perf_counter_ns()
+        step = self._current
+        if step is None:
+            yield
+            return
+        begin, marked_before = time.perf_counter_ns(), step.marked_total
+        step.open_phases += 1
         try:
             yield
         finally:
-            if step := self._current:
-                step.marked[name] = step.marked.get(name, 0) + time.perf_counter_ns() - begin
+            step.open_phases -= 1
+            own = time.perf_counter_ns() - begin - (step.marked_total - marked_before)
+            step.marked[name] = step.marked.get(name, 0) + own
+            step.marked_total += own
 
     def collective(self, arrival: int, end: int, *, size_bytes: int, operation: str, group: str) -> None:
-        """A collective at which this rank arrived and which ended; from any thread. Times by perf_counter_ns."""
+        """A collective at which this rank arrived and which ended; from any thread. Times by perf_counter_ns.
+
+        One that ends while batches are waited for, or in a marked phase, is part of that and no exposed communication.
+        """
         step = self._current
         if step is None:
             return
         with self._lock:
             number, step.collectives = step.collectives, step.collectives + 1
-            step.last_arrival = max(step.last_arrival, arrival)
-            step.last_end = max(step.last_end, end)
-            key = (arrival + self._to_utc, self._rank, step.number, number)
-            self._collectives.append((*key, end - arrival, size_bytes, operation, group))
+            if step.body and not step.open_phases:
+                step.last_arrival = max(step.last_arrival, arrival, step.body)
+                step.last_end = max(step.last_end, end)
+                step.marked_at_last_end = step.marked_total
+            key = (arrival + step.to_utc, self._rank, step.number, number)
+            self._rows[COLLECTIVE.name].append((*key, end - arrival, size_bytes, operation, group))
 
-    def take(self) -> tuple[Columns, Columns]:
-        """The steps and collectives since the last call, by column, without run_id; they are no longer kept here."""
+    @contextmanager
+    def taking(self, metric_set: MetricSet) -> Iterator[Columns]:
+        """The set's rows until now, by column, without run_id; they are kept here when the block raises."""
+        rows = self._rows[metric_set.name]
         with self._lock:
-            steps, self._steps = self._steps, []
-            collectives, self._collectives = self._collectives, []
-        return _by_column(STEP_COLUMNS, steps), _by_column(COLLECTIVE_COLUMNS, collectives)
+            taken = rows[:]
+        yield _by_column(metric_set, taken)
+        with self._lock:
+            del rows[: len(taken)]
 
     def make_room(self) -> None:
         """Lets go of the oldest rows when nobody takes them, so that memory stays bounded."""
         with self._lock:
-            for rows in (self._steps, self._collectives):
+            for rows in self._rows.values():
                 excess = len(rows) - BUFFERED_ROWS
                 if excess > 0:
                     del rows[:excess]
                     self.dropped_rows += excess
 
+    def close(self) -> int:
+        """Lets go of everything; returns how many rows nobody ever took."""
+        self._usage.close()
+        with self._lock:
+            left = sum(len(rows) for rows in self._rows.values())
+            for rows in self._rows.values():
+                rows.clear()
+        return self.dropped_rows + left
 
-def _step_row(step: _Step, end: int, usage: ThreadUsage, origin: tuple[int, int]) -> Row:
-    rank, to_utc = origin
+
+def _step_row(step: _Step, end: int, usage: ThreadUsage, rank: int) -> Row:
     duration = end - step.begin
-    waiting = max(step.body - step.begin, 0)
-    comm = max(step.last_end - step.last_arrival, 0) if step.collectives else 0
     checkpoint, other = (step.marked.get(name, 0) for name in MARKED_PHASES)
-    compute = max(duration - waiting - comm - checkpoint - other, 0)
-    tail = end - step.last_end if step.collectives else None
-    phases = (duration, waiting, compute, comm, checkpoint, other, tail)
-    return (step.begin + to_utc, rank, step.number, *phases, *_used(step.usage, usage))
+    rest = duration - step.waiting - step.marked_total
+    comm = min(max(step.last_end - step.last_arrival, 0), rest)  # it may have gone on in a marked phase
+    tail = end - step.last_end - (step.marked_total - step.marked_at_last_end) if step.last_end else None
+    phases = (duration, step.waiting, rest - comm, comm, checkpoint, other, tail)
+    return (step.begin + step.to_utc, rank, step.number, *phases, *_used(step.usage, usage))
 
 
 def _used(before: ThreadUsage, after: ThreadUsage) -> Row:
@@ -143,5 +168,8 @@ def _used(before: ThreadUsage, after: ThreadUsage) -> Row:
     )
 
 
-def _by_column(names: tuple[str, ...], rows: list[Row]) -> Columns:
-    return {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)} if rows else {}
+def _by_column(metric_set: MetricSet, rows: list[Row]) -> Columns:
+    if not rows:
+        return {}
+    names = (column.name for column in metric_set.columns if column.name != "run_id")
+    return {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}

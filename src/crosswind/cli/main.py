@@ -60,9 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The process's exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
-    parser = build_parser(verb)
-    arguments = parser.parse_args(words)
     try:
+        arguments = build_parser(verb).parse_args(words)
         module = load(next(known for known in VERBS if known.name == verb))
         return module.execute(arguments, Settings.from_environment())
     except UnavailableError as error:

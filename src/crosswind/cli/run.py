@@ -49,8 +49,11 @@ def tag_of(text: str) -> tuple[str, str]:
 def _ingest(settings: Settings) -> str:
     if importlib.util.find_spec("pyarrow") is None:
         return f"kept in {settings.spool}: crosswind ingest stores it where crosswind[server] is installed"
-    from crosswind.cli.ingest import store_spool  # noqa: PLC0415 - a compute node has no store to load
+    try:
+        from crosswind.cli.ingest import store_spool  # noqa: PLC0415 - a compute node has no store to load
 
-    loaded = store_spool(settings)
+        loaded = store_spool(settings)
+    except Exception as error:  # noqa: BLE001 - the program's exit code is ours, whatever becomes of the store
+        return f"kept in {settings.spool}: {error}"
     problems = "".join(f"; {problem}" for problem in loaded.problems)
     return f"{loaded.rows} rows stored in {settings.home}{problems}"

@@ -1,0 +1,252 @@
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.metric import Scalar
+from crosswind.data.steps import COLLECTIVE, PHASES, STEP
+from crosswind.ingest.probe.thread_usage import ThreadUsageReader
+from crosswind.ingest.probe.timeline import BUFFERED_ROWS, Timeline
+
+EPOCH = 1_700_000_000_000_000_000
+Row = dict[str, Scalar]
+
+
+class Clock:
+    """The machine's clocks, which stand still unless they are told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 1_000
+        self.utc_offset = EPOCH
+
+    def work(self, nanoseconds: int) -> None:
+        self.now += nanoseconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: clock.now)
+    monkeypatch.setattr(time, "time_ns", lambda: clock.now + clock.utc_offset)
+    return clock
+
+
+def rows(timeline: Timeline, metric_set: object = STEP) -> list[Row]:
+    with timeline.taking(STEP if metric_set is STEP else COLLECTIVE) as columns:
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def phases(row: Row) -> dict[str, Scalar]:
+    return {phase: row[f"{phase}_seconds"] for phase in PHASES}
+
+
+def all_reduce(timeline: Timeline, arrival: int, end: int) -> None:
+    timeline.collective(arrival, end, size_bytes=4, operation="all_reduce", group="data_parallel")
+
+
+def one_step(timeline: Timeline, clock: Clock, body: Callable[[], None], *, waiting: int = 10) -> Row:
+    timeline.begin_step()
+    clock.work(waiting)
+    timeline.batch_arrived()
+    body()
+    timeline.end_step()
+    [row] = rows(timeline)
+    return row
+
+
+def test_a_step_is_split_into_phases_that_sum_to_it(clock: Clock) -> None:
+    timeline = Timeline(3)
+
+    def body() -> None:
+        clock.work(100)
+        all_reduce(timeline, clock.now - 50, clock.now - 20)
+        all_reduce(timeline, clock.now - 30, clock.now)  # arrived last; this rank waits from here on
+        clock.work(5)
+        with timeline.phase("checkpoint"):
+            clock.work(40)
+        with timeline.phase("other"):
+            clock.work(7)
+
+    row = one_step(timeline, clock, body)
+    assert (row["ts_ns"], row["rank"], row["step"], row["duration_seconds"]) == (1_000 + EPOCH, 3, 0, 162)
+    assert phases(row) == {"input": 10, "compute": 75, "comm": 30, "checkpoint": 40, "other": 7}
+    assert row["tail_seconds"] == 5  # what was computed after the collective; the marked phases are not of it
+
+
+def test_collectives_are_numbered_in_their_step_with_arrival_and_duration(clock: Clock) -> None:
+    timeline = Timeline(1)
+    one_step(timeline, clock, lambda: None)
+
+    def body() -> None:
+        all_reduce(timeline, 1_050, 1_060)
+        all_reduce(timeline, 1_070, 1_075)
+
+    one_step(timeline, clock, body)
+    told = [
+        (row["ts_ns"], row["rank"], row["step"], row["sequence"], row["duration_seconds"])
+        for row in rows(timeline, COLLECTIVE)
+    ]
+    assert told == [(1_050 + EPOCH, 1, 1, 0, 10), (1_070 + EPOCH, 1, 1, 1, 5)]
+
+
+def test_a_step_begins_where_the_last_one_ended(clock: Clock) -> None:
+    timeline = Timeline(0)
+    one_step(timeline, clock, lambda: clock.work(5))
+    clock.work(100)  # the loop's own overhead, and the loader's
+    row = one_step(timeline, clock, lambda: clock.work(5), waiting=1)
+    assert (row["ts_ns"], row["input_seconds"], row["duration_seconds"]) == (1_015 + EPOCH, 101, 106)
+
+
+def test_a_phase_within_a_phase_counts_once(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def body() -> None:
+        with timeline.phase("checkpoint"):
+            clock.work(10)
+            with timeline.phase("other"):
+                clock.work(3)
+            clock.work(1)
+
+    row = one_step(timeline, clock, body)
+    assert phases(row) == {"input": 10, "compute": 0, "comm": 0, "checkpoint": 11, "other": 3}
+
+
+def test_a_phase_within_the_loader_is_not_waiting_for_it(clock: Clock) -> None:
+    timeline = Timeline(0)
+    timeline.begin_step()
+    with timeline.phase("other"):
+        clock.work(30)
+    clock.work(4)
+    timeline.batch_arrived()
+    timeline.end_step()
+    [row] = rows(timeline)
+    assert phases(row) == {"input": 4, "compute": 0, "comm": 0, "checkpoint": 0, "other": 30}
+
+
+def test_a_collective_within_a_phase_belongs_to_the_phase(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def body() -> None:
+        with timeline.phase("other"):
+            clock.work(50)
+            all_reduce(timeline, clock.now - 50, clock.now)
+
+    row = one_step(timeline, clock, body)
+    assert phases(row) == {"input": 10, "compute": 0, "comm": 0, "checkpoint": 0, "other": 50}
+    assert row["tail_seconds"] is None
+    assert len(rows(timeline, COLLECTIVE)) == 1
+
+
+def test_a_step_that_is_left_is_not_counted_and_numbers_go_on(clock: Clock) -> None:
+    timeline = Timeline(0)
+    one_step(timeline, clock, lambda: None)
+    timeline.begin_step()
+    timeline.abandon_step()
+    clock.work(1_000_000)  # between two epochs
+    row = one_step(timeline, clock, lambda: None)
+    assert (row["step"], row["duration_seconds"]) == (1, 10)
+
+
+def test_collectives_and_phases_outside_a_step_are_left_out(clock: Clock) -> None:
+    timeline = Timeline(0)
+    all_reduce(timeline, 1, 2)
+    with timeline.phase("checkpoint"):
+        clock.work(10)
+    assert rows(timeline, COLLECTIVE) == []
+    assert phases(one_step(timeline, clock, lambda: None))["checkpoint"] == 0
+
+
+def test_an_unknown_phase_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInputError, match=r"phase 'eval': expected one of checkpoint, other"):  # noqa: SIM117
+        with Timeline(0).phase("eval"):
+            pytest.fail("an unknown phase was entered")
+
+
+def test_a_clock_that_is_set_leaves_durations_alone(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def body() -> None:
+        clock.utc_offset -= 3_600_000_000_000
+        clock.work(5)
+
+    assert one_step(timeline, clock, body)["duration_seconds"] == 15
+    following = one_step(timeline, clock, lambda: None)
+    assert (following["duration_seconds"], following["ts_ns"]) == (10, 1_015 + clock.utc_offset)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happens_in_a_step_its_phases_sum_to_it(clock: Clock, seed: int) -> None:
+    chance, timeline = random.Random(seed), Timeline(0)
+
+    def act(depth: int = 0) -> None:
+        for _ in range(chance.randrange(6)):
+            clock.work(chance.randrange(100))
+            if chance.random() < 0.5:
+                arrival = clock.now - chance.randrange(200)  # it may have begun in an earlier phase, or step
+                all_reduce(timeline, arrival, clock.now)
+            elif depth < 3:
+                with timeline.phase(chance.choice(["checkpoint", "other"])):
+                    act(depth + 1)
+
+    for _ in range(20):
+        timeline.begin_step()
+        act()
+        timeline.batch_arrived()
+        act()
+        timeline.end_step()
+        [row] = rows(timeline)
+        parts = [value for value in phases(row).values() if isinstance(value, int)]
+        assert sum(parts) == row["duration_seconds"]
+        assert min(parts) >= 0
+
+
+def test_rows_are_kept_until_they_are_written(clock: Clock) -> None:
+    timeline = Timeline(0)
+    timeline.begin_step()
+    timeline.end_step()
+    with pytest.raises(OSError, match="disk full"), timeline.taking(STEP):
+        raise OSError("disk full")
+    timeline.begin_step()
+    timeline.end_step()
+    assert [row["step"] for row in rows(timeline)] == [0, 1]
+    assert rows(timeline) == []
+
+
+def test_the_oldest_rows_make_room_and_are_counted() -> None:
+    timeline = Timeline(0)
+    for _ in range(BUFFERED_ROWS + 5):
+        timeline.begin_step()
+        timeline.end_step()
+    timeline.make_room()
+    assert timeline.dropped_rows == 5
+    kept = rows(timeline)
+    assert (len(kept), kept[0]["step"]) == (BUFFERED_ROWS, 5)
+
+
+def test_closing_says_how_many_rows_nobody_took(clock: Clock) -> None:
+    timeline = Timeline(0)
+    one_step(timeline, clock, lambda: None)
+    timeline.begin_step()
+    timeline.end_step()
+    assert timeline.close() == 1
+    assert timeline.close() == 0
+
+
+def test_the_time_in_the_run_queue_is_the_second_field_of_schedstat(tmp_path: Path) -> None:
+    (tmp_path / "thread-self").mkdir()
+    schedstat = tmp_path / "thread-self" / "schedstat"
+    schedstat.write_text("111 222 3\n")
+    reader = ThreadUsageReader(tmp_path)
+    assert reader.read().run_queue_wait_ns == 222
+    schedstat.write_text("")
+    assert reader.read().run_queue_wait_ns is None  # and nothing is raised into the training loop
+    reader.close()
+
+
+def test_a_kernel_without_schedstat_leaves_the_run_queue_open(tmp_path: Path) -> None:
+    usage = ThreadUsageReader(tmp_path).read()
+    assert usage.run_queue_wait_ns is None
+    assert usage.minor_faults > 0
