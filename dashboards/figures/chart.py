@@ -1,0 +1,84 @@
+"""What every figure gives: a finding, a sentence, a table with the same numbers, and a drawing."""
+
+from dataclasses import dataclass
+from html import escape
+from typing import ClassVar, Protocol
+
+import plotly.graph_objects as go
+
+from crosswind.dashboards.palette import HAIRLINE, INK, MUTED, PAPER
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+TITLE_PIXELS = 24  # of a figure's top margin, for the title that a page takes out and gives as a heading
+TABLE_ROWS = 60  # a table twin is for reading; all rows stand in the page's JSON and behind the API
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numbers of a figure as text: headers, and rows of as many cells."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Chart(Protocol):
+    """A computed figure: what will be drawn, in numbers and in words."""
+
+    name: ClassVar[str]
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        ...
+
+    @property
+    def sentence(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        ...
+
+    @property
+    def table(self) -> Table:
+        """The numbers drawn, in at most some sixty rows."""
+        ...
+
+    def draw(self) -> go.Figure:
+        """The plotly figure."""
+        ...
+
+
+def paper(title: str, *, height: int, x: str, y: str) -> go.Figure:
+    """An empty figure in the house style; `x` and `y` are the axes' titles, with units."""
+    axis = {
+        "gridcolor": HAIRLINE,
+        "linecolor": HAIRLINE,
+        "tickcolor": HAIRLINE,
+        "zeroline": False,
+        "automargin": True,
+        "fixedrange": False,
+        "tickfont": {"color": MUTED},
+    }
+    return go.Figure(
+        layout={
+            "template": "none",
+            "title": {"text": label(title), "font": {"size": 15, "color": INK}, "x": 0, "xref": "paper"},
+            "height": height,
+            "font": {"family": FONT, "size": 13, "color": INK},
+            "paper_bgcolor": PAPER,
+            "plot_bgcolor": PAPER,
+            "margin": {"l": 8, "r": 12, "t": TITLE_PIXELS + 12, "b": 8},
+            "xaxis": {**axis, "title": _axis_title(x)},
+            "yaxis": {**axis, "title": _axis_title(y)},
+            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "bgcolor": "rgba(0, 0, 0, 0)"},
+            "hoverlabel": {"bgcolor": PAPER, "bordercolor": MUTED, "font": {"color": INK, "size": 13}, "align": "left"},
+            "hovermode": "closest",
+        }
+    )
+
+
+def _axis_title(text: str) -> dict[str, object]:
+    return {"text": text, "font": {"size": 13, "color": MUTED}, "standoff": 8}
+
+
+def label(text: str) -> str:
+    """A stranger's text for a place where plotly would read HTML."""
+    return escape(text)

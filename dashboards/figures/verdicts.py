@@ -1,0 +1,22 @@
+"""How a verdict looks in a figure: by colour, by symbol and by word."""
+
+from dataclasses import dataclass
+
+from crosswind.dashboards.palette import GREEN, PEER, VERMILION
+from crosswind.models.explain.explanation import Verdict
+
+
+@dataclass(frozen=True)
+class Look:
+    """The marks of one verdict."""
+
+    word: str
+    colour: str
+    symbol: str
+
+
+LOOKS = {
+    Verdict.SLOW: Look("slow", VERMILION, "triangle-up"),
+    Verdict.NORMAL: Look("normal", GREEN, "circle"),
+    Verdict.INSUFFICIENT_EVIDENCE: Look("no verdict", PEER, "circle-open"),
+}

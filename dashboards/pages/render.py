@@ -1,0 +1,150 @@
+"""Views as HTML and as JSON."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import plotly.graph_objects as go
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from crosswind.dashboards import wording
+from crosswind.dashboards.assets import asset
+from crosswind.dashboards.figures.chart import TITLE_PIXELS, Chart
+from crosswind.dashboards.figures.verdicts import LOOKS
+from crosswind.dashboards.pages.listed import LISTED
+from crosswind.dashboards.pages.page import Page, View
+from crosswind.dashboards.palette import VARIABLES
+from crosswind.models.explain.explanation import Interval
+
+TEMPLATES = Path(__file__).parent.parent / "templates"
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a page stands: `root` leads from it to the top (`../`), `next_cursor` goes on in its list."""
+
+    root: str = ""
+    path: str = ""
+    query: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    next_cursor: str | None = None
+
+    def with_query(self, **changes: str | None) -> str:
+        """This page's own address with some parameters changed, None to take one away, and the cursor forgotten."""
+        words = {**{name: value for name, value in self.query.items() if name != "cursor"}, **changes}
+        return self._here(words)
+
+    @property
+    def next_url(self) -> str:
+        """Where the list goes on."""
+        return self._here({**self.query, "cursor": self.next_cursor})
+
+    @property
+    def twin_url(self) -> str:
+        """The same as JSON."""
+        return self._here(self.query, ".json")
+
+    def _here(self, words: Mapping[str, str | None], suffix: str = "") -> str:
+        query = urlencode({name: value for name, value in words.items() if value})
+        here = self.root + quote(self.path.lstrip("/")) + suffix
+        return f"{here}?{query}" if query else here
+
+
+def render(page: Page, view: View, address: Address) -> str:
+    """The page as HTML."""
+    return _environment().get_template(page.template).render(page=page, view=view, address=address, root=address.root)
+
+
+def render_error(status: int, title: str, detail: str, *, root: str = "/", remedy: str = "") -> str:
+    """A refusal as a page: what, why, and what to do; `root` leads from the page's address to the top (`../`)."""
+    template = _environment().get_template("error.html")
+    why = f"{detail[:1].upper()}{detail[1:]}"
+    return template.render(status=status, title=title, detail=why, remedy=remedy, root=root, page=None)
+
+
+def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
+    """What the page shows, for machines; what is missing is null."""
+    facts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]
+    shown = {name: plain(value) for name, value in facts.items() if name not in {"charts", "next_place"}}
+    charts: list[Json] = [_chart(chart) for chart in view.charts]
+    return {"page": page.name, "title": view.title, **shown, "charts": charts, "next": address.next_cursor}
+
+
+def _chart(chart: Chart) -> Json:
+    return {"name": chart.name, "title": chart.title, "sentence": chart.sentence, "table": plain(chart.table)}
+
+
+def plain(value: object) -> Json:
+    """A view's value in the types of JSON."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    raise TypeError(f"{type(value).__name__} in a view: expected plain values, mappings, lists and dataclasses")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=wording.number,
+        seconds=wording.seconds,
+        percent=wording.percent,
+        times=wording.times,
+        words=wording.words,
+        utc=wording.utc,
+        iso=wording.iso,
+        scalar=wording.scalar,
+        interval=interval,
+        in_path=in_path,
+        drawn=drawn,
+    )
+    rail = [page for page in LISTED if page.label]
+    environment.globals.update(
+        rail=rail, looks=LOOKS, count=wording.count, variables=VARIABLES, version=lambda name: asset(name).version
+    )
+    return environment
+
+
+def interval(estimate: Interval | None) -> str:
+    """An estimate with its interval, or a dash."""
+    return wording.NONE if estimate is None else wording.estimate(estimate.value, estimate.low, estimate.high)
+
+
+def in_path(text: str) -> str:
+    """A text as one segment of an address."""
+    return quote(text, safe="")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure for a page: its JSON, safe inside a script element, and its height in pixels."""
+
+    json: Markup
+    height: int
+
+
+def drawn(chart: Chart) -> Drawn:
+    """The chart's figure without its title, which the page gives as a heading."""
+    figure: go.Figure = chart.draw()
+    height = int(figure.layout.height)
+    figure.update_layout(title=None, margin_t=figure.layout.margin.t - TITLE_PIXELS)
+    text: str = figure.to_json()
+    return Drawn(Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")), height)  # noqa: S704

@@ -1,0 +1,106 @@
+"""The Run page: why one run took as long as it did."""
+
+import hashlib
+from dataclasses import dataclass
+
+import pandas as pd
+
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.phases import phase_stack
+from crosswind.dashboards.figures.ranks import rank_heat_map
+from crosswind.dashboards.figures.steps import step_ribbon
+from crosswind.dashboards.figures.waterfall import waterfall
+from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
+from crosswind.data.features import WARM_UP_STEPS, cohort_key, steps_of
+from crosswind.data.run import Rank, Run
+from crosswind.data.store import Store
+from crosswind.models.explain.explanation import Explanation
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of the run was recorded."""
+
+    steps: int
+    warm_up_steps: int
+    ranks_expected: int | None
+    ranks_with_steps: int
+    node_sources: tuple[NodeSource, ...]
+
+    @property
+    def has_all_ranks(self) -> bool:
+        """Whether every rank of the run recorded steps."""
+        return self.ranks_expected is not None and self.ranks_with_steps >= self.ranks_expected
+
+
+@dataclass(frozen=True)
+class RunPageView:
+    """What the page shows."""
+
+    run: Run
+    ranks: tuple[Rank, ...]
+    explanation: Explanation
+    coverage: Coverage
+    cohort_id: str
+    charts: tuple[Chart, ...]
+    next_place: Place | None = None
+
+    @property
+    def title(self) -> str:
+        """The page's name, for the browser's tab."""
+        return f"{self.run.workload} {self.run.run_id}"
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the explanation has numbers."""
+        return self.explanation.excess is not None
+
+
+def view(sources: Sources, asked: Asked) -> RunPageView:
+    """One run with its explanation and what speaks for it. Raises: NotFoundError."""
+    with sources.store.catalog.read() as session:
+        run = session.runs.get(asked.run_id)
+        ranks = tuple(session.runs.ranks(run.run_id))
+        peers = peers_of(session, run)
+    steps = steps_of(sources.store, run.run_id)
+    explanation = sources.explain(sources.store, [run])[run.run_id]
+    return RunPageView(
+        run=run,
+        ranks=ranks,
+        explanation=explanation,
+        coverage=_coverage(sources.store, run, ranks, steps),
+        cohort_id=cohort_id(cohort_key(run)),
+        charts=_charts(sources.store, explanation, steps, peers),
+    )
+
+
+PAGE = Page("run", "/runs/{run_id}", "run.html", view, section="runs")
+
+
+def cohort_id(cohort: str) -> str:
+    """A short name for a cohort, for addresses."""
+    return hashlib.sha256(cohort.encode()).hexdigest()[:12]
+
+
+def _coverage(store: Store, run: Run, ranks: tuple[Rank, ...], steps: pd.DataFrame) -> Coverage:
+    recorded = steps["step"].nunique()
+    return Coverage(
+        steps=recorded,
+        warm_up_steps=int(steps.loc[steps["step"] < WARM_UP_STEPS, "step"].nunique()),
+        ranks_expected=run.world_size or len(ranks) or None,
+        ranks_with_steps=steps["rank"].nunique(),
+        node_sources=node_samples(store, run),
+    )
+
+
+def _charts(store: Store, explanation: Explanation, steps: pd.DataFrame, peers: list[Run]) -> tuple[Chart, ...]:
+    charts: list[Chart | None] = []
+    if explanation.excess is not None:
+        charts.append(waterfall(explanation))
+    compared = steps[steps["step"] >= WARM_UP_STEPS]
+    if not compared.empty:
+        band, cohort_runs = cohort_band(store, peers)
+        charts.append(step_ribbon(compared, band, cohort_runs=cohort_runs))
+        charts += [rank_heat_map(compared), phase_stack(compared)]
+    return tuple(chart for chart in charts if chart is not None)

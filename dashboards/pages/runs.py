@@ -1,0 +1,270 @@
+"""The Runs page: which runs were slow, and why."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.runs import runs_over_time
+from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.wording import count, seconds, short_configuration, words
+from crosswind.data.catalog.catalog import Session
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.features import summaries
+from crosswind.data.metric import Scalar
+from crosswind.data.run import Run, RunState
+from crosswind.models.explain.explanation import Explanation, Verdict
+
+SHOWN, MOST_SHOWN = 50, 200
+MOST_SEARCHED = 5000  # runs looked through for one page of search results
+WORKLOADS_OF = 200  # newest runs whose workloads the filter offers
+TRUTH = "injected"  # the tag that says which disturbance a run was given
+BLOCK = 200
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One line of the table."""
+
+    run: Run
+    configuration: str
+    steps: int | None
+    step_p50_seconds: float | None
+    step_cov_ratio: float | None
+    explanation: Explanation
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over expected time."""
+        measured, expected = self.explanation.measured_seconds, self.explanation.expected_seconds
+        return None if measured is None or not expected else measured / expected
+
+    @property
+    def injected(self) -> str | None:
+        """The disturbance that the run was given, where that is known."""
+        return self.run.tags.get(TRUTH)
+
+
+Key = str | float | None
+SORTS: Mapping[str, Callable[[RunRow], Key]] = {
+    "verdict": lambda row: row.explanation.verdict.value,
+    "workload": lambda row: row.run.workload,
+    "started": lambda row: row.run.started_ns,
+    "seconds": lambda row: row.run.seconds,
+    "p50": lambda row: row.step_p50_seconds,
+    "cov": lambda row: row.step_cov_ratio,
+    "excess": lambda row: row.explanation.excess.value if row.explanation.excess else None,
+    "cause": lambda row: row.explanation.cause,
+    "injected": lambda row: row.injected,
+}
+DIRECTIONS = tuple(sign + name for name in SORTS for sign in ("", "-"))
+
+
+@dataclass(frozen=True)
+class RunsAsked:
+    """The filters, the order and the size of the page; None asks for all."""
+
+    workload: str | None
+    state: str | None
+    verdict: str | None
+    q: str | None
+    sort: str
+    limit: int
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether any filter is set."""
+        return any((self.workload, self.state, self.verdict, self.q))
+
+
+@dataclass(frozen=True)
+class RunsView:
+    """What the page shows."""
+
+    sentence: str
+    worst: RunRow | None
+    asked: RunsAsked
+    rows: tuple[RunRow, ...]
+    hidden: int  # runs of this page that the verdict filter left out
+    stored: int
+    workloads: tuple[str, ...]
+    states: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    next_place: Place | None
+
+    title = "Runs"
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether any run shown tells which disturbance it was given."""
+        return any(row.injected for row in self.rows)
+
+
+def view(sources: Sources, asked: Asked) -> RunsView:
+    """The newest runs that match, explained. Raises: InvalidInputError."""
+    wanted = _wanted(asked)
+    with sources.store.catalog.read() as session:
+        runs, next_place = _matching(session, wanted, asked.before)
+        stored = session.runs.count()
+        workloads = sorted({run.workload for run in session.runs.find(limit=WORKLOADS_OF)})
+    every = _rows(sources, runs)
+    rows = [row for row in every if wanted.verdict in (None, row.explanation.verdict)]
+    chart = runs_over_time(_points(rows))
+    return RunsView(
+        sentence=_sentence(rows, is_part=next_place is not None or asked.before is not None),
+        worst=max((row for row in rows if _is_slow(row)), key=lambda row: row.ratio or 0.0, default=None),
+        asked=wanted,
+        rows=tuple(_sorted(rows, wanted.sort)),
+        hidden=len(every) - len(rows),
+        stored=stored,
+        workloads=tuple(workloads),
+        states=tuple(RunState),
+        verdicts=tuple(Verdict),
+        charts=() if chart is None else (chart,),
+        next_place=next_place,
+    )
+
+
+PAGE = Page("runs", "/runs", "runs.html", view, label="Runs", section="runs")
+
+
+def _wanted(asked: Asked) -> RunsAsked:
+    return RunsAsked(
+        workload=asked.word("workload"),
+        state=asked.choice("state", tuple(RunState)),
+        verdict=asked.choice("verdict", tuple(Verdict)),
+        q=asked.word("q"),
+        sort=asked.choice("sort", DIRECTIONS) or "-started",
+        limit=asked.amount("limit", SHOWN, most=MOST_SHOWN),
+    )
+
+
+def _matching(session: Session, wanted: RunsAsked, before: Place | None) -> tuple[list[Run], Place | None]:
+    """One page of runs, newest first, and the place where the next one goes on."""
+    stored = RunFilter(workload=wanted.workload, state=RunState(wanted.state) if wanted.state else None)
+    found: list[Run] = []
+    searched = 0
+    size = BLOCK if wanted.q else wanted.limit + 1
+    while searched < MOST_SEARCHED:
+        block = session.runs.find(stored, before=before, limit=size)
+        for run in block:
+            if len(found) == wanted.limit:
+                return found, before
+            before = (run.started_ns or 0, run.run_id)
+            if wanted.q is None or _mentions(run, wanted.q):
+                found.append(run)
+        searched += len(block)
+        if len(block) < size:
+            return found, None
+    return found, before
+
+
+def _mentions(run: Run, text: str) -> bool:
+    pairs = {**run.configuration, **run.tags, **run.software}
+    said = (run.run_id, run.workload, run.system, run.job_id or "", *run.nodes, *run.command)
+    everything = [*said, *(f"{name}={value}" for name, value in pairs.items())]
+    return all(any(word in part.lower() for part in everything) for word in text.lower().split())
+
+
+def _rows(sources: Sources, runs: list[Run]) -> list[RunRow]:
+    if not runs:
+        return []
+    outcome = summaries(sources.store, runs).set_index("run_id")
+    explanations = sources.explain(sources.store, runs)
+    varying = _varying(runs)
+    return [
+        RunRow(
+            run=run,
+            configuration=short_configuration(run.configuration, varying[run.workload]),
+            steps=_whole(outcome.loc[run.run_id, "steps"]),
+            step_p50_seconds=_known(outcome.loc[run.run_id, "step_p50_seconds"]),
+            step_cov_ratio=_known(outcome.loc[run.run_id, "step_cov_ratio"]),
+            explanation=explanations[run.run_id],
+        )
+        for run in runs
+    ]
+
+
+def _varying(runs: list[Run]) -> dict[str, frozenset[str]]:
+    """Workload -> the parameters that its runs do not all have in common."""
+    seen: dict[str, dict[str, Counter[Scalar]]] = defaultdict(lambda: defaultdict(Counter))
+    for run in runs:
+        for name, value in run.configuration.items():
+            seen[run.workload][name][value] += 1
+    total = Counter(run.workload for run in runs)
+    return {
+        workload: frozenset(name for name, values in seen[workload].items() if max(values.values()) < total[workload])
+        for workload in total
+    }
+
+
+def _sorted(rows: list[RunRow], sort: str) -> list[RunRow]:
+    key = SORTS[sort.removeprefix("-")]
+    known = [row for row in rows if key(row) is not None]
+    unknown = [row for row in rows if key(row) is None]
+    return sorted(known, key=key, reverse=sort.startswith("-")) + unknown  # type: ignore[arg-type]
+
+
+def _points(rows: list[RunRow]) -> pd.DataFrame:
+    columns = [
+        "run_id",
+        "workload",
+        "started_ns",
+        "verdict",
+        "measured_seconds",
+        "expected_seconds",
+        "excess_low",
+        "excess_high",
+    ]
+    points = []
+    for row in rows:
+        told, excess = row.explanation, row.explanation.excess
+        times_ = (
+            told.measured_seconds,
+            told.expected_seconds,
+            excess.low if excess else None,
+            excess.high if excess else None,
+        )
+        points.append((row.run.run_id, row.run.workload, row.run.started_ns, told.verdict.value, *times_))
+    return pd.DataFrame(points, columns=columns)
+
+
+def _is_slow(row: RunRow) -> bool:
+    return row.explanation.verdict is Verdict.SLOW
+
+
+def _sentence(rows: list[RunRow], *, is_part: bool) -> str:
+    judged = [row for row in rows if row.explanation.verdict is not Verdict.INSUFFICIENT_EVIDENCE]
+    slow = [row for row in judged if _is_slow(row)]
+    left = len(rows) - len(judged)
+    unjudged = f" {count(left, 'run')} without enough evidence to judge." if left else ""
+    if not judged:
+        return unjudged.strip()
+    here = f"the {count(len(judged), 'run')} shown" if is_part else count(len(judged), "run")
+    if not slow:
+        return f"None of {here} was slow.{unjudged}"
+    were = "was" if len(slow) == 1 else "were"
+    return f"{len(slow)} of {here} {were} slow; {_largest_cause(slow)}.{unjudged}"
+
+
+def _largest_cause(slow: list[RunRow]) -> str:
+    lost: Counter[str] = Counter()
+    for row in slow:
+        for share in row.explanation.shares:
+            lost[share.cause] += share.seconds.value  # type: ignore[assignment]  # a Counter also sums floats
+    if not lost:
+        return "no cause has enough evidence"
+    cause, most = lost.most_common(1)[0]
+    return f"the largest cause was {words(cause)}, {seconds(most)} lost"
+
+
+def _known(value: object) -> float | None:
+    return float(str(value)) if value is not None and not pd.isna(value) else None  # type: ignore[call-overload]
+
+
+def _whole(value: object) -> int | None:
+    number = _known(value)
+    return None if number is None else int(number)

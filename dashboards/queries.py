@@ -1,0 +1,67 @@
+"""What the pages ask the store beyond the features of runs."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from crosswind.data.catalog.catalog import Session
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.features import WARM_UP_STEPS, cohort_key
+from crosswind.data.run import Run
+from crosswind.data.store import Store
+
+MOST_PEERS = 200  # newest runs of the workload, among which a cohort is looked for
+ABOUT_THE_AGENT = ("collector",)
+
+_BAND = """
+with per_step as (
+    select run_id, step, max(duration_seconds) as seconds
+    from step where step >= ? and run_id in (select unnest(?)) group by run_id, step
+)
+select step, quantile_cont(seconds, 0.1) as p10, median(seconds) as p50, quantile_cont(seconds, 0.9) as p90,
+    (select count(distinct run_id) from per_step) as runs
+from per_step group by step order by step
+"""
+_SAMPLES = """
+select count(*) as samples, count(distinct node) as nodes, count(distinct ts_ns) as instants
+from "{source}" where node in (select unnest(?)) and ts_ns between ? and ?
+"""
+
+
+@dataclass(frozen=True)
+class NodeSource:
+    """How much one metric set holds of a run's nodes while it ran."""
+
+    source: str
+    samples: int
+    nodes: int
+    instants: int
+
+
+def peers_of(session: Session, run: Run) -> list[Run]:
+    """The other runs of the run's cohort, among the newest of its workload."""
+    wanted = RunFilter(workload=run.workload, system=run.system)
+    cohort = cohort_key(run)
+    runs = session.runs.find(wanted, limit=MOST_PEERS)
+    return [peer for peer in runs if peer.run_id != run.run_id and cohort_key(peer) == cohort]
+
+
+def cohort_band(store: Store, peers: list[Run]) -> tuple[pd.DataFrame, int]:
+    """Columns step, p10, p50, p90 in seconds over the peers' slowest ranks, after warm-up; and how many have steps."""
+    band = store.lake.frame(_BAND, [WARM_UP_STEPS, [peer.run_id for peer in peers]])
+    return band, 0 if band.empty else int(band["runs"].iloc[0])
+
+
+def node_samples(store: Store, run: Run) -> tuple[NodeSource, ...]:
+    """What collectors recorded of the run's nodes while it ran; empty when that is unknown."""
+    if not run.nodes or run.started_ns is None:
+        return ()
+    lake = store.lake
+    names = [name for name in lake.sets() if name not in ABOUT_THE_AGENT and "node" in lake.columns(name)]
+    window = [list(run.nodes), run.started_ns, run.ended_ns if run.ended_ns is not None else 2**63 - 1]
+    connection = lake.connect(names)
+    try:
+        found = [connection.execute(_SAMPLES.format(source=name), window).fetchone() for name in names]
+    finally:
+        connection.close()
+    return tuple(NodeSource(name, *row) for name, row in zip(names, found, strict=True) if row is not None)

@@ -1,0 +1,133 @@
+// Draws the page's figures in the page's theme, tells times in the reader's zone, and listens to a few keys.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const narrow = matchMedia("(max-width: 640px)");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const config = { responsive: true, displayModeBar: false, displaylogo: false, scrollZoom: false };
+
+  const palette = new Map(Object.entries(JSON.parse(document.getElementById("palette").textContent)));
+  const hex = (numbers) => "#" + numbers.map((each) => (+each).toString(16).padStart(2, "0")).join("");
+
+  // A figure's colours are the light ones; here they become what the style sheet says now.
+  function recolour(value, styles) {
+    if (typeof value === "string") {
+      const variable = palette.get(value);
+      if (variable) return styles.getPropertyValue(variable).trim();
+      const rgba = /^rgba\((\d+), (\d+), (\d+), ([\d.]+)\)$/.exec(value);
+      const translucent = rgba && palette.get(hex(rgba.slice(1, 4)));
+      if (!translucent) return value;
+      const [red, green, blue] = styles.getPropertyValue(translucent).trim().match(/[\da-f]{2}/gi).map((each) => parseInt(each, 16));
+      return `rgba(${red}, ${green}, ${blue}, ${rgba[4]})`;
+    }
+    if (Array.isArray(value)) return value.map((each) => recolour(each, styles));
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, recolour(each, styles)]));
+    }
+    return value;
+  }
+
+  async function draw(plot) {
+    const source = document.querySelector(`script[data-for="${plot.dataset.figure}"]`);
+    const { data, layout } = recolour(JSON.parse(source.textContent), getComputedStyle(root));
+    layout.dragmode = narrow.matches ? false : "zoom"; // a finger scrolls the page, not the axes
+    layout.autosize = true;
+    const isFirst = !plot.classList.contains("drawn");
+    if (isFirst) plot.replaceChildren();
+    await Plotly.react(plot, data, layout, config);
+    if (!isFirst) return;
+    plot.classList.add("drawn");
+    listen(plot);
+  }
+
+  function listen(plot) {
+    const reset = document.querySelector(`[data-reset="${plot.dataset.figure}"]`);
+    plot.on("plotly_relayout", (change) => {
+      const names = Object.keys(change);
+      if (names.some((name) => name.includes(".range["))) reset.hidden = false;
+      if (names.some((name) => name.includes("autorange"))) reset.hidden = true;
+    });
+    reset.addEventListener("click", () => {
+      reset.hidden = true;
+      draw(plot);
+    });
+    if (plot.dataset.link) {
+      plot.on("plotly_click", ({ points: [point] }) => {
+        if (point.customdata) location.href = plot.dataset.link + encodeURIComponent(point.customdata[0]);
+      });
+    }
+  }
+
+  const plots = [...document.querySelectorAll("[data-figure]")];
+  if (plots.length) {
+    const seen = new IntersectionObserver(
+      (entries) => {
+        for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
+          seen.unobserve(target);
+          draw(target);
+        }
+      },
+      { rootMargin: "400px" },
+    );
+    plots.forEach((plot) => seen.observe(plot));
+  }
+  const redraw = () => plots.filter((plot) => plot.classList.contains("drawn")).forEach(draw);
+  dark.addEventListener("change", redraw);
+  narrow.addEventListener("change", redraw);
+
+  const toggle = document.getElementById("theme");
+  const themes = ["auto", "light", "dark"];
+  const theme = () => root.dataset.theme ?? "auto";
+  function showTheme() {
+    toggle.querySelector("span").textContent = theme();
+  }
+  toggle.hidden = false;
+  showTheme();
+  toggle.addEventListener("click", () => {
+    const next = themes[(themes.indexOf(theme()) + 1) % themes.length];
+    if (next === "auto") delete root.dataset.theme;
+    else root.dataset.theme = next;
+    try {
+      localStorage.setItem("crosswind-theme", next);
+    } catch {
+      // Not kept, but it holds for this page.
+    }
+    showTheme();
+    redraw();
+  });
+
+  const format = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-11-20 19:27:03
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (!isNaN(moment)) time.textContent = format.format(moment);
+  }
+
+  for (const form of document.querySelectorAll("form.filters")) {
+    form.addEventListener("change", () => form.requestSubmit());
+    form.addEventListener("submit", () => {
+      for (const field of form.elements) if (field.name && !field.value) field.disabled = true; // short addresses
+    });
+  }
+  addEventListener("pageshow", () => {
+    for (const field of document.querySelectorAll("form.filters :disabled")) field.disabled = false;
+  });
+
+  const links = [...document.querySelectorAll("a.row-link")];
+  function move(by) {
+    const now = links.indexOf(document.activeElement);
+    links[Math.min(Math.max(now + by, 0), links.length - 1)]?.focus();
+  }
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isTyping = event.target.closest("input, select, textarea");
+    if (event.key === "Escape" && isTyping) event.target.blur();
+    if (isTyping) return;
+    if (event.key === "j") move(1);
+    if (event.key === "k") move(-1);
+    if (event.key === "/") {
+      event.preventDefault();
+      document.getElementById("search").select();
+      document.getElementById("search").focus();
+    }
+  });
+})();

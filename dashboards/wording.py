@@ -1,0 +1,125 @@
+"""Numbers as people read them: three significant digits, SI units, the interval beside the estimate."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from crosswind.data.metric import Scalar
+
+NONE = "\u2013"  # shown where nothing is known; never a zero
+MINUS = "\u2212"
+SMALLEST = 1e-4  # below it a number is written with an exponent
+NEGLIGIBLE = 1e-3  # of an interval's largest part: beside it, nothing
+MINUTE, HOUR = 60, 3600
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
+LONG_UNITS = ((HOUR, "h"), (MINUTE, "min"), (1.0, "s"))
+
+
+def number(value: float | None) -> str:
+    """Three significant digits; whole numbers keep all of theirs."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if value == 0 or isinstance(value, int):
+        return _grouped(f"{value:,.0f}")
+    if abs(value) < SMALLEST:
+        return _grouped(f"{value:.2e}")
+    digits = max(0, 2 - math.floor(math.log10(abs(float(f"{value:.2e}")))))
+    return _grouped(f"{value:,.{digits}f}")
+
+
+def _grouped(digits: str) -> str:
+    return digits.replace("-", MINUS).replace(",", "\u202f")
+
+
+def seconds(value: float | None) -> str:
+    """A time of up to minutes in the unit that suits it: `412 ms`, `41.2 s`, `3 min 12 s`, `3 h 12 min`."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if abs(value) >= 2 * MINUTE:
+        return _long(value)
+    scale, unit = unit_of(value)
+    return f"{number(value / scale)} {unit}"
+
+
+def _long(value: float) -> str:
+    sign, whole = (MINUS if value < 0 else ""), round(abs(value))
+    if whole < HOUR:
+        return f"{sign}{whole // MINUTE} min {whole % MINUTE} s"
+    minutes = round(whole / MINUTE)
+    return f"{sign}{minutes // 60} h {minutes % 60} min"
+
+
+def unit_of(*values: float | None) -> tuple[float, str]:
+    """The unit of time, as (seconds, name), in which the largest of the values has at least one whole digit."""
+    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+    if largest == 0:
+        return UNITS[0]
+    return next((unit for unit in UNITS if largest >= unit[0] * 0.9995), UNITS[-1])
+
+
+def axis_unit(*values: float | None) -> tuple[float, str]:
+    """Like `unit_of`, with minutes and hours for long times."""
+    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+    return next((unit for unit in LONG_UNITS if largest >= 3 * unit[0]), unit_of(largest))
+
+
+def estimate(value: float | None, low: float | None, high: float | None) -> str:
+    """A signed time with its interval, all in one unit: `+18.2 s [16.0 to 20.1]`."""
+    if value is None or low is None or high is None:
+        return NONE
+    scale, unit = axis_unit(value, low, high)
+    negligible = NEGLIGIBLE * max(abs(value), abs(low), abs(high))
+    shown = [0.0 if abs(each) <= negligible else each / scale for each in (value, low, high)]
+    sign = "+" if value > 0 else ""
+    return f"{sign}{number(shown[0])} {unit} [{number(shown[1])} to {number(shown[2])}]"
+
+
+def percent(ratio: float | None) -> str:
+    """A ratio as percent: `92 %`, `4.3 %`, `0.12 %`."""
+    if ratio is None or not math.isfinite(ratio):
+        return NONE
+    hundredfold = ratio * 100
+    return f"{hundredfold:.0f} %" if abs(hundredfold) >= 9.95 else f"{hundredfold:.2g} %"
+
+
+def times(ratio: float | None) -> str:
+    """How many times as long: `1.42x`."""
+    return NONE if ratio is None or not math.isfinite(ratio) else f"{number(ratio)}x"
+
+
+def count(amount: int, noun: str) -> str:
+    """An amount and its noun: `1 run`, `12 runs`."""
+    return f"{amount} {noun}" if amount == 1 else f"{amount:,} {noun}s".replace(",", "\u202f")
+
+
+def words(name: str) -> str:
+    """An identifier as words: `cpu_contention` reads `cpu contention`."""
+    return name.replace("_", " ")
+
+
+def utc(ns: int | None) -> str:
+    """A time stamp in UTC to the second: `2026-11-20 19:27:03 UTC`."""
+    return NONE if ns is None else f"{_moment(ns):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso(ns: int | None) -> str:
+    """A time stamp as ISO 8601, for machines; empty when unknown."""
+    return "" if ns is None else f"{_moment(ns):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def _moment(ns: int) -> datetime:
+    return datetime.fromtimestamp(min(max(ns / 1e9, 0), 253_402_300_799), tz=UTC)  # year 9999, where datetime ends
+
+
+def scalar(value: Scalar) -> str:
+    """A parameter's value as it would be written on a command line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def short_configuration(configuration: Mapping[str, Scalar], varying: frozenset[str], *, most: int = 2) -> str:
+    """The first few parameters, those that differ between the runs shown first: `batch=8 threads=2 +3`."""
+    names = sorted(configuration, key=lambda name: (name not in varying, name))
+    shown = " ".join(f"{name}={scalar(configuration[name])}" for name in names[:most])
+    return f"{shown} +{len(names) - most}" if len(names) > most else shown or NONE

@@ -1,0 +1,24 @@
+import gzip
+
+import pytest
+
+from crosswind.dashboards.assets import MEDIA_TYPES, asset
+from crosswind.data.errors import NotFoundError
+
+
+@pytest.mark.parametrize("name", MEDIA_TYPES)
+def test_a_file_unpacks_to_itself_and_is_packed_once(name: str) -> None:
+    file = asset(name)
+    assert gzip.decompress(file.packed) == file.body
+    assert asset(name) is file
+    assert asset(name).packed is file.packed
+
+
+@pytest.mark.parametrize("name", ["../palette.py", "/etc/passwd", "plotly.min.js.map", ""])
+def test_only_listed_files_are_served(name: str) -> None:
+    with pytest.raises(NotFoundError, match="expected one of crosswind"):
+        asset(name)
+
+
+def test_plotly_comes_from_the_installed_package() -> None:
+    assert b"plotly.js v" in asset("plotly.min.js").body[:200]

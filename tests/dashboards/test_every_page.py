@@ -1,0 +1,226 @@
+import re
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+
+import pytest
+from starlette.testclient import TestClient
+
+from crosswind.api.app import create_app
+from crosswind.api.settings import ServerSettings
+from crosswind.dashboards.pages import render_error
+from crosswind.dashboards.pages.listed import LISTED
+from crosswind.data.store import Store
+
+Record = Callable[..., None]
+PAGES = {
+    "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
+    "run": ["/runs/r3", "/runs/lost", "/runs/live"],
+    "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
+}
+ADDRESSES = [address for addresses in PAGES.values() for address in addresses]
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*191}}</script>"
+VOID = {"meta", "link", "input", "path", "circle", "br", "img", "rect"}
+
+
+class Outline(HTMLParser):
+    """The elements of a page, with the text of scripts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag in VOID or self.open.pop() == tag, f"</{tag}> closes what was not open"
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture
+def client(lab: Store) -> Iterator[TestClient]:
+    with TestClient(create_app(lab), base_url="http://127.0.0.1") as opened:
+        yield opened
+
+
+def html_of(client: TestClient, address: str, *, status: int = 200) -> str:
+    answer = client.get(address, headers={"Accept": "text/html"})
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    return answer.text
+
+
+def test_every_page_is_held_to_this_contract() -> None:
+    assert list(PAGES) == [page.name for page in LISTED]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_page_has_a_title_one_heading_and_landmarks(client: TestClient, address: str) -> None:
+    html = html_of(client, address)
+    page = Outline(html)
+    assert page.open == []
+    assert re.search(r"<title>[^<]+ \u00b7 Crosswind</title>", html)
+    assert len(page.all("h1")) == len(page.all("main")) == 1
+    assert len([link for link in page.all("a") if link.get("aria-current") == "page"]) == 1
+    assert page.all("html") == [{"lang": "en"}]
+    identifiers = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_page_has_no_script_of_its_own_and_nothing_from_elsewhere(client: TestClient, address: str) -> None:
+    page = Outline(html_of(client, address))
+    for attributes, text in page.scripts:
+        assert (attributes.get("type") == "application/json") is not ("src" in attributes)
+        assert "src" not in attributes or not text.strip()
+    for _, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        for name in ("src", "href", "action"):
+            assert not re.match(r"[a-z]+:|//", attributes.get(name) or "")
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_every_figure_has_its_text_twin(client: TestClient, address: str) -> None:
+    html = html_of(client, address)
+    drawn = set(re.findall(r'data-figure="([a-z]+)"', html))
+    figures = re.findall(r"<figure.*?</figure>", html, flags=re.DOTALL)
+    assert len(figures) == len(drawn)
+    for figure in figures:
+        assert re.search(r"<h2[^>]*>[^<]+</h2>\s*<p class=\"twin\">[^<]+\.</p>", figure)
+        assert "<details>" in figure
+        assert figure.count("<tr>") >= 2
+        assert re.search(r'role="img" aria-label="[^"]+"', figure)
+    assert ("plotly.min.js" in html) is bool(drawn)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_page_has_a_json_twin_of_the_same_state(client: TestClient, address: str) -> None:
+    html = html_of(client, address)
+    path, _, query = address.partition("?")
+    twin = client.get(f"{path}.json?{query}")
+    assert twin.headers["content-type"] == "application/json"
+    body = twin.json()
+    assert [chart["name"] for chart in body["charts"]] == re.findall(r'data-figure="([a-z]+)"', html)
+    assert f'href="{"../" * (path.count("/") - 1) or "./"}{path[1:]}.json' in html
+
+
+def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
+    for address in ("/runs?limit=2", "/runs/r3", "/variability", "/runs/nope"):
+        html = client.get(address, headers={"Accept": "text/html"}).text
+        links = {link["href"] or "" for link in Outline(html).all("a")} - {"#main"}
+        folder = "http://127.0.0.1" + address.partition("?")[0].rpartition("/")[0] + "/"
+        for link in links:
+            assert client.get(folder + link).status_code == 200, link
+
+
+def test_the_top_leads_to_the_runs(client: TestClient) -> None:
+    answer = client.get("/", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "runs")
+
+
+@pytest.mark.parametrize("address", ["/runs", "/variability"])
+def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Store, address: str) -> None:
+    with TestClient(create_app(store), base_url="http://127.0.0.1") as client:
+        html = html_of(client, address)
+    assert "<h1>No run is stored yet.</h1>" in html
+    assert "<code>crosswind demo</code>" in html
+    assert "data-figure" not in html
+
+
+def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClient) -> None:
+    html = html_of(client, "/runs/lost")
+    assert "No verdict, on purpose" in html
+    assert "Record at least 20 steps" in html
+    assert "Waterfall" not in html
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "said"),
+    [
+        ("/runs/nope", 404, "Run &#39;nope&#39; is not in the catalog"),
+        ("/runs?state=asleep", 422, "expected one of running, completed, failed, lost"),
+        ("/runs?cursor=xyz", 422, "expected the `next` of an earlier page"),
+        ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
+        ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; is not among"),
+    ],
+)
+def test_a_refusal_is_a_page_to_readers_and_a_problem_to_machines(
+    client: TestClient, address: str, status: int, said: str
+) -> None:
+    page = Outline(html_of(client, address, status=status))
+    assert len(page.all("main")) == 1
+    assert said in html_of(client, address, status=status)
+    path, _, query = address.partition("?")
+    for machine in (client.get(address), client.get(f"{path}.json?{query}", headers={"Accept": "text/html"})):
+        assert (machine.status_code, machine.headers["content-type"]) == (status, "application/problem+json")
+        assert machine.json()["status"] == status
+
+
+def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> None:
+    tags = {HOSTILE: HOSTILE, "injected": HOSTILE}
+    for number in range(5):
+        facts = {"workload": HOSTILE, "configuration": {HOSTILE: HOSTILE}, "tags": tags}
+        record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
+    with TestClient(create_app(store), base_url="http://127.0.0.1") as client:
+        for address in (
+            "/runs",
+            "/runs/r4",
+            "/variability",
+            f"/runs?workload={HOSTILE}",
+            f"/runs?q={HOSTILE}",
+        ):
+            html = html_of(client, address)
+            page = Outline(html)
+            assert page.open == []
+            assert not page.all("img")
+            assert "alert(1)" in html
+            assert "{{7*191}}" in html
+            assert not [text for _, text in page.scripts if "<" in text]
+
+
+def test_behind_a_prefix_addresses_stay_behind_it(lab: Store) -> None:
+    settings = ServerSettings(root_path="/node/gpu07/8000")
+    with TestClient(create_app(lab, settings), base_url="http://127.0.0.1") as client:
+        html = html_of(client, "/node/gpu07/8000/runs/r3")
+        assert 'href="../static/crosswind.css' in html
+        assert html_of(client, "/node/gpu07/8000/runs").count('href="./static/crosswind.css') == 1
+        missing = html_of(client, "/node/gpu07/8000/runs/nope", status=404)
+        assert 'href="../static/crosswind.css' in missing
+
+
+def test_an_error_page_stands_alone() -> None:
+    page = Outline(render_error(503, "Not now", "the <catalog> does not answer", remedy="Try again."))
+    assert page.open == []
+    assert [(link["href"] or "").startswith("/static/") for link in page.all("link")] == [True, True]
+    assert "The &lt;catalog&gt; does not answer" in render_error(503, "Not now", "the <catalog> does not answer")
+
+
+def test_files_are_kept_by_their_content(client: TestClient) -> None:
+    address = re.findall(r'src="\.(/static/plotly[^"]+)"', html_of(client, "/runs"))[0]
+    first = client.get(address)
+    assert (first.headers["content-encoding"], first.headers["content-type"]) == (
+        "gzip",
+        "text/javascript; charset=utf-8",
+    )
+    assert "immutable" in first.headers["cache-control"]
+    again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    plain = client.get("/static/plotly.min.js", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.headers["cache-control"] == "no-cache"
+    assert plain.content == first.content
+    assert client.get("/static/..%2fpalette.py").status_code == 404

@@ -1,0 +1,40 @@
+import pytest
+
+from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.dashboards.pages.run import Coverage, RunPageView, view
+from crosswind.dashboards.queries import NodeSource
+from crosswind.data.errors import NotFoundError
+from crosswind.data.store import Store
+from crosswind.models.explain.explain import explain_runs
+from crosswind.models.explain.explanation import Verdict
+
+
+def seen(store: Store, run_id: str) -> RunPageView:
+    return view(Sources(store, explain_runs), Asked({}, run_id))
+
+
+def test_a_slow_run_has_every_figure_and_a_cause(lab: Store) -> None:
+    shown = seen(lab, "r3")
+    assert [chart.name for chart in shown.charts] == ["waterfall", "steps", "ranks", "phases"]
+    assert (shown.explanation.verdict, shown.explanation.cause) == (Verdict.SLOW, "cpu_contention")
+    assert shown.charts[2].title == "Rank 1 arrives last in 100 % of steps"
+    assert "over the band from P10 to P90 of 4 other runs" in shown.charts[1].sentence
+
+
+def test_coverage_counts_what_was_recorded_while_the_run_lasted(lab: Store) -> None:
+    assert seen(lab, "r3").coverage == Coverage(24, 3, 2, 2, (NodeSource("cpu", 4, 2, 2),))
+    lost = seen(lab, "lost").coverage
+    assert (lost.steps, lost.ranks_with_steps, lost.has_all_ranks) == (0, 0, False)
+    assert lost.node_sources == (NodeSource("cpu", 0, 0, 0),)
+
+
+def test_a_run_that_cannot_be_judged_has_no_waterfall(lab: Store) -> None:
+    shown = seen(lab, "live")
+    assert not shown.is_judged
+    assert [chart.name for chart in shown.charts] == ["steps", "ranks", "phases"]
+    assert seen(lab, "lost").charts == ()
+
+
+def test_an_unknown_run_is_named(lab: Store) -> None:
+    with pytest.raises(NotFoundError, match="'nope'"):
+        seen(lab, "nope")
