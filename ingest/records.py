@@ -39,6 +39,12 @@ RANK_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+def workload_name(text: str) -> str:
+    """A program's or user's own name of what is run, as a record takes it."""
+    readable = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return readable[: TEXT_LIMITS["workload"]] or "program"
+
+
 def run_of(value: Mapping[str, Any]) -> Run:
     """The run that a record tells of. Raises: MalformedError naming field and value."""
     _check("run", value, RUN_TYPES, required=("run_id", "workload", "system", "state"))
@@ -46,7 +52,8 @@ def run_of(value: Mapping[str, Any]) -> Run:
         for key, item in value.get(name, {}).items():
             if not isinstance(item, int | float | str | bool) or len(key) > MAX_TEXT or len(str(item)) > MAX_TEXT:
                 raise MalformedError(
-                    f"run record: {name}.{key:.80} is {item!r:.80}, expected a number, text or boolean"
+                    f"run record: {name}.{key:.80} is {item!r:.80}, "
+                    f"expected a number, text or boolean of at most {MAX_TEXT} characters"
                 )
     try:
         state = RunState(value["state"])

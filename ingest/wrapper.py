@@ -13,10 +13,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from crosswind.data.errors import ConflictError, InvalidInputError, ProjectError, UnavailableError
+from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.run import RunState, new_ulid
 from crosswind.ingest.agent import AgentSettings, run_agent
 from crosswind.ingest.probe.place import Place, node_name, system_name
+from crosswind.ingest.records import run_of, workload_name
 from crosswind.ingest.spool import SpoolWriter
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
@@ -59,6 +60,7 @@ def launch(wanted: Launch) -> Outcome:
         raise InvalidInputError("run: expected a program after --, as in crosswind run -- torchrun train.py")
     run_id, begin = new_ulid(), time.time_ns()
     record = _record(wanted, run_id)
+    _require_acceptable(record)
     with SpoolWriter(wanted.spool, f"{run_id}-wrapper") as writer, _sampling(wanted):
         writer.append_record("run", record | {"state": RunState.RUNNING, "started_ns": begin})
         writer.flush()
@@ -84,13 +86,20 @@ def _note_end(writer: SpoolWriter, record: Mapping[str, Any], exit_code: int) ->
 def _record(wanted: Launch, run_id: str) -> dict[str, Any]:
     return {
         "run_id": run_id,
-        "workload": wanted.workload or _text(Path(wanted.command[0]).name),
+        "workload": wanted.workload or workload_name(_text(Path(wanted.command[0]).name)),
         "system": system_name(),
         "job_id": Place.from_environment().job_id,
         "nodes": [node_name()],
         "command": [_text(word) for word in wanted.command],
         "tags": dict(wanted.tags),
     }
+
+
+def _require_acceptable(record: Mapping[str, Any]) -> None:
+    try:
+        run_of({name: value for name, value in record.items() if value is not None} | {"state": RunState.RUNNING.value})
+    except MalformedError as error:
+        raise InvalidInputError(f"run: {error}") from error
 
 
 def _text(word: str) -> str:

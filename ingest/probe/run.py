@@ -25,6 +25,7 @@ from crosswind.data.trial import Configuration
 from crosswind.ingest.probe.ddp import watch_ddp
 from crosswind.ingest.probe.place import Place, system_name
 from crosswind.ingest.probe.timeline import MARKED_PHASES, TIMED, Timeline
+from crosswind.ingest.records import workload_name
 from crosswind.ingest.registration import announce, withdraw
 from crosswind.ingest.spool import SpoolWriter
 
@@ -166,9 +167,10 @@ class RunProbe:
             self._is_disk_refusing = False
 
     def _run_record(self) -> dict[str, object]:
+        workload = self._workload or os.environ.get("CROSSWIND_WORKLOAD") or Path(sys.argv[0]).stem
         return {
             "run_id": self.run_id,
-            "workload": self._workload or os.environ.get("CROSSWIND_WORKLOAD") or _program_name(),
+            "workload": workload_name(str(workload)),
             "system": system_name(),
             "world_size": self._place.world_size,
             "configuration": self._configuration,
@@ -188,10 +190,6 @@ class RunProbe:
 
 
 _NOTHING: Any = object()
-
-
-def _program_name() -> str:
-    return Path(sys.argv[0]).stem or "python"
 
 
 def _scalars(config: Mapping[str, object]) -> dict[str, bool | int | float | str]:

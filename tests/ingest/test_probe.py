@@ -123,6 +123,12 @@ def test_settings_of_any_kind_become_a_record_that_the_catalog_takes(tmp_path: P
     }
 
 
+def test_a_name_that_a_record_would_refuse_is_made_readable(tmp_path: Path) -> None:
+    with crosswind.run(spool=tmp_path, workload="toy\n" + "x" * 300):
+        pass
+    assert records(tmp_path, "run")[0]["workload"] == "toy?" + "x" * 196
+
+
 def no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     (tmp_path / "file").touch()
     return {"spool": tmp_path / "file" / "spool"}

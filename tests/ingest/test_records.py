@@ -1,0 +1,91 @@
+from typing import Any
+
+import pytest
+
+from crosswind.data.catalog import tables
+from crosswind.data.errors import MalformedError
+from crosswind.data.run import Rank, Run, RunState
+from crosswind.ingest.records import RANK_TYPES, RUN_TYPES, TEXT_LIMITS, rank_of, run_of
+
+RUN: dict[str, Any] = {"run_id": "r1", "workload": "toy", "system": "lab", "state": "running"}
+RANK: dict[str, Any] = {"run_id": "r1", "rank": 0, "node": "n1", "pid": 7, "started_ns": 1}
+
+
+def test_a_run_record_becomes_a_run() -> None:
+    more = {
+        "world_size": 4,
+        "configuration": {"lr": 0.1, "batch": 8, "fused": True, "optimiser": "adam"},
+        "job_id": "12_3",
+        "nodes": ["a", "b"],
+        "started_ns": 5,
+        "ended_ns": 9,
+        "exit_code": 137,
+        "command": ["torchrun", "träin.py"],
+        "software": {"torch": "2.13"},
+        "tags": {"who": "me"},
+    }
+    lists = {"nodes": ("a", "b"), "command": ("torchrun", "träin.py")}
+    assert run_of(RUN | more) == Run(**{**RUN, **more, **lists, "state": RunState.RUNNING})
+
+
+def test_a_rank_record_becomes_a_rank() -> None:
+    assert rank_of(RANK | {"clock_offset_ns": -5}) == Rank("r1", 0, "n1", 7, 1, clock_offset_ns=-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"run_id": None}, "run record: run_id missing"),
+        ({"run_id": "", "system": ""}, "run record: run_id, system missing"),
+        ({"run_id": 5}, "run record: run_id is 5, expected str"),
+        ({"run_id": "r" * 65}, "run_id is '" + "r" * 40 + "', expected 64 printable characters at most"),
+        ({"workload": "w" * 201}, "expected 200 printable characters at most"),
+        ({"workload": "clear\x1b[2J"}, "expected 200 printable characters at most"),
+        ({"run_id": "r\x00"}, "expected 64 printable characters at most"),
+        ({"state": "sleeping"}, "state 'sleeping' is not one of running, completed, failed, lost"),
+        ({"world_size": True}, "world_size is True, expected int"),
+        ({"world_size": -1}, "world_size is '-1', expected 0 to 2147483647"),
+        ({"exit_code": 2**31}, "exit_code is '2147483648', expected 0 to 2147483647"),
+        ({"started_ns": 2**63}, "expected 0 to 9223372036854775807"),
+        ({"started_ns": -1}, "started_ns is '-1'"),
+        ({"started_ns": 1.5}, "started_ns is 1.5, expected int"),
+        ({"nodes": "n1"}, "nodes is 'n1', expected list"),
+        ({"configuration": []}, "configuration is [], expected dict"),
+        ({"configuration": {"a": {"b": 1}}}, "configuration.a is {'b': 1}, expected a number, text or boolean"),
+        ({"configuration": {"a": None}}, "configuration.a is None"),
+        ({"configuration": {"a": "x" * 5000}}, "expected a number, text or boolean of at most 4096 characters"),
+        ({"tags": {"x" * 5000: "a"}}, "of at most 4096 characters"),
+        ({"colour": "red"}, "run record: unknown field 'colour'"),
+    ],
+)
+def test_a_run_record_that_does_not_fit_is_refused_by_field_and_value(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(MalformedError) as raised:
+        run_of(RUN | change)
+    assert message in str(raised.value)
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rank": None}, "rank record: rank missing"),
+        ({"rank": -1}, "rank is '-1', expected 0 to 2147483647"),
+        ({"pid": 2**40}, "expected 0 to 2147483647"),
+        ({"rank": "0"}, "rank is '0', expected int"),
+        ({"node": "n" * 256}, "expected 255 printable characters at most"),
+        ({"host": "n1"}, "rank record: unknown field 'host'"),
+    ],
+)
+def test_a_rank_record_that_does_not_fit_is_refused_by_field_and_value(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(MalformedError) as raised:
+        rank_of(RANK | change)
+    assert message in str(raised.value)
+
+
+def test_every_field_of_a_record_has_a_column_that_is_wide_enough() -> None:
+    assert set(RUN_TYPES) == {column.name for column in tables.runs.c}
+    assert set(RANK_TYPES) == {column.name for column in tables.ranks.c}
+    columns = [column for table in (tables.runs, tables.ranks) for column in table.c]
+    widths = {column.name: width for column in columns if (width := getattr(column.type, "length", None))}
+    widths.pop("state")  # one of four words
+    assert widths == TEXT_LIMITS
