@@ -118,8 +118,9 @@ def scalar(value: Scalar) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def short_configuration(configuration: Mapping[str, Scalar], varying: frozenset[str], *, most: int = 2) -> str:
-    """The first few parameters, those that differ between the runs shown first: `batch=8 threads=2 +3`."""
-    names = sorted(configuration, key=lambda name: (name not in varying, name))
-    shown = " ".join(f"{name}={scalar(configuration[name])}" for name in names[:most])
-    return f"{shown} +{len(names) - most}" if len(names) > most else shown or NONE
+def short_configuration(configuration: Mapping[str, Scalar], varying: frozenset[str]) -> str:
+    """The first two parameters that differ between the runs shown, or else the first: `batch=8 threads=2 +3`."""
+    names = sorted(set(configuration) & varying)[:2] or sorted(configuration)[:1]
+    shown = [f"{name}={scalar(configuration[name])}" for name in names]
+    rest = len(configuration) - len(names)
+    return " ".join([*shown, f"+{rest}"] if rest else shown) or NONE

@@ -246,6 +246,8 @@ def _sentence(rows: list[RunRow], *, is_part: bool) -> str:
     here = f"the {count(len(judged), 'run')} shown" if is_part else count(len(judged), "run")
     if not slow:
         return f"None of {here} was slow.{unjudged}"
+    if len(slow) == len(judged) > 1:
+        return f"All {here.removeprefix('the ')} were slow; {_largest_cause(slow)}.{unjudged}"
     were = "was" if len(slow) == 1 else "were"
     return f"{len(slow)} of {here} {were} slow; {_largest_cause(slow)}.{unjudged}"
 

@@ -97,9 +97,10 @@
   });
 
   const format = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-11-20 19:27:03
+  const brief = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }); // in tables
   for (const time of document.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);
-    if (!isNaN(moment)) time.textContent = format.format(moment);
+    if (!isNaN(moment)) time.textContent = (time.closest("table") ? brief : format).format(moment);
   }
 
   for (const form of document.querySelectorAll("form.filters")) {

@@ -1,6 +1,7 @@
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -144,7 +145,7 @@ def test_fifty_runs_are_a_page_in_less_than_three_tenths_of_a_second(store: Stor
 def test_what_differs_between_runs_is_shown_of_their_configurations(store: Store, record: Record) -> None:
     for number in range(2):
         record(store, f"r{number}", steps=0, configuration={"a": 1, "b": 2, "c": 3, "threads": number})
-    assert {row.configuration for row in seen(store).rows} == {"threads=0 a=1 +2", "threads=1 a=1 +2"}
+    assert {row.configuration for row in seen(store).rows} == {"threads=0 +3", "threads=1 +3"}
 
 
 def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -> None:
@@ -152,6 +153,15 @@ def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -
         record(store, f"r{number}", minute=number)
     assert seen(store).sentence == "None of 4 runs was slow."
     assert seen(store).worst is None
+
+
+def test_runs_that_were_all_slow_are_called_so(store: Store, slow: Explanation) -> None:
+    crowd(store, 3)
+    explain = lambda _, wanted: {run.run_id: replace(slow, run_id=run.run_id) for run in wanted}  # noqa: E731
+    shown = view(Sources(store, explain), Asked({}))
+    assert shown.sentence == "All 3 runs were slow; the largest cause was cpu contention, 12.0 s lost."
+    part = view(Sources(store, explain), Asked({"limit": "2"}))
+    assert part.sentence.startswith("All 2 runs shown were slow")
 
 
 def crowd(store: Store, size: int) -> None:

@@ -63,7 +63,10 @@ def test_a_share_in_percent_keeps_small_ones_visible() -> None:
 
 def test_what_differs_stands_first_in_a_short_configuration() -> None:
     configuration = {"batch": 8, "fused": True, "rate": 3e-4, "threads": 2}
-    assert wording.short_configuration(configuration, frozenset({"threads"})) == "threads=2 batch=8 +2"
+    assert (
+        wording.short_configuration(configuration, frozenset({"threads", "rate", "gone"})) == "rate=0.0003 threads=2 +2"
+    )
+    assert wording.short_configuration(configuration, frozenset()) == "batch=8 +3"
     assert wording.short_configuration({"fused": True}, frozenset()) == "fused=true"
     assert wording.short_configuration({}, frozenset()) == NONE
 

@@ -1,0 +1,232 @@
+"""The pages in a real browser, from a real server."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from crosswind.api.app import create_app
+from crosswind.api.server import listen, server_of
+from crosswind.api.settings import ServerSettings
+from crosswind.data.lake import to_table
+from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+MS = 1_000_000
+START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
+PREFIX = "/node/gpu07/8000"
+ADDRESSES = ("/runs", "/runs/r3", "/runs/live", "/variability", "/runs/nope")
+FIGURES = {"/runs": 1, "/runs/r3": 4, "/runs/live": 3, "/variability": 3, "/runs/nope": 0}
+Open = Callable[..., "Visit"]
+
+
+@dataclass
+class Visit:
+    """A page with what went wrong on it."""
+
+    page: Page
+    problems: list[str] = field(default_factory=list)
+
+    def is_drawn(self) -> None:
+        self.page.wait_for_function(
+            "() => document.querySelectorAll('[data-figure]').length"
+            " === document.querySelectorAll('.drawn.js-plotly-plot .main-svg .cartesianlayer').length"
+        )
+
+
+def record(store: Store, run_id: str, *, number: int, slower_ms: int = 0, state: RunState = RunState.COMPLETED) -> None:
+    """20 steps of 2 ranks; rank 1 computes longer, waiting for its core meanwhile."""
+    start = START_NS + number * 60_000 * MS
+    names = [column.name for column in STEP.columns]
+    rows = [_row(run_id, start, step, rank, slower_ms) for step in range(20) for rank in range(2)]
+    store.lake.append(run_id, to_table(STEP, {name: [row.get(name) for row in rows] for name in names}))
+    configuration = {"batch_size": 8, "bucket_cap_mb": 25, "precision": "bf16"}
+    run = Run(run_id, "nanogpt-124m" if number < 9 else "bert", "lab", state, 2, configuration, started_ns=start)
+    with store.catalog.write() as session:
+        session.runs.merge(run)
+        for rank in range(2):
+            session.runs.merge_rank(Rank(run_id, rank, f"node{rank}", 100 + rank, start))
+
+
+def _row(run_id: str, start: int, step: int, rank: int, slower_ms: int) -> dict[str, int | str]:
+    jitter = step * 7 % 5
+    late = slower_ms if rank else 0
+    local = 400 + jitter + late * 10
+    total = 400 + jitter + slower_ms * 10 + 50
+    tenths = {
+        "duration_seconds": total,
+        "input_seconds": 20,
+        "compute_seconds": local - 20,
+        "comm_seconds": total - local,
+        "checkpoint_seconds": 0,
+        "other_seconds": 0,
+        "tail_seconds": 10,
+        "run_queue_wait_seconds": 3 + late * 10,
+    }
+    keys: dict[str, int | str] = {"ts_ns": start + step * 50 * MS, "run_id": run_id, "rank": rank, "step": step}
+    return {**keys, **{name: value * MS // 10 for name, value in tenths.items()}}
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real server over five runs of one cohort, the fourth disturbed, and one run of another, behind a prefix."""
+    settings = ServerSettings(port=0, root_path=PREFIX)
+    with Store.open(tmp_path_factory.mktemp("pages")) as store, listen(settings) as listening:
+        for number in range(5):
+            record(store, f"r{number}", number=number, slower_ms=30 if number == 3 else 0)
+        record(store, "live", number=9, state=RunState.RUNNING)
+        server = server_of(create_app(store, settings))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; where CI runs it must be there."""
+    if not CHROMIUM.exists():
+        refuse = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        refuse(f"no browser at {CHROMIUM}: apt-get install --no-install-recommends chromium fonts-dejavu-core")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, origin: str) -> Iterator[Open]:
+    """Opens a page in a browser of its own and notes errors and requests that leave the server."""
+    contexts: list[BrowserContext] = []
+
+    def opened(address: str, *, width: int = 1440, **options: object) -> Visit:
+        context = browser.new_context(viewport={"width": width, "height": 4000}, **options)  # type: ignore[arg-type]
+        contexts.append(context)
+        visit = Visit(context.new_page())
+        visit.page.on("console", lambda said: visit.problems.append(said.text) if said.type == "error" else None)
+        visit.page.on("pageerror", lambda error: visit.problems.append(str(error)))
+        own = (f"{origin}{PREFIX}/", "data:", "blob:")
+        visit.page.on("request", lambda asked: None if asked.url.startswith(own) else visit.problems.append(asked.url))
+        visit.page.goto(f"{origin}{PREFIX}{address}")
+        return visit
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_page_draws_its_figures_without_error_and_without_leaving_the_server(visit: Open, address: str) -> None:
+    opened = visit(address)
+    opened.is_drawn()
+    assert opened.page.title().endswith("\u00b7 Crosswind")
+    assert opened.page.locator(".drawn").count() == FIGURES[address]
+    missing = ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
+    assert opened.problems == (missing if address == "/runs/nope" else [])
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_narrow_page_needs_no_sideways_scrolling(visit: Open, address: str) -> None:
+    opened = visit(address, width=360)
+    opened.is_drawn()
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert opened.page.evaluate("[...document.querySelectorAll('.main-svg')].every((svg) => svg.clientWidth <= 330)")
+
+
+def test_figures_follow_the_theme_and_the_choice_is_kept(visit: Open) -> None:
+    opened = visit("/runs/r3", color_scheme="light")
+    page = opened.page
+    opened.is_drawn()
+    assert (ground(page), line(page)) == ("rgb(251, 251, 249)", "rgb(0, 114, 178)")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("() => getComputedStyle(document.body).backgroundColor === 'rgb(20, 23, 26)'")
+    assert wait_for_line(page, "rgb(86, 180, 233)")
+    page.click("#theme")
+    assert (page.inner_text("#theme"), ground(page)) == ("Theme: light", "rgb(251, 251, 249)")
+    assert wait_for_line(page, "rgb(0, 114, 178)")
+    page.reload()
+    opened.is_drawn()
+    assert (page.inner_text("#theme"), ground(page)) == ("Theme: light", "rgb(251, 251, 249)")
+    assert opened.problems == []
+
+
+def ground(page: Page) -> str:
+    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def line(page: Page) -> str:
+    return str(page.evaluate("[...document.querySelectorAll('#figure-steps .js-line')].at(-1).style.stroke"))
+
+
+def wait_for_line(page: Page, colour: str) -> bool:
+    until = time.monotonic() + 10
+    while line(page) != colour and time.monotonic() < until:
+        page.wait_for_timeout(50)
+    return line(page) == colour
+
+
+def test_keys_reach_the_search_and_walk_through_the_runs(visit: Open) -> None:
+    opened = visit("/runs")
+    page = opened.page
+    page.keyboard.press("/")
+    page.keyboard.type("bert")
+    assert page.input_value("#search") == "bert"
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/r4")
+    assert page.locator("h1").count() == 1
+    assert opened.problems == []
+
+
+def test_a_filter_applies_itself_and_leaves_a_short_address(visit: Open, origin: str) -> None:
+    opened = visit("/runs")
+    opened.page.select_option("select[name=verdict]", "slow")
+    opened.page.wait_for_url(f"{origin}{PREFIX}/runs?verdict=slow")
+    assert opened.page.locator("a.row-link").count() == 1
+
+
+def test_a_click_on_a_run_in_a_figure_opens_it(visit: Open) -> None:
+    opened = visit("/variability")
+    opened.is_drawn()
+    boxes = [point.bounding_box() for point in opened.page.locator("#figure-cohort .scatterlayer .point").all()]
+    slowest = min((box for box in boxes if box is not None), key=lambda box: box["y"])
+    opened.page.mouse.move(slowest["x"] + slowest["width"] / 2, slowest["y"] + slowest["height"] / 2)
+    opened.page.wait_for_selector("#figure-cohort .hoverlayer .hovertext")
+    opened.page.mouse.down()
+    opened.page.mouse.up()
+    opened.page.wait_for_url("**/runs/r3")
+
+
+def test_times_are_the_readers_with_utc_on_hover(visit: Open) -> None:
+    time_shown = visit("/runs/r0", timezone_id="Asia/Tokyo").page.locator("dl.strip time")
+    assert time_shown.inner_text() == "2025-10-09 17:53:20"
+    assert time_shown.get_attribute("title") == "2025-10-09 08:53:20 UTC"
+
+
+def test_without_scripts_the_words_and_tables_are_there(visit: Open) -> None:
+    page = visit("/runs/r3", java_script_enabled=False).page
+    assert page.locator("h1").inner_text().startswith("Slow:")
+    page.locator("#figure-waterfall summary").click()
+    assert page.locator("#figure-waterfall table").is_visible()
