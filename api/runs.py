@@ -86,7 +86,7 @@ class ShareView(View):
 
 
 class ExplanationView(View):
-    """Why a run took as long as it did; expected + shares + unexplained = measured, in seconds a step."""
+    """Why a run took as long as it did; expected + shares + unexplained = measured, in seconds over `steps`."""
 
     run_id: str
     verdict: Verdict

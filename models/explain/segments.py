@@ -22,6 +22,9 @@ LOCAL_PHASES = ("input", "compute", "checkpoint", "other")
 PHASES = (*LOCAL_PHASES, "fabric")
 EVIDENCE = ("run_queue_wait", "cpu_user", "cpu_system", "minor_faults", "comm_thread_wait")
 COLUMNS = (*PHASES, *EVIDENCE)
+EVIDENCE_COLUMNS = ("run_queue_wait_seconds", "cpu_user_seconds", "cpu_system_seconds", "minor_faults")
+DURATION, TAIL = "duration_seconds", "tail_seconds"
+GRID_COLUMNS = (DURATION, TAIL, "comm_seconds", *(f"{name}_seconds" for name in LOCAL_PHASES), *EVIDENCE_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -52,36 +55,29 @@ def segments_of(run_id: str, steps: pd.DataFrame, comm_thread_wait: float) -> Se
 
     `comm_thread_wait` is the time a step that the rank's other threads waited for a core, NaN when not sampled.
     """
-    ranks = steps["rank"].nunique()
-    comparable = steps[steps["step"] >= WARM_UP_STEPS]
-    if comparable.empty:
+    numbers, ranks, grid = _grid(steps)
+    tail = grid[TAIL] if len(ranks) > 1 else np.zeros_like(grid[TAIL])
+    whole = np.asarray(~np.isnan(tail + grid[DURATION]).any(axis=1))
+    follows = whole[1:] & whole[:-1] & (np.diff(numbers) == 1)
+    if not follows.any():
         return None
-    every = comparable.pivot(index="step", columns="rank")
-    required = _column(every, "tail_seconds" if ranks > 1 else "duration_seconds")
-    grid = every[pd.Series(~np.isnan(required).any(axis=1), index=every.index)]
-    if len(grid) < 2:
-        return None
-    tail = _column(grid, "tail_seconds") if ranks > 1 else np.zeros((len(grid), 1))
-    follows = np.diff(grid.index.to_numpy()) == 1
-    shift = (tail[:-1] - tail[1:])[follows]
-    phases = {name: _column(grid, f"{name}_seconds")[1:][follows] for name in LOCAL_PHASES}
-    phases["compute"] = phases["compute"] + shift
+    phases = {name: grid[f"{name}_seconds"][1:][follows] for name in LOCAL_PHASES}
+    phases["compute"] = phases["compute"] + (tail[:-1] - tail[1:])[follows]
     culprit = np.argmax(sum(phases.values()), axis=1)
-    phases["fabric"] = _column(grid, "comm_seconds")[1:][follows]
-    evidence = {name: _column(grid, EVIDENCE_COLUMNS[name])[1:][follows] for name in EVIDENCE_COLUMNS}
+    phases["fabric"] = grid["comm_seconds"][1:][follows]
+    evidence = [grid[column][1:][follows] for column in EVIDENCE_COLUMNS]
     rows = np.arange(len(culprit))
-    chosen = [values[rows, culprit] for values in (*phases.values(), *evidence.values())]
+    chosen = [values[rows, culprit] for values in (*phases.values(), *evidence)]
     values = np.column_stack([*chosen, np.full(len(rows), comm_thread_wait)])
-    return Segments(run_id, ranks, values, grid["duration_seconds"].columns.to_numpy()[culprit])
+    return Segments(run_id, len(ranks), values, ranks[culprit])
 
 
-EVIDENCE_COLUMNS = {
-    "run_queue_wait": "run_queue_wait_seconds",
-    "cpu_user": "cpu_user_seconds",
-    "cpu_system": "cpu_system_seconds",
-    "minor_faults": "minor_faults",
-}
-
-
-def _column(grid: pd.DataFrame, name: str) -> Floats:
-    return grid[name].to_numpy(dtype=float, na_value=np.nan)
+def _grid(steps: pd.DataFrame) -> tuple[Floats, Floats, dict[str, Floats]]:
+    """Step numbers, ranks, and every column as an array of shape (n_steps, n_ranks), NaN where no row was recorded."""
+    comparable = steps[steps["step"] >= WARM_UP_STEPS]
+    numbers, step_index = np.unique(comparable["step"].to_numpy(dtype=float), return_inverse=True)
+    ranks, rank_index = np.unique(comparable["rank"].to_numpy(dtype=float), return_inverse=True)
+    rows = comparable[list(GRID_COLUMNS)].to_numpy(dtype=float, na_value=np.nan)
+    filled = np.full((len(numbers), len(ranks), len(GRID_COLUMNS)), np.nan)
+    filled[step_index, rank_index] = rows
+    return numbers, ranks, {name: filled[:, :, column] for column, name in enumerate(GRID_COLUMNS)}

@@ -78,10 +78,10 @@ def _total(excess: Mapping[str, Floats]) -> Floats:
 
 def _median(means: Floats) -> Floats:
     """Median over runs (the last but one axis) of what was recorded; NaN where no run recorded it."""
-    nowhere = np.isnan(means).all(axis=-2, keepdims=True)
+    nowhere = np.asarray(np.isnan(means).all(axis=-2, keepdims=True))
     filled = np.where(nowhere, 0.0, means)
     middle = np.nanmedian(filled, axis=-2) if np.isnan(filled).any() else np.median(filled, axis=-2)
-    return np.asarray(np.where(nowhere.squeeze(axis=-2), np.nan, middle))
+    return np.asarray(np.where(nowhere[..., 0, :], np.nan, middle))
 
 
 def _resampled(values: Floats, random: np.random.Generator) -> Floats:
