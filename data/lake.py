@@ -35,6 +35,7 @@ ARROW_TYPES = {
 SORT_KEYS = ("run_id", "rank", "node", "device", "ts_ns", "step", "sequence")
 KNOWN = (STEP, COLLECTIVE)  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
+IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False}
 WORD = re.compile(r"[a-z0-9_]+")
 
 
@@ -148,25 +149,32 @@ class Lake:
         """The answer to a query in which every set is a view of its name, converted to base units.
 
         Sets that the query does not name are not looked at: a damaged file in one leaves queries of others alone.
+        Raises: MalformedError naming the file that is damaged.
         """
-        connection = self.connect(set(WORD.findall(sql.lower())))
+        connection = duckdb.connect(":memory:", config=IN_MEMORY)
         try:
+            self._add_views(connection, set(WORD.findall(sql.lower())))
             frame: pd.DataFrame = connection.execute(sql, list(parameters)).df()
             return frame
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
         finally:
             connection.close()
 
     def connect(self, names: Collection[str] | None = None) -> duckdb.DuckDBPyConnection:
         """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing."""
-        connection = duckdb.connect(":memory:", config={"threads": 2, "autoinstall_known_extensions": False})
+        connection = duckdb.connect(":memory:", config=IN_MEMORY)
+        self._add_views(connection, self.sets() if names is None else names)
+        return connection
+
+    def _add_views(self, connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> None:
         stored = self.sets()
         for metric_set in KNOWN:
             if metric_set.name not in stored:
                 connection.register(metric_set.name, arrow_schema(metric_set).empty_table())
         for name in stored:
-            if names is None or name in names:
+            if name in names:
                 connection.execute(self._view(name))
-        return connection
 
     def _view(self, name: str) -> str:
         columns = ", ".join(_converted(column) for column in self.columns(name).values())

@@ -146,11 +146,13 @@ def test_a_folder_with_hostile_characters_holds_a_lake(tmp_path: Path) -> None:
     assert answer(lake, "select count(*) from link") == [(1,)]
 
 
-def test_a_damaged_file_in_one_set_leaves_queries_of_others_alone(lake: Lake) -> None:
+def test_a_damaged_file_is_named_and_leaves_queries_of_other_sets_alone(lake: Lake) -> None:
     put(lake, "p", OLD, {"ts_ns": [1]})
     put(lake, "p", replace(OLD, name="other"), {"ts_ns": [1]})
     (lake.root / "set=other" / "date=1970-01-01" / "part-bad.parquet").write_bytes(b"PAR1 torn")
     assert lake.frame("select count(*) as rows from link")["rows"].tolist() == [1]
+    with pytest.raises(MalformedError, match=r"lake .* cannot be read: .*part-bad\.parquet"):
+        lake.frame("select count(*) from other")
 
 
 def test_folders_that_are_no_sets_are_not_looked_into(lake: Lake) -> None:

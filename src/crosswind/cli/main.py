@@ -68,13 +68,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, TRY_LATER)
     except ProjectError as error:
         return _fail(error, WRONG_INPUT)
-    except ModuleNotFoundError as error:
-        return _fail(f"{verb} needs {error.name}: pip install 'crosswind[server]'", BROKEN)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         sys.stderr.close()
         return 0
+    except (ModuleNotFoundError, OSError) as error:  # also a full disk, or a folder of somebody else's
+        return _fail(_advice(verb, error), BROKEN)
 
 
 def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
@@ -96,6 +96,12 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
 def load(verb: Verb) -> VerbModule:
     """The verb's module."""
     return cast(VerbModule, import_module(verb.module))
+
+
+def _advice(verb: str | None, error: ModuleNotFoundError | OSError) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"{verb} needs {error.name}: pip install 'crosswind[server]'"
+    return f"{verb}: {error}"
 
 
 def _fail(message: object, code: int) -> int:

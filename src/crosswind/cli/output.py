@@ -36,12 +36,17 @@ def plain(value: Any) -> Any:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns under headings, padded; numbers right, words left."""
+    """Columns under headings, padded; numbers right, words left; what a terminal would obey is a question mark."""
+    rows = [tuple(_printable(cell) for cell in row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
     lines = [headings, *rows]
     return "\n".join(
         "  ".join(_padded(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def _printable(cell: str) -> str:
+    return cell if cell.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in cell)
 
 
 def _padded(cell: str, width: int) -> str:
@@ -61,7 +66,7 @@ def seconds(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "-"
     magnitude = abs(value)
-    if magnitude < 1:
+    if magnitude < 0.9995:
         return f"{value * 1e3:.3g} ms"
     if magnitude < 120:
         return f"{value:.3g} s"
