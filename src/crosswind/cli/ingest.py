@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from crosswind.cli.output import say, say_json
+from crosswind.cli.output import printable, say, say_json
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded, load_file, load_spool
@@ -63,8 +63,8 @@ def _tell(loaded: Loaded, failures: list[str], *, as_json: bool) -> None:
     for report in loaded.reports:
         say(f"{report.path} ({report.format}): {report.read} rows read, {report.skipped} skipped")
         for skipped in report.quoted:
-            say(f"  line {skipped.line}: {skipped.reason}: {skipped.text}")
+            say(printable(f"  line {skipped.line}: {skipped.reason}: {skipped.text}"))
         for note in report.notes:
             say(f"  note: {note}")
     for problem in [*loaded.problems, *failures]:
-        say(f"problem: {problem}")
+        say(printable(f"problem: {problem}"))

@@ -37,7 +37,7 @@ def plain(value: Any) -> Any:
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns under headings, padded; numbers right, words left; what a terminal would obey is a question mark."""
-    rows = [tuple(_printable(cell) for cell in row) for row in rows]
+    rows = [tuple(printable(cell) for cell in row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
     lines = [headings, *rows]
     return "\n".join(
@@ -45,8 +45,9 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _printable(cell: str) -> str:
-    return cell if cell.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in cell)
+def printable(text: str) -> str:
+    """Somebody else's text with question marks for what a terminal would obey."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _padded(cell: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Hashable, Mapping
 
 from crosswind.cli.output import say, say_json, seconds, table
 from crosswind.data.catalog.runs import RunFilter
@@ -41,7 +42,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _line(run: Run, outcome: dict[str, float]) -> tuple[str, ...]:
+def _line(run: Run, outcome: Mapping[Hashable, float]) -> tuple[str, ...]:
     has_steps = outcome["steps"] == outcome["steps"]  # NaN where the run recorded none
     return (
         run.run_id,

@@ -1,0 +1,101 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crosswind.cli.main import main
+from crosswind.data.metric import Column, Kind, MetricSet
+from crosswind.data.store import Store
+from crosswind.ingest.spool import SpoolWriter
+
+Ask = Callable[..., tuple[int, str, str]]
+LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY),))
+SACCT = "JobID|JobName|State|Start|End\n12|train|COMPLETED|2026-01-02T03:04:05|2026-01-02T03:05:05\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CROSSWIND_SYSTEM", "here")
+    monkeypatch.delenv("CROSSWIND_SPOOL", raising=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def ask(home: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
+    def ask(*words: object) -> tuple[int, str, str]:
+        code = main(["ingest", *map(str, words)])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return ask
+
+
+def fill(spool: Path, origin: str = "n1") -> None:
+    with SpoolWriter(spool, origin) as writer:
+        writer.append_rows(LINK, {"ts_ns": [1, 2]})
+        writer.append_record("run", {"run_id": "r1", "workload": "toy", "system": "lab", "state": "completed"})
+
+
+def job_ids(home: Path) -> list[tuple[str, str]]:
+    with Store.open(home) as store, store.catalog.read() as session:
+        return [(job.system, job.job_id) for job in session.jobs.find(limit=9)]
+
+
+def test_without_a_path_the_installations_own_spool_is_stored(home: Path, ask: Ask) -> None:
+    fill(home / "spool")
+    assert ask() == (0, "1 batches stored (0 were there before): 2 rows, 1 runs, 0 jobs\n", "")
+    assert ask()[1] == "0 batches stored (0 were there before): 0 rows, 0 runs, 0 jobs\n"
+
+
+def test_spools_and_files_are_stored_together(tmp_path: Path, home: Path, ask: Ask) -> None:
+    fill(tmp_path / "one", "n1")
+    fill(tmp_path / "two", "n2")
+    (tmp_path / "jobs.txt").write_text(SACCT)
+    code, told, _ = ask(tmp_path / "one", tmp_path / "two", tmp_path / "jobs.txt", "--system", "alps")
+    assert code == 0
+    assert told.splitlines()[0] == "3 batches stored (0 were there before): 4 rows, 1 runs, 1 jobs"
+    assert f"{tmp_path / 'jobs.txt'} (sacct): 1 rows read, 0 skipped" in told
+    assert job_ids(home) == [("alps", "12")]
+
+
+def test_a_file_that_is_not_understood_is_code_2_and_the_others_are_stored(
+    tmp_path: Path, home: Path, ask: Ask
+) -> None:
+    (tmp_path / "jobs.txt").write_text(SACCT)
+    (tmp_path / "tea").write_bytes(bytes(range(256)))
+    (tmp_path / "empty").touch()
+    code, told, _ = ask(tmp_path / "tea", tmp_path / "empty", tmp_path / "nosuch", tmp_path / "jobs.txt")
+    assert code == 2
+    assert f"problem: {tmp_path / 'tea'}: format not recognised" in told
+    assert f"problem: {tmp_path / 'empty'}: empty" in told
+    assert f"problem: {tmp_path / 'nosuch'}" in told
+    assert job_ids(home) == [("here", "12")]
+
+
+def test_lines_that_are_not_understood_are_quoted_and_skipped(tmp_path: Path, ask: Ask) -> None:
+    (tmp_path / "jobs.txt").write_text(SACCT + "half a line\n")
+    code, told, _ = ask(tmp_path / "jobs.txt", "--format", "sacct")
+    assert code == 0
+    assert "1 rows read, 1 skipped" in told
+    assert "  line 3: " in told
+    assert "half a line" in told
+
+
+def test_machines_get_one_json_value(tmp_path: Path, home: Path, ask: Ask) -> None:
+    fill(home / "spool")
+    (home / "spool" / "stray.segment").write_text("notes")
+    code, told, _ = ask(home / "spool", tmp_path / "nosuch", "--json")
+    assert code == 2
+    value = json.loads(told)
+    assert value["loaded"]["batches"] == 1
+    assert value["loaded"]["runs"] == ["r1"]
+    assert "stray.segment" in value["loaded"]["problems"][0]
+    assert "nosuch" in value["failures"][0]
+
+
+def test_a_spool_that_was_never_written_is_said(home: Path, ask: Ask) -> None:
+    code, told, _ = ask()
+    assert code == 2
+    assert f"problem: {home / 'spool'}" in told

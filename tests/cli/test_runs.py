@@ -1,0 +1,93 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crosswind.cli.main import main
+from crosswind.data.lake import to_table
+from crosswind.data.run import Run, RunState
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+Ask = Callable[..., str]
+START_NS = 1_767_323_045_000_000_001
+MS = 1_000_000
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path))
+    monkeypatch.delenv("CROSSWIND_DATABASE", raising=False)
+
+    def ask(*words: str) -> str:
+        assert main(["runs", *words]) == 0
+        return capsys.readouterr().out
+
+    return ask
+
+
+@pytest.fixture
+def three_runs(tmp_path: Path) -> None:
+    """A completed run with steps of 20 ms, one that failed without steps, and one whose names are hostile."""
+    timed = Run(
+        "r1", "toy", "lab", RunState.COMPLETED, 2, {"batch": 8}, started_ns=START_NS, ended_ns=START_NS + 1500 * MS
+    )
+    failed = Run("r2", "tool", "lab", RunState.FAILED, started_ns=START_NS + 1)
+    hostile = Run("r3", "\x1b]0;owned\x07", "alps", RunState.LOST, configuration={"a": "\n\n"}, started_ns=START_NS + 2)
+    with Store.open(tmp_path) as store:
+        with store.catalog.write() as session:
+            for run in (timed, failed, hostile):
+                session.runs.merge(run)
+        steps = range(10)
+        columns = {
+            "ts_ns": list(steps),
+            "run_id": ["r1"] * 10,
+            "rank": [0] * 10,
+            "step": list(steps),
+            "duration_seconds": [20 * MS] * 10,
+        }
+        store.lake.append("p", to_table(STEP, columns))
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_runs_are_listed_newest_first_with_their_steps(ask: Ask) -> None:
+    heading, third, second, first = ask().splitlines()
+    assert heading.split("  ")[0] == "run"
+    assert first.split() == "r1 toy completed 2 1.5 s 7 20 ms 0.0% batch=8".split()
+    assert second.split() == "r2 tool failed - - - - -".split()
+    assert third.startswith("r3")
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_hostile_names_move_no_cursor_and_break_no_line(ask: Ask) -> None:
+    told = ask()
+    assert len(told.splitlines()) == 4
+    assert told.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("words", "run_ids"),
+    [
+        (("--state", "failed"), ["r2"]),
+        (("--workload", "toy"), ["r1"]),
+        (("--system", "lab"), ["r2", "r1"]),
+        (("--system", "lab", "--limit", "1"), ["r2"]),
+        (("--workload", "x' or '1'='1"), []),
+    ],
+)
+@pytest.mark.usefixtures("three_runs")
+def test_runs_are_filtered(ask: Ask, words: tuple[str, ...], run_ids: list[str]) -> None:
+    assert [run["run_id"] for run in json.loads(ask("--json", *words))] == run_ids
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_machines_get_exact_times_and_nulls(ask: Ask) -> None:
+    third, _, first = json.loads(ask("--json"), parse_constant=pytest.fail)
+    assert (first["started_ns"], first["world_size"], first["step_p50_seconds"]) == (START_NS, 2, pytest.approx(0.02))
+    assert (third["world_size"], third["steps"], third["run_seconds"]) == (None, None, None)
+
+
+def test_an_empty_store_says_how_to_fill_it(ask: Ask) -> None:
+    assert "crosswind run -- torchrun" in ask()
+    assert json.loads(ask("--json")) == []
