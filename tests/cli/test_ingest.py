@@ -75,12 +75,12 @@ def test_a_file_that_is_not_understood_is_code_2_and_the_others_are_stored(
 
 
 def test_lines_that_are_not_understood_are_quoted_and_skipped(tmp_path: Path, ask: Ask) -> None:
-    (tmp_path / "jobs.txt").write_text(SACCT + "half a line\n")
+    (tmp_path / "jobs.txt").write_text(SACCT + "half a \x1b[2J line\n")
     code, told, _ = ask(tmp_path / "jobs.txt", "--format", "sacct")
     assert code == 0
     assert "1 rows read, 1 skipped" in told
     assert "  line 3: " in told
-    assert "half a line" in told
+    assert "half a ?[2J line" in told
 
 
 def test_machines_get_one_json_value(tmp_path: Path, home: Path, ask: Ask) -> None:
