@@ -1,6 +1,5 @@
 """Arrival and end of every gradient all-reduce of PyTorch's DistributedDataParallel."""
 
-import time
 from typing import Any
 
 from crosswind.data.errors import InvalidInputError
@@ -27,14 +26,14 @@ def watch_ddp(model: Any, timeline: Timeline) -> None:
         raise InvalidInputError(f"watch: gradients on {device!r} need device events, which are not there yet; only cpu")
 
     def timed(group: Any, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:  # DDP checks the annotations
-        arrival = time.perf_counter_ns()
+        arrival = timeline.arrive()
+        if arrival is None:
+            return allreduce_hook(group, bucket)
         buffer = bucket.buffer()
         size = buffer.numel() * buffer.element_size()
 
         def ended(future: Any) -> Any:
-            timeline.collective(
-                arrival, time.perf_counter_ns(), size_bytes=size, operation="all_reduce", group="data_parallel"
-            )
+            timeline.collective(arrival, size_bytes=size, operation="all_reduce", group="data_parallel")
             return future.value()
 
         return allreduce_hook(group, bucket).then(ended)

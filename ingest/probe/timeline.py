@@ -39,6 +39,16 @@ class _Step:
     collectives: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """This rank at a collective."""
+
+    step: _Step
+    number: int
+    time: int
+    is_exposed: bool
+
+
 class Timeline:
     """Steps and collectives of one rank, in the order they happened."""
 
@@ -98,22 +108,29 @@ class Timeline:
             step.marked[name] = step.marked.get(name, 0) + own
             step.marked_total += own
 
-    def collective(self, arrival: int, end: int, *, size_bytes: int, operation: str, group: str) -> None:
-        """A collective at which this rank arrived and which ended; from any thread. Times by perf_counter_ns.
+    def arrive(self) -> "Arrival | None":
+        """This rank has come to a collective; None outside a step.
 
-        One that ends while batches are waited for, or in a marked phase, is part of that and no exposed communication.
+        Ranks come to their collectives in one order, but see them end in any: so they are numbered here.
+        One in a marked phase, or while batches are waited for, is part of that and no exposed communication.
         """
         step = self._current
         if step is None:
-            return
+            return None
         with self._lock:
             number, step.collectives = step.collectives, step.collectives + 1
-            if step.body and not step.open_phases:
-                step.last_arrival = max(step.last_arrival, arrival, step.body)
+        return Arrival(step, number, time.perf_counter_ns(), bool(step.body) and not step.open_phases)
+
+    def collective(self, arrival: "Arrival", *, size_bytes: int, operation: str, group: str) -> None:
+        """The collective that this rank came to has ended, now; from any thread."""
+        end, step = time.perf_counter_ns(), arrival.step
+        with self._lock:
+            if arrival.is_exposed:
+                step.last_arrival = max(step.last_arrival, arrival.time)
                 step.last_end = max(step.last_end, end)
                 step.marked_at_last_end = step.marked_total
-            key = (arrival + step.to_utc, self._rank, step.number, number)
-            self._rows[COLLECTIVE.name].append((*key, end - arrival, size_bytes, operation, group))
+            key = (arrival.time + step.to_utc, self._rank, step.number, arrival.number)
+            self._rows[COLLECTIVE.name].append((*key, end - arrival.time, size_bytes, operation, group))
 
     @contextmanager
     def taking(self, metric_set: MetricSet) -> Iterator[Columns]:

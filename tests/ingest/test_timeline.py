@@ -9,7 +9,7 @@ from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import Scalar
 from crosswind.data.steps import COLLECTIVE, PHASES, STEP
 from crosswind.ingest.probe.thread_usage import ThreadUsageReader
-from crosswind.ingest.probe.timeline import BUFFERED_ROWS, Timeline
+from crosswind.ingest.probe.timeline import BUFFERED_ROWS, Arrival, Timeline
 
 EPOCH = 1_700_000_000_000_000_000
 Row = dict[str, Scalar]
@@ -43,8 +43,15 @@ def phases(row: Row) -> dict[str, Scalar]:
     return {phase: row[f"{phase}_seconds"] for phase in PHASES}
 
 
-def all_reduce(timeline: Timeline, arrival: int, end: int) -> None:
-    timeline.collective(arrival, end, size_bytes=4, operation="all_reduce", group="data_parallel")
+def end(timeline: Timeline, arrival: Arrival | None) -> None:
+    assert arrival is not None
+    timeline.collective(arrival, size_bytes=4, operation="all_reduce", group="data_parallel")
+
+
+def all_reduce(timeline: Timeline, clock: Clock, wait: int) -> None:
+    arrival = timeline.arrive()
+    clock.work(wait)
+    end(timeline, arrival)
 
 
 def one_step(timeline: Timeline, clock: Clock, body: Callable[[], None], *, waiting: int = 10) -> Row:
@@ -61,9 +68,14 @@ def test_a_step_is_split_into_phases_that_sum_to_it(clock: Clock) -> None:
     timeline = Timeline(3)
 
     def body() -> None:
-        clock.work(100)
-        all_reduce(timeline, clock.now - 50, clock.now - 20)
-        all_reduce(timeline, clock.now - 30, clock.now)  # arrived last; this rank waits from here on
+        clock.work(50)
+        first = timeline.arrive()
+        clock.work(20)
+        second = timeline.arrive()  # the last; this rank waits from here on
+        clock.work(10)
+        end(timeline, first)
+        clock.work(20)
+        end(timeline, second)
         clock.work(5)
         with timeline.phase("checkpoint"):
             clock.work(40)
@@ -76,20 +88,32 @@ def test_a_step_is_split_into_phases_that_sum_to_it(clock: Clock) -> None:
     assert row["tail_seconds"] == 5  # what was computed after the collective; the marked phases are not of it
 
 
-def test_collectives_are_numbered_in_their_step_with_arrival_and_duration(clock: Clock) -> None:
+def test_collectives_are_numbered_by_arrival_whichever_ends_first(clock: Clock) -> None:
     timeline = Timeline(1)
     one_step(timeline, clock, lambda: None)
 
     def body() -> None:
-        all_reduce(timeline, 1_050, 1_060)
-        all_reduce(timeline, 1_070, 1_075)
+        first = timeline.arrive()
+        clock.work(10)
+        second = timeline.arrive()
+        clock.work(5)
+        end(timeline, second)
+        end(timeline, first)
 
     one_step(timeline, clock, body)
-    told = [
-        (row["ts_ns"], row["rank"], row["step"], row["sequence"], row["duration_seconds"])
-        for row in rows(timeline, COLLECTIVE)
-    ]
-    assert told == [(1_050 + EPOCH, 1, 1, 0, 10), (1_070 + EPOCH, 1, 1, 1, 5)]
+    keys = ("ts_ns", "rank", "step", "sequence", "duration_seconds")
+    told = [tuple(row[key] for key in keys) for row in rows(timeline, COLLECTIVE)]
+    assert told == [(1_030 + EPOCH, 1, 1, 1, 5), (1_020 + EPOCH, 1, 1, 0, 15)]
+
+
+def test_a_collective_that_outlasts_its_step_stays_its_own(clock: Clock) -> None:
+    timeline = Timeline(0)
+    late: list[Arrival | None] = []
+    one_step(timeline, clock, lambda: late.append(timeline.arrive()))
+    following = one_step(timeline, clock, lambda: end(timeline, late[0]))
+    assert following["comm_seconds"] == 0
+    [row] = rows(timeline, COLLECTIVE)
+    assert (row["step"], row["duration_seconds"]) == (0, 10)
 
 
 def test_a_step_begins_where_the_last_one_ended(clock: Clock) -> None:
@@ -131,8 +155,7 @@ def test_a_collective_within_a_phase_belongs_to_the_phase(clock: Clock) -> None:
 
     def body() -> None:
         with timeline.phase("other"):
-            clock.work(50)
-            all_reduce(timeline, clock.now - 50, clock.now)
+            all_reduce(timeline, clock, 50)
 
     row = one_step(timeline, clock, body)
     assert phases(row) == {"input": 10, "compute": 0, "comm": 0, "checkpoint": 0, "other": 50}
@@ -152,10 +175,9 @@ def test_a_step_that_is_left_is_not_counted_and_numbers_go_on(clock: Clock) -> N
 
 def test_collectives_and_phases_outside_a_step_are_left_out(clock: Clock) -> None:
     timeline = Timeline(0)
-    all_reduce(timeline, 1, 2)
+    assert timeline.arrive() is None
     with timeline.phase("checkpoint"):
         clock.work(10)
-    assert rows(timeline, COLLECTIVE) == []
     assert phases(one_step(timeline, clock, lambda: None))["checkpoint"] == 0
 
 
@@ -180,13 +202,15 @@ def test_a_clock_that_is_set_leaves_durations_alone(clock: Clock) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_happens_in_a_step_its_phases_sum_to_it(clock: Clock, seed: int) -> None:
     chance, timeline = random.Random(seed), Timeline(0)
+    pending: list[Arrival | None] = []
 
     def act(depth: int = 0) -> None:
         for _ in range(chance.randrange(6)):
             clock.work(chance.randrange(100))
-            if chance.random() < 0.5:
-                arrival = clock.now - chance.randrange(200)  # it may have begun in an earlier phase, or step
-                all_reduce(timeline, arrival, clock.now)
+            if chance.random() < 0.3:
+                pending.append(timeline.arrive())
+            elif pending and chance.random() < 0.5:
+                end(timeline, pending.pop(chance.randrange(len(pending))))  # perhaps of an earlier phase, or step
             elif depth < 3:
                 with timeline.phase(chance.choice(["checkpoint", "other"])):
                     act(depth + 1)
