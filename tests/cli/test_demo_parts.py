@@ -66,7 +66,7 @@ def test_the_summary_says_where_it_was_wrong_and_why_it_did_not_predict() -> Non
     text = summary(DemoResult(1, 60.0, (wrong,), checked, None))
     assert "NO" in text
     assert "not predicted: 3 repeats, expected 4" in text
-    assert "45 ms" in text
+    assert "45.0 ms" in text
 
 
 def test_progress_says_a_line_a_part_where_there_is_no_terminal() -> None:

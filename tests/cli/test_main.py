@@ -147,28 +147,6 @@ def test_a_table_has_numbers_to_the_right_and_obeys_no_cell() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        (None, "-"),
-        (float("nan"), "-"),
-        (0.0, "0 ms"),
-        (0.0123456, "12.3 ms"),
-        (-0.5, "-500 ms"),
-        (0.99949, "999 ms"),
-        (0.9996, "1 s"),
-        (59.96, "60 s"),
-        (119.9, "120 s"),
-        (120.0, "2 min 0 s"),
-        (-125.0, "-2 min 5 s"),
-        (3599.6, "1 h 0 min"),
-        (90_061.0, "25 h 1 min"),
-    ],
-)
-def test_a_duration_is_told_with_three_digits_and_its_unit(value: float | None, told: str) -> None:
-    assert output.seconds(value) == told
-
-
 def test_a_full_disk_is_said_and_not_traced(home: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*PROGRAM, "runs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -54,8 +54,8 @@ def three_runs(tmp_path: Path) -> None:
 def test_runs_are_listed_newest_first_with_their_steps(ask: Ask) -> None:
     heading, third, second, first = ask().splitlines()
     assert heading.split("  ")[0] == "run"
-    assert first.split() == ["r1", "toy", "completed", "2", "1.5", "s", "7", "20", "ms", "0.0%", "batch=8"]
-    assert second.split() == ["r2", "tool", "failed", "-", "-", "-", "-", "-"]
+    assert first.split() == ["r1", "toy", "completed", "2", "1.50", "s", "7", "20.0", "ms", "0.0%", "batch=8"]
+    assert second.split() == ["r2", "tool", "failed", "–", "–", "–", "–", "–"]
     assert third.startswith("r3")
 
 

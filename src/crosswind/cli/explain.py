@@ -2,7 +2,7 @@
 
 import argparse
 
-from crosswind.cli.output import say, say_json
+from crosswind.cli.output import printable, say, say_json
 from crosswind.cli.render import explanation_text
 from crosswind.cli.show import run_named
 from crosswind.data.store import Store
@@ -23,6 +23,6 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.json:
         say_json(explanation)
     else:
-        say(f"run {run.run_id} of {run.workload} on {run.system}")
+        say(printable(f"run {run.run_id} of {run.workload} on {run.system}"))
         say(explanation_text(explanation))
     return 0

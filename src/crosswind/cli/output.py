@@ -60,18 +60,3 @@ def colour(text: str, code: str) -> str:
     if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
-
-
-def seconds(value: float | None) -> str:
-    """A duration with three significant digits and its unit."""
-    if value is None or math.isnan(value):
-        return "-"
-    magnitude = abs(value)
-    if magnitude < 0.9995:
-        return f"{value * 1e3:.3g} ms"
-    if magnitude < 120:
-        return f"{value:.3g} s"
-    minutes, rest = divmod(round(magnitude), 60)
-    hours, minutes = divmod(minutes, 60)
-    sign = "-" if value < 0 else ""
-    return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {rest} s"

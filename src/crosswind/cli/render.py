@@ -1,6 +1,7 @@
 """Explanations and predictions as a terminal shows them, in 80 columns."""
 
-from crosswind.cli.output import colour, seconds
+from crosswind.cli.output import colour
+from crosswind.dashboards.wording import estimate, seconds, words
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 from crosswind.models.outlook import Outlook
 
@@ -19,7 +20,9 @@ def explanation_text(explanation: Explanation) -> str:
     lines = [verdict_line(explanation)]
     if explanation.excess and explanation.unexplained:
         lines += ["", *_waterfall(explanation, explanation.excess, explanation.unexplained), ""]
-        lines += [f"evidence: {share.cause}: {share.evidence}" for share in _notable(explanation, explanation.excess)]
+        lines += [
+            f"evidence: {words(share.cause)}: {share.evidence}" for share in _notable(explanation, explanation.excess)
+        ]
     if explanation.cause:
         lines.append(f"sure: {explanation.confidence:.0%} of resampled runs name this cause first")
     lines += [
@@ -34,15 +37,13 @@ def _waterfall(explanation: Explanation, excess: Interval, unexplained: Interval
     rows.append(("unexplained", unexplained))
     scale = max(abs(excess.value), *(abs(interval.value) for _, interval in rows)) or 1.0
     bars = [_bar(name, interval, scale) for name, interval in rows]
-    head = f"  {'expected':<16} {'':<{BAR}} {seconds(explanation.expected_seconds):>9}"
-    return [head, *bars, f"  {'measured':<16} {'':<{BAR}} {seconds(explanation.measured_seconds):>9}"]
+    head = f"  {'expected':<16} {'':<{BAR}} {seconds(explanation.expected_seconds)}"
+    return [head, *bars, f"  {'measured':<16} {'':<{BAR}} {seconds(explanation.measured_seconds)}"]
 
 
 def _bar(name: str, interval: Interval, scale: float) -> str:
     filled = "█" * round(BAR * abs(interval.value) / scale)
-    sign = "-" if interval.value < 0 else "+"
-    limits = f"[{seconds(interval.low)} .. {seconds(interval.high)}]"
-    return f"  {name:<16} {filled:<{BAR}} {sign}{seconds(abs(interval.value)):>8}  {limits}"
+    return f"  {words(name):<16} {filled:<{BAR}} {estimate(interval.value, interval.low, interval.high)}"
 
 
 def _notable(explanation: Explanation, excess: Interval) -> list[Share]:

@@ -4,7 +4,8 @@ import argparse
 import json
 from collections.abc import Hashable, Mapping
 
-from crosswind.cli.output import say, say_json, seconds, table
+from crosswind.cli.output import say, say_json, table
+from crosswind.dashboards.wording import NONE, seconds
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.features import all_runs, summaries
@@ -48,10 +49,10 @@ def _line(run: Run, outcome: Mapping[Hashable, float]) -> tuple[str, ...]:
         run.run_id,
         run.workload,
         run.state,
-        str(run.world_size or "-"),
+        str(run.world_size or NONE),
         seconds(run.seconds),
-        f"{outcome['steps']:.0f}" if has_steps else "-",
+        f"{outcome['steps']:.0f}" if has_steps else NONE,
         seconds(outcome["step_p50_seconds"]),
-        f"{outcome['step_cov_ratio']:.1%}" if has_steps else "-",
+        f"{outcome['step_cov_ratio']:.1%}" if has_steps else NONE,
         " ".join(f"{name}={value}" for name, value in run.configuration.items()),
     )

@@ -3,7 +3,8 @@
 import argparse
 import json
 
-from crosswind.cli.output import plain, say, say_json, seconds
+from crosswind.cli.output import plain, printable, say, say_json
+from crosswind.dashboards.wording import seconds
 from crosswind.data.errors import InvalidInputError, NotFoundError
 from crosswind.data.features import all_runs, summaries
 from crosswind.data.run import Rank, Run
@@ -29,7 +30,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.json:
         say_json({"run": plain(run), "outcome": outcome, "ranks": ranks})
     else:
-        say("\n".join(_lines(run, outcome, ranks)))
+        say("\n".join(printable(line) for line in _lines(run, outcome, ranks)))
     return 0
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from crosswind.cli.demo.loop import Checked, DemoResult, Explained, Tuned
-from crosswind.cli.output import seconds, table
+from crosswind.cli.output import table
 from crosswind.cli.render import explanation_text, outlook_text
+from crosswind.dashboards.wording import NONE, seconds
 from crosswind.models.explain.explanation import Verdict
 
 HEADINGS = ("run", "injected", "verdict", "cause named", "sure", "step time", "expected", "right")
@@ -48,8 +49,8 @@ def _row(run: Explained) -> tuple[str, ...]:
         run.run_id[-6:],
         run.plan.injected,
         str(explanation.verdict),
-        explanation.cause or "-",
-        f"{explanation.confidence:.0%}" if explanation.confidence is not None else "-",
+        explanation.cause or NONE,
+        f"{explanation.confidence:.0%}" if explanation.confidence is not None else NONE,
         seconds(None if explanation.measured_seconds is None else explanation.measured_seconds / steps),
         seconds(None if explanation.expected_seconds is None else explanation.expected_seconds / steps),
         "yes" if right else "NO",
