@@ -1,0 +1,56 @@
+"""Gradient-boosted quantile trees."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import xgboost as xgb
+
+from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_columns, check_rows
+
+
+@dataclass
+class XgboostQuantileSurrogate:
+    """All quantiles from one booster, on the logarithm of the objective: errors are ratios.
+
+    Source: XGBoost's `reg:quantileerror` (Koenker and Bassett's loss, a vector of levels).
+    """
+
+    seed: int = 0
+    n_rounds: int = 100
+    max_depth: int = 4
+    learning_rate: float = 0.1
+    n_threads: int = 1
+    _centre: float = field(default=0.0, init=False, repr=False)
+    _booster: xgb.Booster | None = field(default=None, init=False, repr=False)
+
+    def fit(self, X: Floats, y: Floats) -> Self:
+        """Learns the quantiles of y given X; two rows are the least. Raises: InvalidInputError."""
+        check_rows(X, y, least=2)
+        self._centre = float(np.median(np.log(y)))  # the booster has 32 bits, so the unit must not use them up
+        rows = xgb.QuantileDMatrix(X, label=np.log(y) - self._centre, nthread=self.n_threads)
+        self._booster = xgb.train(self._parameters(), rows, num_boost_round=self.n_rounds)
+        return self
+
+    def predict(self, X: Floats) -> Prediction:
+        """Quantiles at LEVELS. Raises: NotFittedError, InvalidInputError."""
+        if self._booster is None:
+            raise NotFittedError("XgboostQuantileSurrogate.predict came before fit")
+        check_columns(X, self._booster.num_features())
+        if len(X) == 0:
+            return Prediction(LEVELS, np.empty((0, len(LEVELS))))
+        log_quantiles = self._booster.inplace_predict(X)
+        return monotone(LEVELS, np.exp(np.asarray(log_quantiles, dtype=np.float64) + self._centre))
+
+    def _parameters(self) -> dict[str, object]:
+        return {
+            "objective": "reg:quantileerror",
+            "quantile_alpha": list(LEVELS),
+            "tree_method": "hist",
+            "max_depth": self.max_depth,
+            "learning_rate": self.learning_rate,
+            "min_child_weight": 2,  # the loss has unit curvature, so this is rows a leaf
+            "seed": self.seed,
+            "nthread": self.n_threads,
+        }

@@ -1,0 +1,131 @@
+"""Bayesian optimisation: a space-filling start, then expected improvement under a Gaussian process."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from crosswind.data.prediction import Floats
+from crosswind.data.trial import Configuration, Trial
+from crosswind.models.tuner.gaussian_process import Surface, chance_of_success
+from crosswind.models.tuner.knowledge import Knowledge
+from crosswind.models.tuner.pool import Pool
+from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.tuner import check_count
+
+START = 5  # configurations of the space-filling start
+DESIGNS = 50  # random starts, of which the most representative is taken
+REPRESENTED = 300  # configurations that a start is compared with
+DONE_MIN = 2
+DONE_MAX = 400  # the process costs the cube of it; beyond, the best half and the newest half are kept
+CANDIDATES = 2000  # of a space too big to list
+NEIGHBOURS = 8  # draws a parameter around the best configuration
+
+
+class GaussianProcessTuner:
+    """Expected improvement times the chance of success, over every free configuration of a listable space.
+
+    The logarithm of the objective is modelled where all objectives are positive. Pending trials and the suggestions
+    before count as measured at their expected values. Failed and infeasible trials lower the chance of success
+    nearby and never enter the process as numbers.
+    """
+
+    name: ClassVar[str] = "gaussian_process"
+
+    def __init__(self, space: Space, seed: int) -> None:
+        self._space, self._seed = space, seed
+        self._knowledge = Knowledge(space)
+        self._everything = Pool.of(space, space.configurations()) if space.is_enumerable else None
+        self._start = _representative(self._everything or Pool.of(space, space.random(START * DESIGNS, seed)), seed)
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """The next configurations to try. Raises: InvalidInputError."""
+        check_count(count)
+        taken = self._knowledge.taken
+        untried = [each for each in self._start if self._space.key(each) not in taken]
+        chosen = untried[: min(count, max(START - len(taken), 0))]
+        return [*chosen, *self._improving(count - len(chosen), chosen)]
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        """Learns the newest state of these trials. Raises: InvalidInputError."""
+        self._knowledge.add(trials)
+
+    def _improving(self, count: int, chosen: Sequence[Configuration]) -> list[Configuration]:
+        """`count` configurations beside the chosen ones, by expected improvement."""
+        if count == 0:
+            return []
+        free = self._candidates().without(self._knowledge.taken | {self._space.key(each) for each in chosen})
+        done, objectives = self._knowledge.done
+        if len(done) < DONE_MIN or len(free) == 0:
+            order = np.random.default_rng(self._seed).permutation(len(free))
+            return [free.configurations[index] for index in order[:count]]
+        kept = _telling(objectives)
+        assumed = self._points([*self._knowledge.pending, *chosen])
+        with threadpool_limits(1):  # small matrices: more threads cost more than they bring
+            surface = Surface.of(self._points(done)[kept], standardised(objectives)[kept])
+            best = self._best(free, count, surface, assumed)
+        return [free.configurations[index] for index in best]
+
+    def _best(self, free: Pool, count: int, surface: Surface, assumed: Floats) -> list[int]:
+        done, invalid = self._knowledge.done[0][-DONE_MAX:], self._knowledge.invalid[-DONE_MAX:]
+        chance = chance_of_success(free.points, self._points(done), self._points(invalid))
+        surface = surface.believing(assumed)
+        picks: list[int] = []
+        for _ in range(min(count, len(free))):
+            score = surface.expected_improvement(free.points) * chance
+            score[picks] = -np.inf
+            picks.append(int(np.argmax(score)))
+            if len(picks) < count:
+                surface = surface.believing(free.points[picks[-1:]])
+        return picks
+
+    def _candidates(self) -> Pool:
+        """The configurations to choose from now."""
+        if self._everything is not None:
+            return self._everything
+        done, objectives = self._knowledge.done
+        seed = self._seed + 1 + len(self._knowledge.taken)  # other candidates after every trial
+        near = self._space.neighbours(done[int(np.argmin(objectives))], NEIGHBOURS, seed) if done else []
+        return Pool.of(self._space, [*near, *self._space.random(CANDIDATES, seed)])
+
+    def _points(self, configurations: Sequence[Configuration]) -> Floats:
+        return self._space.coordinates(configurations)
+
+
+def standardised(objectives: Sequence[float]) -> Floats:
+    """Objectives with mean 0 and standard deviation 1, on the logarithm's scale if all are positive; shape (n,)."""
+    y = np.array(objectives, dtype=np.float64)
+    if np.all(y > 0):
+        y = np.log(y)
+    spread = float(y.std())
+    return np.asarray((y - y.mean()) / (spread if spread > 0 else 1.0), np.float64)
+
+
+def _telling(objectives: Sequence[float]) -> list[int]:
+    """Indices of the measurements to learn from: all, or the best and the newest when there are very many."""
+    if len(objectives) <= DONE_MAX:
+        return list(range(len(objectives)))
+    newest = range(len(objectives) - DONE_MAX // 2, len(objectives))
+    best = np.argsort(objectives, kind="stable")[: DONE_MAX // 2]
+    return sorted({*newest, *best.tolist()})
+
+
+def _representative(pool: Pool, seed: int) -> list[Configuration]:
+    """START random configurations: of several sets, the one distributed most like the whole pool.
+
+    Corners, which a largest-distance design seeks, are rarely good. Source: Mak and Joseph 2018, "Support points".
+    """
+    rng = np.random.default_rng(seed)
+    whole = pool.points[rng.permutation(len(pool))[:REPRESENTED]]
+    designs = [rng.permutation(len(pool))[:START] for _ in range(DESIGNS)]
+    best = min(designs, key=lambda design: _energy_distance(pool.points[design], whole))
+    return [pool.configurations[index] for index in best]
+
+
+def _energy_distance(points: Floats, whole: Floats) -> float:
+    """Twice the mean distance to the whole less that among themselves; smallest for equal distributions."""
+    if len(points) == 0:
+        return 0.0
+    return float(2 * cdist(points, whole).mean() - cdist(points, points).mean())

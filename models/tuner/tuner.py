@@ -1,0 +1,30 @@
+"""What a tuner promises."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import Configuration, Trial
+
+
+class Tuner(Protocol):
+    """Chooses which configuration to try next; a lower objective is better."""
+
+    name: ClassVar[str]
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """Distinct configurations to try next, none measured or pending; fewer where the space has no more.
+
+        Changes nothing: the same knowledge and seed give the same answer. Raises: InvalidInputError.
+        """
+        ...
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        """Learns the newest state of these trials, all or none. Raises: InvalidInputError."""
+        ...
+
+
+def check_count(count: int) -> None:
+    """Refuses an impossible number of suggestions. Raises: InvalidInputError."""
+    if count < 1:
+        raise InvalidInputError(f"count is {count}, expected at least 1")
