@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
+from crosswind.dashboards.wording import NONE
 from crosswind.data.lake import to_table
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import STEP
@@ -55,7 +56,7 @@ def test_runs_are_listed_newest_first_with_their_steps(ask: Ask) -> None:
     heading, third, second, first = ask().splitlines()
     assert heading.split("  ")[0] == "run"
     assert first.split() == ["r1", "toy", "completed", "2", "1.50", "s", "7", "20.0", "ms", "0.0%", "batch=8"]
-    assert second.split() == ["r2", "tool", "failed", "–", "–", "–", "–", "–"]
+    assert second.split() == ["r2", "tool", "failed", *[NONE] * 5]
     assert third.startswith("r3")
 
 
