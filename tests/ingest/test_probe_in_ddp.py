@@ -151,6 +151,20 @@ def test_a_watched_model_has_the_gradients_of_an_unwatched_one(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("lone_rank")
+def test_a_watched_model_reduces_in_its_own_group(tmp_path: Path) -> None:
+    own = distributed.new_group([0])
+    everybody = distributed.group.WORLD
+    model = DistributedDataParallel(nn.Linear(8, 1), process_group=own)
+    with crosswind.run(spool=tmp_path) as run:
+        run.watch(model)
+        before = [group._get_sequence_number_for_group() for group in (own, everybody)]
+        for _ in run.steps("a"):
+            gradients(model)
+    after = [group._get_sequence_number_for_group() for group in (own, everybody)]
+    assert after == [before[0] + 1, before[1]]
+
+
+@pytest.mark.usefixtures("lone_rank")
 def test_a_model_with_a_communication_hook_keeps_it_and_its_steps_are_recorded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
