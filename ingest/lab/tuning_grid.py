@@ -36,7 +36,7 @@ GRID: dict[str, tuple[int | float | str | bool, ...]] = {
     "gradient_as_bucket_view": (False, True),
     "precision": ("fp32", "bf16"),
 }
-PASSES = 5  # the repeats tell the noise
+PASSES = 3  # the repeats tell the noise
 SEED = 20_260
 SEQUENCE_BYTES = 32
 WIDTH = 128

@@ -41,10 +41,10 @@ def test_the_sample_grid_is_complete_and_repeated() -> None:
 
 
 def test_the_model_beats_random_on_the_sample_grid() -> None:
-    """Mean log of best found / optimum over trials 6 to 20 and 60 seeds, on geometric means of the measured repeats.
+    """Mean log of best found / optimum over trials 6 to 20 and 20 seeds, on geometric means of the measured repeats.
 
-    The difference of the means must be 2 standard errors of the paired differences: were both equally good, 60 other
-    seeds would show that in 3 % of cases (Student's t, 59 degrees). With the seeds given, the outcome is exact.
+    The difference of the means must be 2 standard errors of the paired differences: were both equally good, 20 other
+    seeds would show that in 3 % of cases (Student's t, 19 degrees). With the seeds given, the outcome is exact.
     """
     space, grid = Space.from_json(GRID), tuning_grid()
     means = np.exp(np.log(grid["seconds_per_1000_samples"]).groupby([grid[name] for name in GRID]).mean())
@@ -59,7 +59,7 @@ def test_the_model_beats_random_on_the_sample_grid() -> None:
         return float(np.mean(np.log(np.minimum.accumulate(found)[5:] / min(truth.values()))))
 
     model, chance = (
-        np.array([regret(make(space, seed)) for seed in range(60)]) for make in (GaussianProcessTuner, RandomTuner)
+        np.array([regret(make(space, seed)) for seed in range(20)]) for make in (GaussianProcessTuner, RandomTuner)
     )
     gain = chance - model
     assert gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain))
