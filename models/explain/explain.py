@@ -1,6 +1,7 @@
 """Explanations of runs: verdict, shares of the excess, what speaks for them, and what to do next."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,11 +11,11 @@ from crosswind.data.prediction import Floats
 from crosswind.data.run import Run
 from crosswind.data.store import Store
 from crosswind.models.explain.causes import CAUSES
-from crosswind.models.explain.causes.cause import Cause, Observed
+from crosswind.models.explain.causes.cause import Cause, Observed, milliseconds
 from crosswind.models.explain.evidence import read_segments
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 from crosswind.models.explain.reference import FEWEST_RUNS, reference_of
-from crosswind.models.explain.segments import Segments
+from crosswind.models.explain.segments import PHASES, Segments
 from crosswind.models.explain.split import UNEXPLAINED, Split, split
 
 FEWEST_SEGMENTS = 10
@@ -71,33 +72,55 @@ def _abstention(reason: str, next_action: str) -> tuple[Verdict, str, str]:
 
 
 def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
-    reference = reference_of(cohort)
-    parts, steps = split(run, reference.runs), len(run.values)
-    ratio = parts.excess / parts.expected_time
-    is_slow = ratio > max(SMALLEST_SLOWDOWN, SPREADS * reference.spread) and _low(parts.replicates["excess"]) > 0
-    shares = _shares(parts, steps)
-    cause = (
-        shares[0].cause if is_slow and shares and shares[0].seconds.value > parts.shares[UNEXPLAINED] * steps else None
-    )
+    whole = _finding(run, cohort)
+    parts, steps = whole.parts, len(run.values)
+    lag = _finding(run.lag(), [other.lag() for other in cohort]) if run.ranks > 1 else whole
+    is_slow = any(_stands_out(finding, parts.expected_time) for finding in (whole, lag))
+    told = lag if _stands_out(lag, parts.expected_time) else whole
+    cause = _named(told) if is_slow else None
     culprit, culprit_ratio = _culprit(run)
-    sentence = _sentence(is_slow=is_slow, parts=parts, cause=cause, who=f"rank {culprit}")
     return Explanation(
         run_id=run.run_id,
         verdict=Verdict.SLOW if is_slow else Verdict.NORMAL,
-        sentence=sentence,
+        sentence=_sentence(whole, told, is_slow=is_slow, cause=cause, who=f"rank {culprit}"),
         next_action=BY_NAME[cause].next_action if cause else NOTHING if not is_slow else SAMPLE,
         cohort_runs=len(cohort),
         steps=steps,
         measured_seconds=(parts.expected_time + parts.excess) * steps,
         expected_seconds=parts.expected_time * steps,
         excess=_interval(parts.excess, parts.replicates["excess"], steps),
-        shares=tuple(shares),
+        shares=tuple(_shares(parts, steps)),
         unexplained=_interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
         cause=cause,
-        confidence=_confidence(cause, parts.replicates) if cause else None,
+        confidence=_confidence(cause, told.parts.replicates) if cause else None,
         culprit_rank=culprit,
         culprit_ratio=culprit_ratio,
     )
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """A run, or its lag behind its peers, against the cohort's; the spread in seconds."""
+
+    parts: Split
+    spread: float
+
+
+def _finding(run: Segments, cohort: Sequence[Segments]) -> _Finding:
+    reference = reference_of(cohort)
+    return _Finding(split(run, reference.runs), reference.spread)
+
+
+def _stands_out(finding: _Finding, expected_time: float) -> bool:
+    smallest = max(SMALLEST_SLOWDOWN * expected_time, SPREADS * finding.spread)
+    return finding.parts.excess > smallest and _low(finding.parts.replicates["excess"]) > 0
+
+
+def _named(finding: _Finding) -> str | None:
+    """The cause with the largest share, if that is larger than what stays unexplained."""
+    shares = finding.parts.shares
+    largest = max(BY_NAME, key=lambda name: shares[name])
+    return largest if shares[largest] > max(shares[UNEXPLAINED], 0.0) else None
 
 
 NOTHING = "Nothing to do: this is the cohort's usual time."
@@ -139,14 +162,19 @@ def _culprit(run: Segments) -> tuple[int, float]:
     return int(ranks[top]), float(counts[top] / len(run.culprits))
 
 
-def _sentence(*, is_slow: bool, parts: Split, cause: str | None, who: str) -> str:
-    factor = 1 + parts.excess / parts.expected_time
-    low, high = 1 + np.quantile(parts.replicates["excess"], (0.05, 0.95)) / parts.expected_time
-    times = f"{factor:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
+def _sentence(whole: _Finding, told: _Finding, *, is_slow: bool, cause: str | None, who: str) -> str:
+    expected = whole.parts.expected_time
+    low, high = 1 + np.quantile(whole.parts.replicates["excess"], (0.05, 0.95)) / expected
+    times = f"{1 + whole.parts.excess / expected:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
     if not is_slow:
         return f"Not slow: {times}, within what this cohort usually shows."
+    behind = ""
+    if told is not whole:
+        lag = sum(told.parts.measured[name] for name in PHASES)
+        behind = f"; {who} arrives {milliseconds(lag)} a step after the others"
     if cause is None:
-        return f"Slow: {times}; no cause has enough evidence."
-    share = parts.shares[cause] / parts.excess
+        return f"Slow: {times}{behind}; no cause has enough evidence."
+    share = told.parts.shares[cause] / told.parts.excess
     where = "" if cause == "network" else f" on {who}"
-    return f"Slow: {times}. {cause.replace('_', ' ').capitalize()}{where} took {share:.0%} of the excess."
+    of_what = "of that" if behind else "of the excess"
+    return f"Slow: {times}{behind}. {cause.replace('_', ' ').capitalize()}{where} took {share:.0%} {of_what}."

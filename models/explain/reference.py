@@ -21,7 +21,7 @@ NORMAL_CONSISTENCY = 1.4826  # median absolute deviation -> standard deviation o
 
 @dataclass(frozen=True)
 class Reference:
-    """The runs that agree best, and the cohort's usual relative standard deviation of step times."""
+    """The runs that agree best, and the cohort's usual standard deviation of their times in seconds."""
 
     runs: tuple[Segments, ...]
     spread: float
@@ -36,5 +36,5 @@ def reference_of(cohort: Sequence[Segments]) -> Reference:
     first = int(np.argmin(widths))
     chosen = slice(first, first + size)
     middle = float(np.median(times[chosen]))
-    spread = NORMAL_CONSISTENCY * float(np.median(middle - times[times <= middle])) / middle
+    spread = NORMAL_CONSISTENCY * float(np.median(middle - times[times <= middle]))
     return Reference(tuple(ordered[chosen]), spread)

@@ -10,10 +10,11 @@ Source: POP metrics definitions; Lin et al., "Understanding Stragglers in Large 
 Analysis", OSDI 2025.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from crosswind.data.features import WARM_UP_STEPS
 from crosswind.data.prediction import Floats
@@ -31,18 +32,30 @@ GRID_COLUMNS = (DURATION, TAIL, "comm_seconds", *(f"{name}_seconds" for name in 
 class Segments:
     """One run's segments: `values` has shape (n_segments, len(COLUMNS)), seconds (faults: count), NaN = not recorded.
 
-    `culprits` has shape (n_segments,): the rank that arrived last. Phases of a row sum to the segment's time.
+    `culprits` has shape (n_segments,): the rank that arrived last. Phases of a row sum to the segment's time. `peers`
+    has the shape of `values`: the median of the other ranks in the same segment, NaN for a single rank.
     """
 
     run_id: str
     ranks: int
     values: Floats
     culprits: Floats
+    peers: Floats
 
     @property
     def time(self) -> float:
         """Mean time of a segment in seconds: the sum of its phases."""
         return float(self.values[:, : len(PHASES)].sum(axis=1).mean())
+
+    def lag(self) -> "Segments":
+        """The same segments as differences from the peers: what the last rank spent more, and why.
+
+        Ranks of one run share its machine's pace, so differences between them do not drift with it. The fabric and the
+        communication threads belong to all ranks: they differ by nothing.
+        """
+        differences = self.values - self.peers
+        differences[:, [COLUMNS.index("fabric"), COLUMNS.index("comm_thread_wait")]] = 0.0
+        return replace(self, values=differences, peers=np.full_like(self.peers, np.nan))
 
     @property
     def means(self) -> Floats:
@@ -66,10 +79,17 @@ def segments_of(run_id: str, steps: pd.DataFrame, comm_thread_wait: float) -> Se
     culprit = np.argmax(sum(phases.values()), axis=1)
     phases["fabric"] = grid["comm_seconds"][1:][follows]
     evidence = [grid[column][1:][follows] for column in EVIDENCE_COLUMNS]
-    rows = np.arange(len(culprit))
-    chosen = [values[rows, culprit] for values in (*phases.values(), *evidence)]
-    values = np.column_stack([*chosen, np.full(len(rows), comm_thread_wait)])
-    return Segments(run_id, len(ranks), values, ranks[culprit])
+    columns = np.stack([*phases.values(), *evidence, np.full((*culprit.shape, len(ranks)), comm_thread_wait)], axis=2)
+    is_culprit = np.arange(len(ranks)) == culprit[:, None]
+    return Segments(run_id, len(ranks), columns[is_culprit], ranks[culprit], _middle(columns, ~is_culprit))
+
+
+def _middle(columns: Floats, chosen: NDArray[np.bool_]) -> Floats:
+    """Median over the chosen ranks, one fewer than there are, of every column; shape (n_segments, n_columns)."""
+    segments, ranks, width = columns.shape
+    if ranks == 1:
+        return np.full((segments, width), np.nan)
+    return np.asarray(np.median(columns[chosen].reshape(segments, ranks - 1, width), axis=1))
 
 
 def _grid(steps: pd.DataFrame) -> tuple[Floats, Floats, dict[str, Floats]]:

@@ -30,16 +30,18 @@ def step_rows() -> Callable[..., pd.DataFrame]:
 
 @pytest.fixture
 def drawn() -> Draw:
-    """A run of 60 segments around given means; 2 % noise on compute, from the seed."""
+    """A run of 60 segments: 2 % noise on compute, from the seed; rank 1 arrives a little after rank 0."""
 
-    def draw(seed: int = 0, **means: float) -> Segments:
+    def draw(seed: int = 0, *, pace: float = 1.0, **means: float) -> Segments:
         usual = {"input": 0.001, "compute": 0.040, "checkpoint": 0.0, "other": 0.0, "fabric": 0.004}
         usual |= {"run_queue_wait": 0.001, "cpu_user": 0.038, "cpu_system": 0.001}
         usual |= {"minor_faults": 300.0, "comm_thread_wait": 0.001}
         values = np.tile([(usual | means)[name] for name in COLUMNS], (60, 1))
         noise = np.random.default_rng(seed).normal(1.0, 0.02, 60)
         values[:, COLUMNS.index("compute")] *= noise
-        return Segments(f"run-{seed}", 2, values, np.ones(60))
+        peers = np.tile([usual[name] for name in COLUMNS], (60, 1))
+        peers[:, COLUMNS.index("compute")] *= noise - 0.02
+        return Segments(f"run-{seed}", 2, values * pace, np.ones(60), peers * pace)
 
     return draw
 
