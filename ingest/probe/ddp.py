@@ -11,7 +11,8 @@ def watch_ddp(model: Any, timeline: Timeline) -> None:
 
     The gradients are those of DDP's own all-reduce: divided by the size of the model's group, then summed over it, as
     PyTorch's `allreduce_hook` does. A model that already has a communication hook keeps it and goes unwatched (DDP
-    allows one). A hook in Python costs PyTorch itself some 0.1 ms a step, mostly while others would be waited for.
+    allows one). Any hook in Python costs: 0.2 ms of processor time a bucket were measured, a little less than with
+    PyTorch's own; few large buckets keep that small.
     Raises: InvalidInputError when the model is not DDP, or its gradients are not on the CPU.
     Source: torch.distributed.algorithms.ddp_comm_hooks.
     """
