@@ -124,3 +124,12 @@ def short_configuration(configuration: Mapping[str, Scalar], varying: frozenset[
     shown = [f"{name}={scalar(configuration[name])}" for name in names]
     rest = len(configuration) - len(names)
     return " ".join([*shown, f"+{rest}"] if rest else shown) or NONE
+
+
+def configuration_words(configuration: Mapping[str, Scalar]) -> str:
+    """A whole configuration on one line: `batch=16 bucket_mb=1.35`."""
+    return " ".join(f"{name}={_short(value)}" for name, value in configuration.items())
+
+
+def _short(value: Scalar) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else scalar(value)

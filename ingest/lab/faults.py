@@ -90,10 +90,13 @@ def touch_fresh_memory(size_bytes: int) -> None:
             fresh[offset] = 1
 
 
-def pin_to_core(local_rank: int) -> None:
-    """Keeps this process, and what it starts from now on, on one core: rank 0 on the first, rank 1 on the second."""
+def pin_to_core(local_rank: int, *, threads: int = 1) -> None:
+    """Keeps this process, and what it starts from now on, on cores of its own: rank 0 on the first, rank 1 on the next.
+
+    Each rank has as many as it has threads; where there are not enough, ranks share.
+    """
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[local_rank % len(cores)]})
+    os.sched_setaffinity(0, {cores[(local_rank * threads + thread) % len(cores)] for thread in range(threads)})
 
 
 def _die_with_parent() -> None:

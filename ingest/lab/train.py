@@ -5,6 +5,7 @@ people tune; `--fault` disturbs one rank in a known way.
 """
 
 import argparse
+import json
 import os
 import sysconfig
 from collections.abc import Iterator
@@ -66,10 +67,12 @@ def train(arguments: argparse.Namespace) -> float:
     """Trains for the asked steps and returns the last loss."""
     rank = distributed.get_rank()
     disturbance = Disturbance(arguments.fault, rank)
-    model = DistributedDataParallel(ByteTransformer(), bucket_cap_mb=arguments.bucket_mb)
+    model = DistributedDataParallel(
+        ByteTransformer(), bucket_cap_mb=arguments.bucket_mb, gradient_as_bucket_view=arguments.bucket_view
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loss = torch.zeros(())
-    config = {"batch": arguments.batch, "bucket_mb": arguments.bucket_mb, "threads": arguments.threads}
+    config = {name: getattr(arguments, name) for name in ("batch", "bucket_mb", "bucket_view", "threads")}
     with disturbance.around_loop(), crosswind.run(workload="byte-transformer", config=config) as run:
         run.watch(model)
         for batch in run.steps(batches(arguments, rank, disturbance)):
@@ -92,10 +95,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--bucket-mb", type=float, default=1.0)
+    parser.add_argument("--bucket-view", type=json.loads, default=False, metavar="true|false")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--fault", type=Fault.parse)
     arguments = parser.parse_args()
-    pin_to_core(int(os.environ.get("LOCAL_RANK", "0")))
+    pin_to_core(int(os.environ.get("LOCAL_RANK", "0")), threads=arguments.threads)
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
     distributed.init_process_group("gloo")

@@ -44,8 +44,8 @@ def test_the_truth_of_a_fault_is_the_cause_that_should_be_named() -> None:
 
 
 def test_the_command_carries_configuration_and_fault() -> None:
-    words = command("torchrun", steps=5, configuration=dict(CONFIGURATION), fault=HOG.fault)
-    assert {"--steps=5", "--bucket-mb=1.0", "--fault=cpu_hog:1:2"} <= set(words)
+    words = command("torchrun", steps=5, configuration=CONFIGURATION, fault=HOG.fault)
+    assert {"--steps=5", "--bucket-mb=1.0", "--bucket-view=false", "--fault=cpu_hog:1:2"} <= set(words)
 
 
 def test_the_score_counts_named_causes_and_false_alarms() -> None:

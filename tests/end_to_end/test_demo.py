@@ -64,7 +64,7 @@ def test_the_api_serves_what_the_demo_recorded(demo: tuple[str, str]) -> None:
     with urlopen(f"{demo[1]}v1/runs?limit=100") as answer:
         runs = json.load(answer)
     described = json.dumps(runs)
-    assert described.count('"run_id"') == 6 + 8 + 1 + 1 + 1  # disturbed, undisturbed, fresh, default, trial
+    assert described.count('"run_id"') == 6 + 8 + 1 + 1  # disturbed, undisturbed, fresh, trial
     assert "byte-transformer" in described
 
 

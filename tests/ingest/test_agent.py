@@ -20,7 +20,8 @@ from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sampl
 from crosswind.ingest.agent import Agent, AgentSettings, run_agent, sweep_once
 from crosswind.ingest.collectors import plugged_in_collectors, survey
 from crosswind.ingest.registration import announce
-from crosswind.ingest.spool import RowsFrame, SpoolWriter, read_frames, sealed_segments
+from crosswind.ingest.segment import encode_frame
+from crosswind.ingest.spool import RecordFrame, RowsFrame, SpoolWriter, read_frames, read_segment, sealed_segments
 from crosswind.ingest.sweep import Sweep
 
 RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
@@ -244,7 +245,11 @@ def test_a_real_agent_samples_is_killed_starts_again_and_ends_when_asked(tmp_pat
     assert len(loops) in (len(sweeps), len(sweeps) - 1)  # the kill may have fallen between the sets of one sweep
     assert all(row["up"] == 1 for row in rows(tmp_path, "collector") if row["device"] != "pressure")
     [recovery] = [row["reason"] for row in loops if row["reason"]]
-    torn_bytes = size - recovered.stat().st_size
+    *_, last = read_segment(recovered)
+    assert isinstance(last, RecordFrame)
+    torn_bytes = last.value["torn_bytes"]
+    whole = recovered.stat().st_size - len(encode_frame({"kind": "record", "record": "recovered", "value": last.value}))
+    assert whole + torn_bytes == size
     assert recovery == f"recovered 1 segments of dead writers, {torn_bytes} torn bytes cut"
 
 

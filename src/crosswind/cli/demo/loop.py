@@ -11,20 +11,21 @@ from pathlib import Path
 from crosswind.cli.demo.plan import (
     CONFIGURATION,
     RANKS,
-    SPACE,
     STEPS,
     TRIAL_STEPS,
     TRIALS,
     PlannedRun,
     command,
     planned_runs,
+    tunable,
 )
 from crosswind.cli.progress import Progress
+from crosswind.dashboards.wording import configuration_words
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.features import summaries
 from crosswind.data.run import new_ulid
 from crosswind.data.store import Store
-from crosswind.data.trial import Study, Trial
+from crosswind.data.trial import Configuration, Study, Trial
 from crosswind.ingest.lab.faults import Fault
 from crosswind.ingest.load import load_spool
 from crosswind.ingest.wrapper import Launch, launch
@@ -102,7 +103,7 @@ class DemoLoop:
             progress.done()
             fresh = self._record(progress, "a fresh run to check the prediction", PlannedRun(None))
             checked = Checked(outlook, abstained, self._step_seconds(fresh), fresh)
-            tuned = self._tune(progress) if self._trials else None
+            tuned = self._tune(progress, checked.measured_seconds) if self._trials else None
         return DemoResult(self._seed, time.monotonic() - begin, explained, checked, tuned)
 
     def _explain(self, run_ids: list[str], plan: list[PlannedRun]) -> tuple[Explained, ...]:
@@ -124,9 +125,9 @@ class DemoLoop:
         return run_id
 
     def _launch(
-        self, configuration: Mapping[str, object], tags: Mapping[str, str], *, steps: int, fault: Fault | None = None
+        self, configuration: Configuration, tags: Mapping[str, str], *, steps: int, fault: Fault | None = None
     ) -> str:
-        words = command(self._torchrun, steps=steps, configuration=dict(configuration), fault=fault)
+        words = command(self._torchrun, steps=steps, configuration=configuration, fault=fault)
         spool = self._settings.spool
         outcome = launch(Launch(words, spool, WORKLOAD, tags, agent_seconds=AGENT_SECONDS, log=spool / "last-run.log"))
         if outcome.exit_code:
@@ -141,12 +142,12 @@ class DemoLoop:
             run = session.runs.get(run_id)
         return float(summaries(self._store, [run])["step_p50_seconds"].iloc[0])
 
-    def _tune(self, progress: Progress) -> Tuned:
-        """Suggest, run, complete; the objective is seconds per 1000 samples."""
+    def _tune(self, progress: Progress, default_step_seconds: float) -> Tuned:
+        """Suggest, run, complete; the objective is seconds per 1000 samples, compared with the run just checked."""
         study = Study(
             study_id=new_ulid(),
             name=f"demo-{new_ulid()[-6:].lower()}",
-            space=SPACE,
+            space=tunable(len(os.sched_getaffinity(0))),
             objective="seconds_per_1000_samples",
             unit="s",
             seed=self._seed,
@@ -154,27 +155,23 @@ class DemoLoop:
         )
         desk = StudyDesk(self._store.catalog, make_tuner=GaussianProcessTuner)
         desk.create(study)
-        default = self._objective(self._launch(CONFIGURATION, {"study": study.name}, steps=TRIAL_STEPS), CONFIGURATION)
         for _ in range(self._trials):
             [record] = desk.suggest(study.study_id, 1, Lease(OWNER, 600))
-            configuration = dict(record.trial.configuration)
-            progress.start("tuning: " + " ".join(f"{name}={value}" for name, value in configuration.items()))
+            configuration = record.trial.configuration
+            progress.start(f"tuning: {configuration_words(configuration)}")
             run_id = self._launch(configuration, {"study": study.name}, steps=TRIAL_STEPS)
-            desk.complete(
-                study.study_id,
-                record.trial.trial_id,
-                self._objective(run_id, configuration),
-                owner=OWNER,
-                run_id=run_id,
-            )
+            objective = per_thousand(self._step_seconds(run_id), configuration)
+            desk.complete(study.study_id, record.trial.trial_id, objective, owner=OWNER, run_id=run_id)
             progress.done()
         best = desk.best(study.study_id)
         if best is None:
             raise UnavailableError(f"study {study.name}: no trial was completed")
-        return Tuned(study.study_id, self._trials, default, best)
+        return Tuned(study.study_id, self._trials, per_thousand(default_step_seconds, CONFIGURATION), best)
 
-    def _objective(self, run_id: str, configuration: Mapping[str, object]) -> float:
-        return self._step_seconds(run_id) / (int(str(configuration["batch"])) * RANKS) * 1000
+
+def per_thousand(step_seconds: float, configuration: Configuration) -> float:
+    """Seconds per 1000 samples, over all ranks."""
+    return step_seconds / (int(configuration["batch"]) * RANKS) * 1000
 
 
 def _torchrun() -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from crosswind.cli.demo.loop import Checked, DemoResult, Explained, Tuned
 from crosswind.cli.output import table
 from crosswind.cli.render import explanation_text, outlook_text
-from crosswind.dashboards.wording import NONE, seconds
+from crosswind.dashboards.wording import NONE, configuration_words, seconds
 from crosswind.models.explain.explanation import Verdict
 
 HEADINGS = ("run", "injected", "verdict", "cause named", "sure", "step time", "expected", "right")
@@ -75,16 +75,12 @@ def _check_text(checked: Checked) -> str:
 
 def _tuned_text(tuned: Tuned) -> str:
     best = tuned.best.objective or 0.0
-    configuration = " ".join(f"{name}={_short(value)}" for name, value in tuned.best.configuration.items())
+    configuration = configuration_words(tuned.best.configuration)
     change = tuned.default / best if best else 1.0
     return (
         f"Tuned in {tuned.trials} trials: {configuration} takes {seconds(best)} per 1000 samples, "
         f"the default {seconds(tuned.default)} ({change:.3g}x)."
     )
-
-
-def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _indented(text: str) -> str:
