@@ -121,7 +121,7 @@ def scalar(value: Scalar) -> str:
 def short_configuration(configuration: Mapping[str, Scalar], varying: frozenset[str]) -> str:
     """The first two parameters that differ between the runs shown, or else the first: `batch=8 threads=2 +3`."""
     names = sorted(set(configuration) & varying)[:2] or sorted(configuration)[:1]
-    shown = [f"{name}={scalar(configuration[name])}" for name in names]
+    shown = [f"{name}={_short(configuration[name])}" for name in names]
     rest = len(configuration) - len(names)
     return " ".join([*shown, f"+{rest}"] if rest else shown) or NONE
 

@@ -2,8 +2,8 @@
 
 Disturbances scatter, undisturbed runs agree: the reference is the shorth, the half of the runs that lies in the
 shortest interval of step times. It holds while fewer than half of the runs are disturbed *alike*, where the median of
-a cohort breaks down once half are disturbed at all. Disturbances only ever add time, so the cohort's usual spread is
-read from the runs that are faster than the reference.
+a cohort breaks down once half are disturbed at all. The cohort's usual spread is read from the runs that are faster than
+the middle of the reference, because disturbances only ever add time, and is at least that of the reference itself.
 
 Source: Andrews et al., "Robust Estimates of Location" (1972), for the shorth.
 """
@@ -36,5 +36,6 @@ def reference_of(cohort: Sequence[Segments]) -> Reference:
     first = int(np.argmin(widths))
     chosen = slice(first, first + size)
     middle = float(np.median(times[chosen]))
-    spread = NORMAL_CONSISTENCY * float(np.median(middle - times[times <= middle]))
+    faster = NORMAL_CONSISTENCY * float(np.median(middle - times[times <= middle]))
+    spread = max(faster, float(np.std(times[chosen], ddof=1)))
     return Reference(tuple(ordered[chosen]), spread)
