@@ -2,8 +2,8 @@
 
 Disturbances scatter, undisturbed runs agree: the reference is the shorth, the half of the runs that lies in the
 shortest interval of step times. It holds while fewer than half of the runs are disturbed *alike*, where the median of
-a cohort breaks down once half are disturbed at all. The cohort's usual spread is read from the runs that are faster than
-the middle of the reference, because disturbances only ever add time, and is at least that of the reference itself.
+a cohort breaks down once half are disturbed at all. The cohort's usual spread is read from the runs that are faster
+than the middle of the reference, because disturbances only ever add time, and is at least that of the reference.
 
 Source: Andrews et al., "Robust Estimates of Location" (1972), for the shorth.
 """
