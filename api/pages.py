@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 
-from crosswind.api.problems import INVALID, OF_ERROR
+from crosswind.api.problems import OF_ERROR
 from crosswind.api.remembered import RememberedExplanations
 from crosswind.api.stored import StoreOf
 from crosswind.api.wire import cursor_of, place_of
@@ -36,7 +36,7 @@ class PageRoute(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 return await handle(request)
-            except ProjectError as error:
+            except tuple(OF_ERROR) as error:
                 if "text/html" not in request.headers.get("accept", ""):
                     raise
                 return _refusal(request, error)
@@ -45,7 +45,7 @@ class PageRoute(APIRoute):
 
 
 def _refusal(request: Request, error: ProjectError) -> HTMLResponse:
-    kind = next((kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)), INVALID)
+    [kind] = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
     html = render_error(
         kind.status, kind.title, str(error), root=root_of(request), remedy=REMEDIES.get(kind.status, "")
     )

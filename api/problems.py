@@ -15,7 +15,6 @@ from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.errors import (
     ConflictError,
     InvalidInputError,
-    MalformedError,
     NotFoundError,
     ProjectError,
     UnavailableError,
@@ -52,9 +51,10 @@ KINDS = (
     *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, METHOD, CONFLICT),
     *(TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
 )
+# A MalformedError is not among them: requests are read by the gate, so what a route cannot read is a file of the store,
+# whose name is nobody's business.
 OF_ERROR: Mapping[type[ProjectError], Kind] = {
     UnavailableError: UNAVAILABLE,
-    MalformedError: MALFORMED,
     NotFoundError: NOT_FOUND,
     ConflictError: CONFLICT,
     InvalidInputError: INVALID,
@@ -80,7 +80,8 @@ def problem(
 
 def add_handlers(app: FastAPI) -> None:
     """Turns every error of a route into a problem."""
-    app.add_exception_handler(ProjectError, _refused)
+    for refusal in OF_ERROR:
+        app.add_exception_handler(refusal, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _by_status)
     for error in NO_ANSWER:
@@ -97,8 +98,8 @@ def explain_problem(name: str) -> PlainTextResponse:
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    kinds = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
-    return problem(kinds[0] if kinds else INVALID, str(error), root_path=_root_path(request))
+    [kind] = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
+    return problem(kind, str(error), root_path=_root_path(request))
 
 
 def _not_valid(request: Request, error: Exception) -> Response:

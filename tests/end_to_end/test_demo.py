@@ -23,15 +23,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     home = tmp_path_factory.mktemp("demo")
     words = [str(CROSSWIND), "demo", "--home", str(home), *(word for pair in ASKED.items() for word in pair)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
+    with process:
+        assert process.stdout is not None
         said = "".join(until_url(process.stdout))
         found = re.search(r"http://\S+", said)
         assert found, f"the demo ended without a URL: {said}"
         yield said, found.group()
-    finally:
         process.send_signal(signal.SIGINT)
-        process.wait(30)
 
 
 def until_url(lines: IO[str]) -> Iterator[str]:

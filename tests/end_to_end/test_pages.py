@@ -1,14 +1,12 @@
 """The pages in a real browser, from a real server."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from crosswind.api.app import create_app
 from crosswind.api.server import listen, server_of
@@ -18,17 +16,6 @@ from crosswind.data.run import Rank, Run, RunState
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = (
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
 PREFIX = "/node/gpu07/8000"
@@ -100,18 +87,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium; where CI runs it must be there."""
-    if not CHROMIUM.exists():
-        refuse = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        refuse(f"no browser at {CHROMIUM}: apt-get install --no-install-recommends chromium fonts-dejavu-core")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
