@@ -51,7 +51,7 @@ def test_the_run_and_its_ranks_are_known_from_inside_and_outside(trained: Store)
         [run] = session.runs.find(limit=5)
         ranks = session.runs.ranks(run.run_id)
     assert (run.workload, run.state, run.exit_code, run.world_size) == ("byte-transformer", RunState.COMPLETED, 0, 2)
-    assert run.configuration == {"batch": 2, "bucket_mb": 1.0, "threads": 1}
+    assert run.configuration == {"batch": 2, "bucket_mb": 1.0, "bucket_view": False, "threads": 1}
     assert run.software["torch"] == torch.__version__
     assert run.command[1:4] == ("-m", "torch.distributed.run", "--nproc-per-node")
     assert [rank.rank for rank in ranks] == [0, 1]

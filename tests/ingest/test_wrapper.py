@@ -175,7 +175,7 @@ def test_what_nohup_ignores_stays_ignored_in_the_program(tmp_path: Path) -> None
         check=True,
     )
     ignored = int(done.stdout.split()[1], 16)
-    assert ignored == 1 << (signal.SIGHUP - 1)
+    assert ignored & 1 << (signal.SIGHUP - 1)
 
 
 def test_our_own_signal_handlers_are_there_again_afterwards(tmp_path: Path) -> None:
