@@ -13,6 +13,7 @@ from crosswind.models.baseline import AlwaysMedian
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Verdict
 from crosswind.models.predict import NextRun, predict_next
+from crosswind.models.scores import skill
 
 HISTORY_RUNS = 2000  # the newest; older ones say little about the next
 
@@ -50,8 +51,8 @@ def next_run(store: Store, question: Question) -> Outlook:
     ]
     prediction = predict_next(_history(store, kept), question.configuration, world_size=question.world_size)
     naive = prediction.losses.get(AlwaysMedian.name)
-    skill = 1 - prediction.losses[prediction.method] / naive if naive else None
-    return Outlook(prediction, len(runs) - len(kept), skill)
+    gained = skill(prediction.losses[prediction.method], naive) if naive else None
+    return Outlook(prediction, len(runs) - len(kept), gained)
 
 
 def _history(store: Store, runs: list[Run]) -> pd.DataFrame:

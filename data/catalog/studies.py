@@ -45,13 +45,6 @@ class Studies:
         """Moves a trial to another state and sets further columns."""
         rows.change(self._connection, tables.trials, {"trial_id": trial_id}, state=state, **values)
 
-    def trial(self, study_id: str, trial_id: str) -> Trial:
-        """One trial. Raises: NotFoundError."""
-        row = rows.fetch(self._connection, tables.trials, study_id=study_id, trial_id=trial_id)
-        if row is None:
-            raise NotFoundError(f"trial {trial_id!r} is not in study {study_id!r}")
-        return _trial(row)
-
     def trials(self, study_id: str) -> list[Trial]:
         """The study's trials, oldest first."""
         query = select(tables.trials).where(tables.trials.c.study_id == study_id).order_by(tables.trials.c.trial_id)
