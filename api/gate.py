@@ -5,19 +5,33 @@ import binascii
 import hmac
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from anyio import CapacityLimiter, fail_after
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crosswind.api.problems import FORBIDDEN, MALFORMED, MEDIA_TYPE, TOO_LARGE, UNAUTHORIZED, Kind, problem, shown
+from crosswind.api.problems import (
+    FORBIDDEN,
+    MALFORMED,
+    MEDIA_TYPE,
+    SLOW,
+    TOO_LARGE,
+    UNAUTHORIZED,
+    Kind,
+    problem,
+    shown,
+)
 from crosswind.api.settings import ServerSettings
 from crosswind.api.wire import is_plain
 from crosswind.data.errors import MalformedError
 
 DEPTH = 32
 DRAINED = 8  # times the limit that is read at most
+CUT_OFF = (TOO_LARGE, SLOW)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN_PATHS = ("/healthz", "/problems/")  # answered without a token
 CHALLENGE = 'Bearer realm="crosswind", Basic realm="crosswind"'
@@ -84,56 +98,85 @@ class Gate:
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.settings.token.encode())
 
 
-class BodyCheck:
-    """Reads the body of a request, within a limit, and refuses what is no plain, finite, shallow JSON."""
+@dataclass(frozen=True)
+class BodyRule:
+    """What a route takes as a body: the media type, the size, what `check` lets pass, and how many at once."""
 
-    def __init__(self, app: ASGIApp, limit_bytes: int) -> None:
+    media_type: str
+    limit_bytes: int
+    check: Callable[[bytes], None]
+    at_once: float = math.inf
+    seconds: float = math.inf  # that a sender may take for it
+
+
+NO_RULES: Mapping[str, BodyRule] = MappingProxyType({})
+
+
+class BodyCheck:
+    """Reads the body of a request by the rule of its path, and refuses what the rule does not allow.
+
+    By default that is plain, finite, shallow JSON of at most `limit_bytes`; `rules` tell other paths.
+    """
+
+    def __init__(self, app: ASGIApp, limit_bytes: int, rules: Mapping[str, BodyRule] = NO_RULES) -> None:
         self.app = app
-        self.limit_bytes = limit_bytes
+        json_rule = BodyRule("application/json", limit_bytes, check_json)
+        self._default = json_rule, CapacityLimiter(math.inf)
+        self._rules = {path: (rule, CapacityLimiter(rule.at_once)) for path, rule in rules.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on with its whole body, or answers with a problem."""
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self.app(scope, receive, send)
             return
-        body = await self._read(receive)
-        if body is None:
-            return
-        if refusal := self._refusal(body, Headers(scope=scope).get("content-type", "")):
-            headers = {"Connection": "close"} if refusal[0] is TOO_LARGE else {}  # the rest is not read any more
-            await problem(*refusal, root_path=scope.get("root_path", ""), headers=headers)(scope, receive, send)
-            return
-        await self.app(scope, _Replay(body, receive), send)
+        root_path = scope.get("root_path", "")
+        rule, limiter = self._rules.get(inner_path(scope["path"], root_path), self._default)
+        async with limiter:
+            try:
+                with fail_after(rule.seconds):
+                    body = await _read(receive, rule)
+                if body is None:
+                    return
+                refusal = _refusal(body, Headers(scope=scope).get("content-type", ""), rule)
+            except TimeoutError:
+                body, refusal = b"", (SLOW, f"body: expected all of it within {rule.seconds:g} s")
+            if refusal:
+                headers = {"Connection": "close"} if refusal[0] in CUT_OFF else {}  # the rest is not read any more
+                await problem(*refusal, root_path=root_path, headers=headers)(scope, receive, send)
+                return
+            await self.app(scope, _Replay(body, receive), send)
 
-    async def _read(self, receive: Receive) -> bytes | None:
-        """The body, or what shows that it is too large, or None when the client went away.
 
-        Of a body that is too large some more is read and thrown away: many clients listen only once all is sent.
-        """
-        body, seen = bytearray(), 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            chunk = message.get("body", b"")
-            seen += len(chunk)
-            if len(body) <= self.limit_bytes:
-                body += chunk
-            if not message.get("more_body") or seen > DRAINED * self.limit_bytes:
-                return bytes(body)
+async def _read(receive: Receive, rule: BodyRule) -> bytes | None:
+    """The body, or what shows that it is too large, or None when the client went away.
 
-    def _refusal(self, body: bytes, content_type: str) -> tuple[Kind, str] | None:
-        if len(body) > self.limit_bytes:
-            return TOO_LARGE, f"body: expected at most {self.limit_bytes} bytes"
-        if not body:
+    Of a body that is too large some more is read and thrown away: many clients listen only once all is sent.
+    """
+    body, seen = bytearray(), 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
             return None
-        if content_type.partition(";")[0].strip().lower() != "application/json":
-            return MEDIA_TYPE, f"content type {shown(content_type)}: expected application/json"
-        try:
-            check_json(body)
-        except MalformedError as error:
-            return MALFORMED, str(error)
+        chunk = message.get("body", b"")
+        seen += len(chunk)
+        if len(body) <= rule.limit_bytes:
+            body += chunk
+        if not message.get("more_body") or seen > DRAINED * rule.limit_bytes:
+            return bytes(body)
+
+
+def _refusal(body: bytes, content_type: str, rule: BodyRule) -> tuple[Kind, str] | None:
+    if len(body) > rule.limit_bytes:
+        return TOO_LARGE, f"body: expected at most {rule.limit_bytes} bytes"
+    if not body:
         return None
+    if content_type.partition(";")[0].strip().lower() != rule.media_type:
+        return MEDIA_TYPE, f"content type {shown(content_type)}: expected {rule.media_type}"
+    try:
+        rule.check(body)
+    except MalformedError as error:
+        return MALFORMED, str(error)
+    return None
 
 
 class _Replay:

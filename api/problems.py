@@ -41,14 +41,15 @@ UNAUTHORIZED = Kind("unauthorized", 401, "A token is needed", "Send `Authorizati
 FORBIDDEN = Kind("forbidden", 403, "Not from there", "Call the server by a name it knows, and not from another site.")
 NOT_FOUND = Kind("not-found", 404, "There is no such thing", "Check the id or path against the list above it.")
 METHOD = Kind("method-not-allowed", 405, "Not with this method", "Use a method that the Allow header names.")
+SLOW = Kind("too-slow", 408, "The request took too long to arrive", "Send it again.")
 CONFLICT = Kind("conflict", 409, "It contradicts what is stored", "Read the present state, then decide again.")
 TOO_LARGE = Kind("too-large", 413, "The request is too large", "Send less at once.")
-MEDIA_TYPE = Kind("unsupported-media-type", 415, "Not in this format", "Send `Content-Type: application/json`.")
+MEDIA_TYPE = Kind("unsupported-media-type", 415, "Not in this format", "Send what `detail` names.")
 INVALID = Kind("invalid-input", 422, "A value cannot be accepted", "Change what `detail` and `errors` name.")
 INTERNAL = Kind("internal", 500, "The server failed", "Look for the reference in the server's log, and report it.")
 UNAVAILABLE = Kind("unavailable", 503, "Something needed is not there now", "Try again; nothing was changed.")
 KINDS = (
-    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, METHOD, CONFLICT),
+    *(MALFORMED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, METHOD, SLOW, CONFLICT),
     *(TOO_LARGE, MEDIA_TYPE, INVALID, INTERNAL, UNAVAILABLE),
 )
 # A MalformedError is not among them: requests are read by the gate, so what a route cannot read is a file of the store,

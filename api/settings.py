@@ -23,6 +23,9 @@ class ServerSettings:
     root_path: str = ""
     hosts: tuple[str, ...] = ()
     body_bytes: int = 1024 * 1024
+    batch_bytes: int = 16 * 1024 * 1024  # of a segment as it is sent
+    segment_bytes: int = 64 * 1024 * 1024  # of a segment unpacked
+    rejected_bytes: int = 256 * 1024 * 1024  # of segments kept aside because not all in them was understood
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

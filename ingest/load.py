@@ -22,6 +22,7 @@ from crosswind.data.metric import MetricSet
 from crosswind.data.run import Rank, Run
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
+from crosswind.ingest.aside import keep_copy
 from crosswind.ingest.readers.reader import Reader, Report
 from crosswind.ingest.records import rank_of, run_of
 from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame
@@ -99,7 +100,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
     try:
-        is_understood = load_segment(store, path, loaded)
+        is_understood = load_segment(store, path, loaded, aside=path.with_suffix(".rejected"))
     except UnavailableError as error:
         if path.exists():  # else a writer gave it up, for want of space
             loaded.problems.append(str(error))
@@ -113,9 +114,10 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
         path.rename(path.with_suffix(".rejected"))
 
 
-def load_segment(store: Store, path: Path, loaded: Loaded) -> bool:
+def load_segment(store: Store, path: Path, loaded: Loaded, *, aside: Path | None = None) -> bool:
     """Stores one sealed segment, and says whether all of it was understood; one stored before changes nothing.
 
+    A segment of which not everything was understood is copied to `aside` before it counts as stored.
     Raises: MalformedError, InvalidInputError, UnavailableError.
     """
     identity = batch_id(path)
@@ -129,13 +131,16 @@ def load_segment(store: Store, path: Path, loaded: Loaded) -> bool:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
     for number, tables in enumerate(content.tables.values()):
         store.lake.append(f"{identity[:32]}-{number}", pa.concat_tables(tables))
+    is_understood = not content.refused_frames and reader.report.reason is None
+    if aside is not None and not is_understood:
+        keep_copy(path, aside)
     is_news = _note(store, identity, path.name, content)
     loaded.problems += content.problems
     loaded.batches += is_news
     loaded.duplicates += not is_news
     loaded.rows += content.row_count() if is_news else 0
     loaded.runs |= {run.run_id for run in content.runs}
-    return not content.refused_frames and reader.report.reason is None
+    return is_understood
 
 
 def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:

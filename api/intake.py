@@ -1,0 +1,99 @@
+"""How segments that agents send reach the store: few at once, off the event loop, in bounded memory."""
+
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import Depends, Request
+from starlette.exceptions import HTTPException
+
+from crosswind.api.gate import BodyRule
+from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
+from crosswind.api.settings import ServerSettings
+from crosswind.api.unpack import codings, unpack
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.store import Store
+from crosswind.ingest.arrive import Arrived, arrive, check_name
+
+MEDIA = "application/vnd.crosswind.segment"
+BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP
+BODY_SECONDS = 60.0
+WORKERS = 4  # storing: one computes while others wait for the disk
+ABANDONED_SECONDS = 3600.0  # after which an unpacked segment belongs to a server that was killed
+
+
+def segment_rule(settings: ServerSettings) -> BodyRule:
+    """What a sent segment must look like from outside."""
+    return BodyRule(MEDIA, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
+
+
+class Intake:
+    """Takes sent segments into a store."""
+
+    def __init__(self, store: Store, settings: ServerSettings) -> None:
+        self._store = store
+        self._settings = settings
+        self._folder = store.home / "incoming"
+        self._workers = CapacityLimiter(WORKERS)
+        self._clear_abandoned()
+
+    async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Arrived:
+        """What became of the segment.
+
+        Raises: InvalidInputError, UnavailableError; HTTPException for a body that cannot be unpacked.
+        """
+        check_name(name)
+        if coding not in codings():
+            accepted = ", ".join(codings())
+            detail = f"content encoding {coding!r:.40}: expected {accepted}"
+            raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
+        return await run_sync(self._take, body, coding, name, batch_id, limiter=self._workers)
+
+    def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Arrived:
+        with self._place() as folder:
+            self._unpack(body, coding, folder / name)
+            return arrive(self._store, folder / name, batch_id, rejected_bytes=self._settings.rejected_bytes)
+
+    def _unpack(self, body: bytes, coding: str, path: Path) -> None:
+        limit, size = self._settings.segment_bytes, 0
+        with path.open("wb") as file:
+            try:
+                for piece in unpack(body, coding):
+                    size += len(piece)
+                    if size > limit:
+                        raise HTTPException(TOO_LARGE.status, f"segment: expected at most {limit} bytes unpacked")
+                    file.write(piece)
+            except MalformedError as error:
+                raise HTTPException(MALFORMED.status, str(error)) from error
+
+    @contextmanager
+    def _place(self) -> Iterator[Path]:
+        folder = self._folder / secrets.token_hex(8)
+        try:
+            folder.mkdir(parents=True)
+            yield folder
+        except OSError as error:
+            raise UnavailableError(f"the store cannot take it now: {error.strerror}") from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _clear_abandoned(self) -> None:
+        oldest = time.time() - ABANDONED_SECONDS
+        for folder in self._folder.glob("*/"):
+            if folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def intake_of(request: Request) -> Intake:
+    """The intake of this application."""
+    intake: Intake = request.app.state.intake
+    return intake
+
+
+IntakeOf = Annotated[Intake, Depends(intake_of)]
