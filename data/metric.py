@@ -16,12 +16,16 @@ MAX_SCALE = 1e30
 
 
 class Kind(StrEnum):
-    """What a column is: a key of the row, a counter, a gauge, or a fact."""
+    """What a column is: a key of the row, a counter, a gauge, a fact, or an epoch.
+
+    Counters began anew whenever an epoch differs from that of the row before: after a boot, or a driver's reload.
+    """
 
     KEY = "key"
     COUNTER = "counter"
     GAUGE = "gauge"
     FACT = "fact"
+    EPOCH = "epoch"
 
 
 class OnFull(StrEnum):
@@ -34,7 +38,10 @@ class OnFull(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a metric set; value in base unit = raw value x scale."""
+    """One column of a metric set; value in base unit = raw value x scale.
+
+    A counter's range is 2 ** width_bits, or what the column `range_from` of the same row says, in the same raw unit.
+    """
 
     name: str
     description: str
@@ -44,6 +51,7 @@ class Column:
     scale: float = 1.0
     width_bits: int = 64
     on_full: OnFull = OnFull.WRAP
+    range_from: str = ""
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -156,5 +164,6 @@ NODE_KEYS = (
     Column("ts_ns", "time of the sweep, UTC", Kind.KEY, unit="ns"),
     Column("node", "host name", Kind.KEY, "string"),
     Column("device", "part of the node that the row is about", Kind.KEY, "string"),
-    Column("boot_id", "epoch of the node's counters", Kind.FACT, "string"),
+    Column("boot_id", "epoch of the node's counters", Kind.EPOCH, "string"),
+    Column("mono_ns", "the node's clock since boot, which nobody sets: for durations", Kind.FACT, unit="ns"),
 )

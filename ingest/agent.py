@@ -1,4 +1,4 @@
-"""The agent: one process a node that sweeps the collectors at aligned instants into the spool.
+"""The agent: one process a node that sweeps its sources at aligned instants into the spool.
 
 It needs no root. A source that fails is written down as down, with the reason; it is never a silent gap or a zero.
 """
@@ -10,90 +10,104 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
-from crosswind.ingest.collectors import node_collectors, plugged_in_collectors
+from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.ingest.agent_settings import AgentSettings
+from crosswind.ingest.collectors import SOURCES, made, plugged_in_sources
+from crosswind.ingest.collectors.source import Host, Source
+from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.procfs import read_file
+from crosswind.ingest.reading import NANOSECONDS
 from crosswind.ingest.registration import announced
-from crosswind.ingest.spool import SpoolWriter, recover
-from crosswind.ingest.sweep import NANOSECONDS, Sweep
+from crosswind.ingest.self_metrics import AGENT, SelfMetrics, Tally
+from crosswind.ingest.spool import SpoolWriter, SweepRows, recover
+from crosswind.ingest.sweep import Sweep, TimedSource, timed, with_node_keys
 
 LOG = logging.getLogger("crosswind.agent")
-INTERVAL_SECONDS = (0.01, 3600.0)  # shorter, the agent would disturb what it watches
 FLUSH_SECONDS = 1.0  # what a power failure may cost; kill -9 costs nothing that was appended
-SEGMENT_SECONDS = 60.0  # how long samples may wait before they can be shipped
-
-
-@dataclass(frozen=True)
-class AgentSettings:
-    """Where the agent reads and writes, how often, and for which node."""
-
-    spool: Path
-    interval_seconds: float = 1.0
-    run_directory: Path | None = None  # where ranks announce themselves; without it no process is watched
-    node: str = ""  # this node's name when empty
-    proc: Path = Path("/proc")
-
-    def __post_init__(self) -> None:
-        shortest, longest = INTERVAL_SECONDS
-        if not shortest <= self.interval_seconds <= longest:
-            raise InvalidInputError(f"interval {self.interval_seconds} s: expected {shortest} to {longest} s")
+LAST_ANSWERS_SECONDS = 2.0  # how long the end waits for slow sources
 
 
 class Agent:
     """Sweeps at multiples of the interval since the epoch, so that all nodes sample at the same instants."""
 
     def __init__(self, sweep: Sweep, spool: SpoolWriter, *, interval_seconds: float, report: str | None = None) -> None:
-        self.missed_ticks = 0
-        self.lost_sweeps = 0
-        self._sweep = sweep
+        self.sweeper = sweep
+        self.tally = Tally()
         self._spool = spool
         self._interval_ns = round(interval_seconds * NANOSECONDS)
-        self._report = report
+        self.report = report
         self._flushed = time.monotonic()
+        self._own = SelfMetrics(KernelFiles())
+        self._own_set = with_node_keys(AGENT)
 
-    def run(self, stop: threading.Event) -> None:
-        """Sweeps at every tick until `stop` is set, and then once more.
+    def run(self, stop: threading.Event, at_tick: Callable[[], None] = lambda: None) -> None:
+        """Sweeps at every tick until `stop` is set, and then once more; `at_tick` runs behind every sweep.
 
         A tick that comes while an earlier sweep still runs is missed and counted, never caught up.
         """
-        tick = time.time_ns() // self._interval_ns
+        due_ns = time.time_ns()
         while True:
-            tick = self._next_tick(tick)
-            due_ns = tick * self._interval_ns
+            due_ns = self._next_tick(due_ns // self._interval_ns) * self._interval_ns
             if stop.wait(max(0, due_ns - time.time_ns()) / NANOSECONDS):
                 break
-            self.sweep(lateness_seconds=max(0, time.time_ns() - due_ns) / NANOSECONDS)
+            self.sweep(due_ns, lateness_seconds=max(0, time.time_ns() - due_ns) / NANOSECONDS)
+            at_tick()
         self.sweep()
+        self.finish()
 
-    def sweep(self, *, lateness_seconds: float | None = None) -> None:
-        """Reads every collector once; a sweep that the spool cannot take is counted as lost."""
-        loop = {
-            "reason": self._report,
-            "lateness_seconds": lateness_seconds,
-            "missed_ticks_total": self.missed_ticks,
-            "lost_sweeps_total": self.lost_sweeps,
-        }
-        try:
-            self._sweep.take(loop)
-            self._report = None
+    def renew(self, sweep: Sweep, interval_seconds: float) -> None:
+        """Goes on with other sources, and at another pace."""
+        self.finish(0.0)
+        self.sweeper = sweep
+        self._interval_ns = round(interval_seconds * NANOSECONDS)
+        self.report = "settings read again"
+
+    def sweep(self, tick_ns: int | None = None, *, lateness_seconds: float | None = None) -> None:
+        """Reads every source that is due once; a sweep that the spool cannot take is counted as lost."""
+        begin = time.perf_counter()
+
+        def own() -> Iterable[SweepRows]:
+            yield self._own_row(lateness_seconds, time.perf_counter() - begin)
+
+        with self._counting_losses():
+            self.sweeper.take(time.time_ns() if tick_ns is None else tick_ns, own)
+            self.report = None
             self._flush()
+
+    def finish(self, timeout_seconds: float = LAST_ANSWERS_SECONDS) -> None:
+        """Takes in what slow sources have still to say."""
+        with self._counting_losses():
+            self.sweeper.finish(timeout_seconds)
+
+    @contextmanager
+    def _counting_losses(self) -> Iterator[None]:
+        try:
+            yield
         except UnavailableError as error:
-            self.lost_sweeps += 1
+            self.tally.lost_sweeps_total += 1
             LOG.error("sweep lost: %s", error)
+
+    def _own_row(self, lateness_seconds: float | None, sweep_seconds: float) -> SweepRows:
+        self.tally.dropped_segments_total = self._spool.dropped_segments
+        self.tally.dropped_rows_total = self.sweeper.dropped_rows
+        row = self._own.row(
+            self.tally, lateness_seconds=lateness_seconds, sweep_seconds=sweep_seconds, report=self.report
+        )
+        return self.sweeper.keyed(self._own_set, [row])
 
     def _next_tick(self, last: int) -> int:
         now = time.time_ns() // self._interval_ns
         if now < last - 1:  # the clock was set back: go on from where it stands
             return now + 1
         tick = max(now, last) + 1
-        self.missed_ticks += tick - last - 1
+        self.tally.missed_ticks_total += tick - last - 1
         return tick
 
     def _flush(self) -> None:
@@ -102,61 +116,109 @@ class Agent:
             self._flushed = time.monotonic()
 
 
-def run_agent(settings: AgentSettings, stop: threading.Event) -> None:
+@dataclass(frozen=True)
+class Reload:
+    """How to notice that the settings may have changed, and where they then stand."""
+
+    wanted: threading.Event
+    read: Callable[[], AgentSettings]
+
+
+def run_agent(settings: AgentSettings, stop: threading.Event, reload: Reload | None = None) -> None:
     """Samples this node until `stop` is set, then takes a last sweep and seals it.
 
-    Raises: ConflictError when another agent writes into the spool; UnavailableError when the spool cannot be written.
+    Settings that are read again apply to interval and sources; wrong ones change nothing, and are told.
+    Raises: ConflictError when another agent writes into the spool; UnavailableError when the spool cannot be written;
+    InvalidInputError for settings that make no sense.
     """
-    with _started(settings) as agent:
-        agent.run(stop)
+    with _started(settings) as (agent, spool):
+
+        def at_tick() -> None:
+            if reload is not None and reload.wanted.is_set():
+                reload.wanted.clear()
+                _renew(agent, spool, reload)
+
+        agent.run(stop, at_tick)
 
 
 def sweep_once(settings: AgentSettings) -> None:
     """Takes one sweep of this node and seals it. Raises: as `run_agent`."""
-    with _started(settings) as agent:
+    with _started(settings) as (agent, _):
         agent.sweep()
+        agent.finish()
 
 
 def stop_on_signals() -> threading.Event:
     """An event that SIGTERM and SIGINT set; to be called from the main thread."""
-    stop = threading.Event()
+    return _event_of(signal.SIGTERM, signal.SIGINT)
+
+
+def reload_on_hangup() -> threading.Event:
+    """An event that SIGHUP sets; to be called from the main thread."""
+    return _event_of(signal.SIGHUP)
+
+
+def _event_of(*signals: signal.Signals) -> threading.Event:
+    event = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a signal handler
         # The handler may interrupt the very code that holds the event's lock; another thread can wait for it.
-        threading.Thread(target=stop.set).start()
+        threading.Thread(target=event.set).start()
 
-    signal.signal(signal.SIGTERM, handle)
-    signal.signal(signal.SIGINT, handle)
-    return stop
+    for each in signals:
+        signal.signal(each, handle)
+    return event
 
 
 @contextmanager
-def _started(settings: AgentSettings) -> Iterator[Agent]:
-    node = settings.node or node_name()
-    with _alone_in(settings.spool), _writer(settings.spool, node) as spool:
+def _started(settings: AgentSettings) -> Iterator[tuple[Agent, SpoolWriter]]:
+    with _alone_in(settings.spool), _writer(settings) as spool:
         report = _recovered(settings.spool)
-        yield Agent(_sweep(settings, spool, node), spool, interval_seconds=settings.interval_seconds, report=report)
+        yield Agent(_sweep(settings, spool), spool, interval_seconds=settings.interval_seconds, report=report), spool
 
 
-def _writer(directory: Path, node: str) -> SpoolWriter:
-    origin = "agent." + re.sub(r"[^A-Za-z0-9._-]", "_", node)[:90]
-    return SpoolWriter(directory, origin, segment_seconds=SEGMENT_SECONDS)
+def _writer(settings: AgentSettings) -> SpoolWriter:
+    origin = "agent." + re.sub(r"[^A-Za-z0-9._-]", "_", settings.node or node_name())[:90]
+    return SpoolWriter(
+        settings.spool, origin, segment_seconds=settings.segment_seconds, directory_bytes=settings.spool_bytes
+    )
 
 
-def _sweep(settings: AgentSettings, spool: SpoolWriter, node: str) -> Sweep:
-    collectors = node_collectors(settings.proc, pids=lambda: _watched_pids(settings))
-    others, refused = plugged_in_collectors(collector.metric_set.name for collector in collectors)
+def _renew(agent: Agent, spool: SpoolWriter, reload: Reload) -> None:
+    try:
+        settings = reload.read()
+        agent.renew(_sweep(settings, spool), settings.interval_seconds)
+    except ProjectError as error:
+        LOG.error("settings left as they were: %s", error)
+        agent.report = f"settings left as they were: {error}"[:500]
+
+
+def _sweep(settings: AgentSettings, spool: SpoolWriter) -> Sweep:
+    """The sources that the settings ask for. Raises: InvalidInputError for settings that make no sense."""
+    others, refused = plugged_in_sources(source.name for source in SOURCES)
+    known = {source.name: source for source in (*SOURCES, *others)}
+    if unknown := sorted(settings.sources.keys() - known):
+        raise InvalidInputError(f"sources.{unknown[0]}: unknown; expected one of {', '.join(known)}")
     for status in refused:
-        LOG.warning("collector %s cannot be used: %s", status.name, status.reason)
-    sweep = Sweep([*collectors, *others], spool, node=node, boot_id=_boot_id(settings.proc))
+        LOG.warning("source %s cannot be used: %s", status.name, status.reason)
+    host = Host(settings.root, pids=lambda: _watched_pids(settings))
+    sources = [_source(source, settings, host) for source in known.values() if settings.is_enabled(source)]
+    sweep = Sweep(sources, spool, node=settings.node or node_name(), boot_id=_boot_id(host.proc))
     sweep.refuse(refused)
     return sweep
+
+
+def _source(source: Source, settings: AgentSettings, host: Host) -> TimedSource:
+    source = settings.paced(source)
+    if source.timeout_seconds is not None:  # its thread has descriptors of its own
+        host = replace(host, files=KernelFiles())
+    return timed(made(source, host, settings.options(source)), source)
 
 
 def _watched_pids(settings: AgentSettings) -> list[int]:
     if settings.run_directory is None:
         return []
-    return [rank.pid for rank in announced(settings.run_directory, settings.proc).ranks]
+    return [rank.pid for rank in announced(settings.run_directory, settings.root / "proc").ranks]
 
 
 def _boot_id(proc: Path) -> str | None:

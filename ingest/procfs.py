@@ -25,14 +25,6 @@ def read_file(path: str) -> bytes:
         os.close(fd)
 
 
-def is_readable(path: str) -> bool:
-    """Whether the kernel shows this file to this user."""
-    try:
-        return bool(read_file(path))
-    except (UnavailableError, MalformedError):
-        return False
-
-
 def count(field: bytes | None, path: str) -> int:
     """A whole number that is not negative.
 
@@ -43,13 +35,13 @@ def count(field: bytes | None, path: str) -> int:
     return int(field)
 
 
-def entries(path: str, separator: bytes = b":") -> dict[bytes, bytes]:
-    """A file of `name separator value` lines as a mapping; units such as kB stay in the value.
+def entries(content: bytes, path: str, separator: bytes = b":") -> dict[bytes, bytes]:
+    """Lines of `name separator value` as a mapping; units such as kB stay in the value.
 
-    Raises: UnavailableError; MalformedError when no line is of that form.
+    Raises: MalformedError naming the file when no line is of that form.
     """
     found = {}
-    for line in read_file(path).splitlines():
+    for line in content.splitlines():
         name, mark, value = line.partition(separator)
         if mark:
             found[name] = value.strip()

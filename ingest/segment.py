@@ -1,7 +1,8 @@
 """Segments: how metric rows and catalog records stand in a spool file, and how they are read back.
 
 A segment is a row of frames: little-endian u32 length, u32 CRC-32 of the payload, payload. A payload is one compact
-JSON object: a metric set (before its first rows), the rows of a set by column, or a partial record for the catalog.
+JSON object: a metric set (before its first rows), the rows of a set by column, the samples of one sweep, or a partial
+record for the catalog.
 """
 
 import json
@@ -12,17 +13,18 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import DTYPES, Column, MetricSet, Scalar, is_name
+from crosswind.data.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, is_name
 
 HEADER = struct.Struct("<II")
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length can make a reader allocate
 STRICT_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full"), (str,)),
+    **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full", "range_from"), (str,)),
     "scale": (int, float),
     "width_bits": (int,),
 }
@@ -41,6 +43,42 @@ class RowsFrame:
 
     metric_set: MetricSet
     columns: Mapping[str, Sequence[Scalar]]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRows:
+    """What one sweep found of one set: the keys that all rows share, and a row a device.
+
+    A row is the device, then a value for each of the set's own columns, in its order; None for missing.
+    """
+
+    metric_set: MetricSet  # with the node's keys
+    ts_ns: int
+    mono_ns: int
+    node: str
+    boot_id: str | None
+    rows: Sequence[Sequence[Scalar]]
+
+    def columns(self) -> dict[str, Sequence[Scalar]]:
+        """The rows by column.
+
+        Raises: MalformedError when a row has more or fewer values than the set has columns.
+        """
+        names = [column.name for column in self.metric_set.columns if column.name not in SHARED]
+        for row in self.rows:
+            if len(row) != len(names) + 1:
+                raise MalformedError(
+                    f"samples of {self.metric_set.name}: {len(row)} values in a row, expected {len(names) + 1}"
+                )
+        by_column = [list(values) for values in zip(*self.rows, strict=True)]
+        return {
+            **{name: [value] * len(self.rows) for name, value in self.shared().items()},
+            **dict(zip(("device", *names), by_column, strict=True)),
+        }
+
+    def shared(self) -> dict[str, Scalar]:
+        """The keys that are the same in every row."""
+        return {"ts_ns": self.ts_ns, "node": self.node, "boot_id": self.boot_id, "mono_ns": self.mono_ns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +175,15 @@ def encode_frame(value: Mapping[str, object]) -> bytes:
     return HEADER.pack(len(payload), zlib.crc32(payload)) + payload
 
 
+def encode_sweep_rows(found: SweepRows) -> bytes:
+    """The frame of one set in one sweep; the keys that its rows share stand in it once.
+
+    Raises: MalformedError naming set, column and value for what does not belong into the set.
+    """
+    check_columns(found.metric_set, found.columns())
+    return encode_frame({"kind": "samples", "set": found.metric_set.name, **found.shared(), "rows": found.rows})
+
+
 def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
     """What one payload says; rows need their set among those announced before.
 
@@ -148,10 +195,12 @@ def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
             return SetFrame(_metric_set(_object(value.get("set"), "set")))
         case "rows":
             return _rows(value, sets)
+        case "samples":
+            return _samples(value, sets)
         case "record":
             return _record(value)
         case kind:
-            raise MalformedError(f"frame kind {kind!r:.80}: expected set, rows or record")
+            raise MalformedError(f"frame kind {kind!r:.80}: expected set, rows, samples or record")
 
 
 def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:
@@ -210,15 +259,34 @@ def _metric_set(value: dict[str, object]) -> MetricSet:
 
 
 def _rows(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> RowsFrame:
-    name = value.get("set")
-    if not isinstance(name, str) or name not in sets:
-        raise MalformedError(f"rows of {name!r:.80}: expected a set announced earlier in the segment")
+    metric_set = _announced(value, sets)
     columns = _object(value.get("columns"), "columns")
     lists = {column: values for column, values in columns.items() if isinstance(values, list)}
     if not columns or len(lists) != len(columns):
-        raise MalformedError(f"rows of {name}: expected an object of lists, found {columns!s:.80}")
-    check_columns(sets[name], lists)
-    return RowsFrame(sets[name], lists)
+        raise MalformedError(f"rows of {metric_set.name}: expected an object of lists, found {columns!s:.80}")
+    check_columns(metric_set, lists)
+    return RowsFrame(metric_set, lists)
+
+
+def _samples(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> RowsFrame:
+    metric_set, rows = _announced(value, sets), value.get("rows")
+    if not SHARED.issubset(column.name for column in metric_set.columns):
+        raise MalformedError(
+            f"samples of {metric_set.name}: expected a set with the columns {', '.join(sorted(SHARED))}"
+        )
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+        raise MalformedError(f"samples of {metric_set.name}: expected a list of rows, found {rows!s:.80}")
+    shared: dict[str, Any] = {name: value.get(name) for name in SHARED - {"device"}}
+    columns = SweepRows(metric_set, rows=rows, **shared).columns()  # whose types are checked with all others
+    check_columns(metric_set, columns)
+    return RowsFrame(metric_set, columns)
+
+
+def _announced(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> MetricSet:
+    name = value.get("set")
+    if not isinstance(name, str) or name not in sets:
+        raise MalformedError(f"rows of {name!r:.80}: expected a set announced earlier in the segment")
+    return sets[name]
 
 
 def _record(value: Mapping[str, object]) -> RecordFrame:

@@ -13,7 +13,7 @@ import secrets
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +29,10 @@ from crosswind.ingest.segment import (
     SegmentReader,
     SegmentReport,
     SetFrame,
+    SweepRows,
     check_columns,
     encode_frame,
+    encode_sweep_rows,
     read_frames,
     read_segment,
 )
@@ -43,6 +45,7 @@ __all__ = [
     "SegmentReport",
     "SetFrame",
     "SpoolWriter",
+    "SweepRows",
     "batch_id",
     "read_frames",
     "read_segment",
@@ -96,10 +99,24 @@ class SpoolWriter:
             check_columns(metric_set, lists)
             frame = encode_frame({"kind": "rows", "set": metric_set.name, "columns": lists})
         with self._writing(len(frame)) as segment:
-            if segment.sets.get(metric_set.name) != metric_set:
-                segment.write(encode_frame({"kind": "set", "set": metric_set.as_json()}))
-                segment.sets[metric_set.name] = metric_set
-            segment.write(frame)
+            segment.write([(metric_set, frame)])
+
+    def append_sweep(self, found: Sequence[SweepRows]) -> list[str | None]:
+        """What one sweep found of several sets, in one write; for each why it was left out, or None.
+
+        Raises: UnavailableError when the disk is full, nothing being half written.
+        """
+        frames: list[tuple[MetricSet, bytes]] = []
+        reasons: list[str | None] = []
+        for each in found:
+            try:
+                frames.append((each.metric_set, encode_sweep_rows(each)))
+                reasons.append(None)
+            except MalformedError as error:
+                reasons.append(str(error))
+        with self._writing(sum(len(frame) for _, frame in frames)) as segment:
+            segment.write(frames)
+        return reasons
 
     def append_record(self, record: str, value: Mapping[str, object]) -> None:
         """A partial record for the catalog, such as `run` or `rank`, to be merged by its key.
@@ -111,7 +128,7 @@ class SpoolWriter:
         with _invalid(self.origin):
             frame = encode_frame({"kind": "record", "record": record, "value": dict(value)})
         with self._writing(len(frame)) as segment:
-            segment.write(frame)
+            segment.write([(None, frame)])
 
     def flush(self) -> None:
         """Puts everything appended on the disk itself, so that a power failure loses none of it.
@@ -216,16 +233,21 @@ class _OpenSegment:
                 return cls(path, fd)
             os.close(fd)
 
-    def write(self, frame: bytes) -> None:
-        """Hands a frame to the kernel whole, or leaves the file as it was. Raises: OSError."""
+    def write(self, frames: Collection[tuple[MetricSet | None, bytes]]) -> None:
+        """Hands frames to the kernel, behind the sets that they need, or leaves the file as it was. Raises: OSError."""
+        news = {each.name: each for each, _ in frames if each is not None and self.sets.get(each.name) is not each}
+        news = {name: each for name, each in news.items() if self.sets.get(name) != each}
+        definitions = [encode_frame({"kind": "set", "set": each.as_json()}) for each in news.values()]
+        content = b"".join([*definitions, *(frame for _, frame in frames)])
         try:
             written = 0
-            while written < len(frame):
-                written += os.write(self.fd, frame[written:] if written else frame)
+            while written < len(content):
+                written += os.write(self.fd, content[written:] if written else content)
         except OSError:
             self._take_back()
             raise
-        self.size += len(frame)
+        self.size += len(content)
+        self.sets |= news
 
     def _take_back(self) -> None:
         try:

@@ -1,30 +1,28 @@
-"""One sweep: every collector read once into the spool, and how each of them fared."""
+"""One sweep: every source that is due, read once into the spool, and how each of them fared."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from crosswind.data.errors import InvalidInputError, MalformedError
-from crosswind.data.metric import NODE_KEYS, Collector, Column, Kind, MetricSet, Sample, Scalar
-from crosswind.ingest.collectors import SourceStatus, reason_of
-from crosswind.ingest.spool import SpoolWriter
+from crosswind.data.metric import NODE_KEYS, Collector, Column, Kind, MetricSet, Scalar
+from crosswind.ingest.collectors import SourceStatus
+from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.reading import NANOSECONDS, InlineReader, Reader, Reading, ThreadReader
+from crosswind.ingest.spool import SpoolWriter, SweepRows
 
-NANOSECONDS = 1_000_000_000
-LOOP = "loop"
 COLLECTOR = MetricSet(
     "collector",
-    "how each collector (the device) fared; device loop is the agent as a whole",
+    "how each source (the device) fared when it was read",
     (
         Column("up", "1 when it could be read, else 0"),
         Column("duration_seconds", "time that the read took", dtype="float64", unit="seconds"),
-        Column("reason", "why it could not be read, or what the loop has to report", Kind.FACT, "string"),
-        Column("lateness_seconds", "start of the sweep after its due time", dtype="float64", unit="seconds"),
-        Column("missed_ticks_total", "sweeps left out because an earlier one took too long", Kind.COUNTER),
-        Column("lost_sweeps_total", "sweeps that the spool could not take", Kind.COUNTER),
-        Column("dropped_segments_total", "unshipped segments given up for want of space", Kind.COUNTER),
-        Column("cpu_seconds_total", "processor time of the agent itself", Kind.COUNTER, "float64", "seconds"),
+        Column("samples", "rows that it gave", dtype="int64"),
+        Column("failures_total", "reads that failed", Kind.COUNTER),
+        Column("reason", "why it could not be read", Kind.FACT, "string"),
     ),
 )
+FAILURES = 3  # in a row, after which a source is taken for absent
+ABSENT_NS = 60 * NANOSECONDS  # between looks at an absent source
 
 
 def with_node_keys(metric_set: MetricSet) -> MetricSet:
@@ -32,11 +30,46 @@ def with_node_keys(metric_set: MetricSet) -> MetricSet:
     return replace(metric_set, columns=NODE_KEYS + metric_set.columns)
 
 
-class Sweep:
-    """Reads collectors into a spool as rows of one node; a source that fails is down, with the reason."""
+@dataclass
+class TimedSource:
+    """A source's reader, and when it is due: at instants that are the same on every node."""
 
-    def __init__(self, collectors: Iterable[Collector], spool: SpoolWriter, *, node: str, boot_id: str | None) -> None:
-        self._sources = [(collector, with_node_keys(collector.metric_set)) for collector in collectors]
+    reader: Reader
+    interval_ns: int = 0
+    failures_total: int = 0
+    _failures: int = 0  # since it was last up
+    _turn: int = -1
+
+    def is_due(self, tick_ns: int) -> bool:
+        """Whether to read it at this tick; asked once a tick. An absent source is looked at once a minute."""
+        interval_ns = max(self.interval_ns, ABSENT_NS) if self._failures >= FAILURES else self.interval_ns
+        turn = tick_ns // interval_ns if interval_ns else tick_ns
+        is_due, self._turn = turn != self._turn, turn
+        return is_due
+
+    def note(self, *, has_failed: bool) -> None:
+        """Remembers how a reading went."""
+        self._failures = self._failures + 1 if has_failed else 0
+        self.failures_total += has_failed
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a source showed last."""
+
+    rows: SweepRows
+    duration_seconds: float
+    reason: str | None
+
+
+class Sweep:
+    """Reads sources into a spool as rows of one node; a source that fails is down, with the reason."""
+
+    def __init__(self, sources: Iterable[TimedSource], spool: SpoolWriter, *, node: str, boot_id: str | None) -> None:
+        self.latest: dict[str, Shown] = {}  # by source
+        self.dropped_rows = 0  # that did not fit their set
+        self._sources = list(sources)
+        self._sets = {each.reader.source: with_node_keys(each.reader.metric_set) for each in self._sources}
         self._refused: list[SourceStatus] = []
         self._collector_set = with_node_keys(COLLECTOR)
         self._spool = spool
@@ -44,64 +77,75 @@ class Sweep:
         self._boot_id = boot_id
 
     def refuse(self, statuses: Iterable[SourceStatus]) -> None:
-        """Sources that could not even be made: every sweep says that they are down, and why."""
+        """Sources that could not even be made: the next sweep says that they are down, and why."""
         self._refused.extend(statuses)
 
-    def take(self, loop: Mapping[str, Scalar]) -> None:
-        """Reads every collector once; `loop` is what the agent has to say of itself.
+    def take(self, tick_ns: int, own: Callable[[], Iterable[SweepRows]] = tuple) -> None:
+        """Reads every source that is due at this tick; `own` is what the agent has to say of itself, asked for last.
 
         Raises: UnavailableError when the spool cannot take it.
         """
-        started = time.perf_counter()
-        outcomes = [self._outcome(collector, metric_set) for collector, metric_set in self._sources]
-        outcomes += [_outcome(status.name, 0.0, status.reason) for status in self._refused]
-        duration = time.perf_counter() - started
-        agent = {
-            "dropped_segments_total": self._spool.dropped_segments,
-            "cpu_seconds_total": time.process_time(),
-        }
-        outcomes.append(Sample(LOOP, {"up": 1, "duration_seconds": duration, **agent, **loop}))
-        self._append(self._collector_set, outcomes, time.time_ns())
+        readings = [
+            (source, reading)
+            for source in self._sources
+            for reading in source.reader.readings(is_due=source.is_due(tick_ns))
+        ]
+        self._store(readings, own)
 
-    def _outcome(self, collector: Collector, metric_set: MetricSet) -> Sample:
-        """Reads one collector; the rows are stamped with the instant at which its own reading began."""
-        ts_ns, started = time.time_ns(), time.perf_counter()
-        reason = None
-        try:
-            samples = list(collector.read())
-            _refuse_unknown(metric_set, samples)
-        except Exception as error:  # noqa: BLE001 - whatever one source raises, the others must go on
-            return _outcome(metric_set.name, time.perf_counter() - started, reason_of(error))
-        duration = time.perf_counter() - started
-        try:
-            self._append(metric_set, samples, ts_ns)
-        except InvalidInputError as error:
-            reason = reason_of(error)
-        return _outcome(metric_set.name, duration, reason)
+    def finish(self, timeout_seconds: float, own: Callable[[], Iterable[SweepRows]] = tuple) -> None:
+        """Takes in what slow sources have still to say, waiting at most this long for all of them.
 
-    def _append(self, metric_set: MetricSet, samples: Sequence[Sample], ts_ns: int) -> None:
-        if not samples:
-            return
-        rows = len(samples)
-        columns: dict[str, Sequence[Scalar]] = {
-            "ts_ns": [ts_ns] * rows,
-            "node": [self._node] * rows,
-            "device": [sample.device for sample in samples],
-            "boot_id": [self._boot_id] * rows,
-        }
-        for column in metric_set.columns[len(NODE_KEYS) :]:
-            columns[column.name] = [sample.values.get(column.name) for sample in samples]
-        self._spool.append_rows(metric_set, columns)
+        Raises: as `take`.
+        """
+        until = time.monotonic() + timeout_seconds
+        self._store(
+            [
+                (source, reading)
+                for source in self._sources
+                for reading in source.reader.finish(until - time.monotonic())
+            ],
+            own,
+        )
+
+    def keyed(self, metric_set: MetricSet, rows: Sequence[Sequence[Scalar]]) -> SweepRows:
+        """Rows of this node and this moment."""
+        return SweepRows(metric_set, time.time_ns(), time.monotonic_ns(), self._node, self._boot_id, rows)
+
+    def _store(self, readings: Sequence[tuple[TimedSource, Reading]], own: Callable[[], Iterable[SweepRows]]) -> None:
+        found = [(source, reading, self._rows(reading)) for source, reading in readings]
+        outcomes = [self._outcome(*each, reason) for each, reason in zip(found, self._append(found), strict=True)]
+        outcomes += [(status.name, 0, None, None, None, status.reason) for status in self._refused]
+        self._refused.clear()
+        told = [self.keyed(self._collector_set, outcomes)] if outcomes else []
+        self._spool.append_sweep([*told, *own()])
+
+    def _append(self, found: Sequence[tuple[TimedSource, Reading, SweepRows]]) -> list[str | None]:
+        """Puts the rows into the spool; for each reading why its rows were refused, or None."""
+        filled = [rows for _, _, rows in found if rows.rows]
+        reasons = iter(self._spool.append_sweep(filled))
+        return [next(reasons) if rows.rows else None for _, _, rows in found]
+
+    def _outcome(self, source: TimedSource, reading: Reading, rows: SweepRows, refusal: str | None) -> Sequence[Scalar]:
+        reason = reading.reason
+        if refusal:
+            self.dropped_rows += len(rows.rows)
+            rows, reason = replace(rows, rows=()), f"MalformedError: {refusal}"[:500]
+        source.note(has_failed=reason is not None)
+        self.latest[reading.source] = Shown(rows, reading.duration_seconds, reason)
+        duration = round(reading.duration_seconds, 7)
+        return reading.source, int(reason is None), duration, len(rows.rows), source.failures_total, reason
+
+    def _rows(self, reading: Reading) -> SweepRows:
+        metric_set = self._sets[reading.source]
+        return SweepRows(metric_set, reading.ts_ns, reading.mono_ns, self._node, self._boot_id, reading.rows)
 
 
-def _outcome(device: str, duration_seconds: float, reason: str | None) -> Sample:
-    values = {"up": int(reason is None), "duration_seconds": duration_seconds, "reason": reason}
-    return Sample(device, values)
-
-
-def _refuse_unknown(metric_set: MetricSet, samples: Iterable[Sample]) -> None:
-    known = {column.name for column in metric_set.columns[len(NODE_KEYS) :]}
-    for sample in samples:
-        unknown = sample.values.keys() - known
-        if unknown:
-            raise MalformedError(f"{metric_set.name} of {sample.device}: columns {sorted(unknown)} are not in the set")
+def timed(collector: Collector, source: Source | None = None) -> TimedSource:
+    """A collector at its source's pace; one with a time-out is read on a thread of its own."""
+    name = source.name if source else collector.metric_set.name
+    reader: Reader = InlineReader(name, collector)
+    if source is None:
+        return TimedSource(reader)
+    if source.timeout_seconds is not None:
+        reader = ThreadReader(InlineReader(name, collector), source.timeout_seconds)
+    return TimedSource(reader, round(source.interval_seconds * NANOSECONDS))

@@ -15,7 +15,8 @@ from typing import Any
 
 from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.run import RunState, new_ulid
-from crosswind.ingest.agent import AgentSettings, run_agent
+from crosswind.ingest.agent import run_agent
+from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.probe.place import Place, node_name, system_name
 from crosswind.ingest.records import run_of, workload_name
 from crosswind.ingest.spool import SpoolWriter

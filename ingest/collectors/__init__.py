@@ -1,48 +1,42 @@
 """Live sources of this node: our own in an explicit list, other people's by entry points of `crosswind.collectors`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import NODE_KEYS, Collector, MetricSet
-from crosswind.ingest.collectors.cpu import CpuCollector
-from crosswind.ingest.collectors.memory import MemoryCollector
-from crosswind.ingest.collectors.network import NetworkCollector
-from crosswind.ingest.collectors.pressure import PressureCollector
-from crosswind.ingest.collectors.process import ProcessCollector, no_pids
+from crosswind.ingest.collectors import cpu, memory, network, pressure, process
+from crosswind.ingest.collectors.source import Host, Options, Source
 
+SOURCES = (
+    cpu.SOURCE,
+    memory.SOURCE,
+    pressure.SOURCE,
+    network.SOURCE,
+    process.SOURCE,
+)
 ENTRY_POINT_GROUP = "crosswind.collectors"
+STRANGER_SECONDS = 5.0  # how long other people's collectors may take
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Whether a source can be read on this node, and if not, why."""
+    """Whether a source can be read on this node, and if not, why and how to get it."""
 
     name: str
     available: bool
     reason: str | None = None
+    advice: str = ""
 
 
-def node_collectors(proc: Path = Path("/proc"), *, pids: Callable[[], Iterable[int]] = no_pids) -> list[Collector]:
-    """Our own collectors; the processes to watch are asked for at every sweep."""
-    return [
-        CpuCollector(proc),
-        MemoryCollector(proc),
-        PressureCollector(proc),
-        NetworkCollector(proc),
-        ProcessCollector(pids, proc),
-    ]
+def plugged_in_sources(taken: Iterable[str]) -> tuple[list[Source], list[SourceStatus]]:
+    """Other people's sources, and what is wrong with those that cannot be used.
 
-
-def plugged_in_collectors(taken: Iterable[str]) -> tuple[list[Collector], list[SourceStatus]]:
-    """Other people's collectors, and what is wrong with those that cannot be used.
-
-    An entry point names a callable without arguments that makes a collector. `taken` are the set names in use.
+    An entry point names a callable without arguments that makes a collector. `taken` are the names in use.
     """
     names = set(taken)
-    collectors, refused = [], []
+    sources, refused = [], []
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             collector = _made_by(point, names)
@@ -50,15 +44,24 @@ def plugged_in_collectors(taken: Iterable[str]) -> tuple[list[Collector], list[S
             refused.append(SourceStatus(point.name, False, reason_of(error)))
         else:
             names.add(collector.metric_set.name)
-            collectors.append(collector)
-    return collectors, refused
+            sources.append(_source_of(collector))
+    return sources, refused
 
 
-def survey(proc: Path = Path("/proc")) -> list[SourceStatus]:
-    """Every source, ours and other people's, read once: whether it works here, and if not, why."""
-    ours = node_collectors(proc)
-    others, refused = plugged_in_collectors(collector.metric_set.name for collector in ours)
-    return [*_statuses([*ours, *others]), *refused]
+def survey(host: Host, options: Mapping[str, Options] | None = None) -> list[SourceStatus]:
+    """Every source, ours and other people's, read once: whether it works here, and if not, why and how to get it."""
+    others, refused = plugged_in_sources(source.name for source in SOURCES)
+    asked = options or {}
+    return [*(_status(source, host, asked.get(source.name)) for source in (*SOURCES, *others)), *refused]
+
+
+def made(source: Source, host: Host, options: Options) -> Collector:
+    """The source's collector. Raises: InvalidInputError for an option that it does not know."""
+    unknown = sorted(options.values.keys() - source.options)
+    if unknown:
+        known = ", ".join(source.options) or "none of its own"
+        raise InvalidInputError(f"sources.{source.name}.{unknown[0]}: unknown; its options are: {known}")
+    return source.make(host, options)
 
 
 def reason_of(error: Exception) -> str:
@@ -66,15 +69,22 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
 
 
-def _statuses(collectors: Iterable[Collector]) -> Iterator[SourceStatus]:
-    for collector in collectors:
-        try:
-            for _ in collector.read():
-                pass
-        except Exception as error:  # noqa: BLE001 - the survey reports whatever a source raises
-            yield SourceStatus(collector.metric_set.name, False, reason_of(error))
-        else:
-            yield SourceStatus(collector.metric_set.name, True)
+def _status(source: Source, host: Host, options: Options | None) -> SourceStatus:
+    try:
+        for _ in made(source, host, options or Options(source.name)).read():
+            pass
+    except Exception as error:  # noqa: BLE001 - the survey reports whatever a source raises
+        return SourceStatus(source.name, False, reason_of(error), source.advice)
+    return SourceStatus(source.name, True)
+
+
+def _source_of(collector: Collector) -> Source:
+    return Source(
+        collector.metric_set.name,
+        lambda host, options: collector,  # noqa: ARG005 - it knows its own place
+        advice="ask its author",
+        timeout_seconds=STRANGER_SECONDS,
+    )
 
 
 def _made_by(point: EntryPoint, taken: set[str]) -> Collector:
@@ -86,7 +96,17 @@ def _made_by(point: EntryPoint, taken: set[str]) -> Collector:
         )
     if metric_set.name in taken:
         raise InvalidInputError(f"{point.value}: metric set {metric_set.name} is another collector's")
+    _refuse_node_keys(point, metric_set)
+    return collector
+
+
+def _refuse_node_keys(point: EntryPoint, metric_set: MetricSet) -> None:
     keys = {key.name for key in NODE_KEYS}.intersection(column.name for column in metric_set.columns)
     if keys:
         raise InvalidInputError(f"{point.value}: columns {sorted(keys)} are added by the agent")
-    return collector
+
+
+def metric_sets() -> Iterator[MetricSet]:
+    """The metric registry: every set of ours, each once."""
+    host = Host()
+    yield from {(each := made(source, host, Options(source.name)).metric_set).name: each for source in SOURCES}.values()

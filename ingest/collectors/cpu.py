@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
-from crosswind.ingest.procfs import count, is_readable, read_file
+from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.procfs import count
 
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 MODES = {
@@ -49,16 +51,17 @@ class CpuCollector:
     """
 
     proc: Path = Path("/proc")
+    files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = CPU
 
     def available(self) -> bool:
         """Whether the kernel shows its statistics."""
-        return is_readable(f"{self.proc}/stat")
+        return self.files.is_readable(f"{self.proc}/stat")
 
     def read(self) -> Iterator[Sample]:
         """One sample a core and one for all of them. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/stat"
-        lines = [line.split(None, 9) for line in read_file(path).splitlines()]
+        lines = [line.split(None, 9) for line in self.files.read(path).splitlines()]
         fields = {line[0]: line[1:] for line in lines if len(line) > 1}
         if b"cpu" not in fields:
             raise MalformedError(f"{path}: expected a line starting with cpu")
@@ -74,3 +77,6 @@ def _modes(ticks: list[bytes], path: str) -> dict[str, int]:
     if len(ticks) < len(MODES):
         raise MalformedError(f"{path}: expected {len(MODES)} modes a core, found {len(ticks)}")
     return {name: count(field, path) for name, field in zip(MODES, ticks, strict=False)}
+
+
+SOURCE = Source("cpu", lambda host, _: CpuCollector(host.proc, host.files), advice="mount /proc")

@@ -1,13 +1,15 @@
 """Memory of the node: what is used for what, and the counters of faults, paging, swapping and reclaim."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
-from crosswind.ingest.procfs import count, entries, is_readable
+from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.procfs import count, entries
 
 KIBIBYTE = 1024  # the kernel writes kB and means 1024 bytes
 SIZES = {
@@ -47,16 +49,17 @@ class MemoryCollector:
     """
 
     proc: Path = Path("/proc")
+    files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = MEMORY
 
     def available(self) -> bool:
         """Whether the kernel shows its memory."""
-        return is_readable(f"{self.proc}/meminfo")
+        return self.files.is_readable(f"{self.proc}/meminfo")
 
     def read(self) -> Iterator[Sample]:
         """One sample; event counters that this kernel lacks are missing. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/meminfo"
-        found = entries(path)
+        found = entries(self.files.read(path), path)
         if b"MemTotal" not in found:
             raise MalformedError(f"{path}: expected a line starting with MemTotal")
         sizes = {column.name: _kilobytes(found[name], path) for name, column in SIZES.items() if name in found}
@@ -65,7 +68,7 @@ class MemoryCollector:
     def _events(self) -> dict[str, int]:
         path = f"{self.proc}/vmstat"
         try:
-            found = entries(path, b" ")
+            found = entries(self.files.read(path), path, b" ")
         except UnavailableError:  # sandboxes hide it; the sizes are worth having without
             return {}
         events = {column.name: count(found[name], path) for name, column in EVENTS.items() if name in found}
@@ -78,3 +81,6 @@ def _kilobytes(value: bytes, path: str) -> int:
     if unit != b"kB":
         raise MalformedError(f"{path}: expected a number of kB, found {value!r:.80}")
     return count(number, path)
+
+
+SOURCE = Source("memory", lambda host, _: MemoryCollector(host.proc, host.files), advice="mount /proc")

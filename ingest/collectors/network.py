@@ -1,13 +1,15 @@
 """Traffic, errors and drops of each network interface, and TCP's retransmissions."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
-from crosswind.ingest.procfs import count, is_readable, read_file
+from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.procfs import count
 
 # The place of each column in a line of /proc/net/dev.
 INTERFACE = {
@@ -42,21 +44,22 @@ class NetworkCollector:
     """
 
     proc: Path = Path("/proc")
+    files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = NETWORK
 
     def available(self) -> bool:
         """Whether the kernel shows its interfaces."""
-        return is_readable(f"{self.proc}/net/dev")
+        return self.files.is_readable(f"{self.proc}/net/dev")
 
     def read(self) -> Iterator[Sample]:
         """One sample an interface and one for TCP. Raises: UnavailableError, MalformedError."""
         yield from self._interfaces()
-        snmp = _protocols(f"{self.proc}/net/snmp") | _protocols(f"{self.proc}/net/netstat")
+        snmp = self._protocols("snmp") | self._protocols("netstat")
         yield Sample("tcp", {column.name: snmp[name] for name, column in TCP.items() if name in snmp})
 
     def _interfaces(self) -> Iterator[Sample]:
         path = f"{self.proc}/net/dev"
-        lines = read_file(path).splitlines()
+        lines = self.files.read(path).splitlines()
         if len(lines) < 2 or not lines[1].lstrip().startswith(b"face |bytes"):
             raise MalformedError(f"{path}: expected two lines of headings, found {lines[:2]!r:.80}")
         for line in lines[2:]:
@@ -67,16 +70,19 @@ class NetworkCollector:
             values = {column.name: count(fields[place], path) for place, column in INTERFACE.items()}
             yield Sample(name.strip().decode("utf-8", "backslashreplace"), values)
 
+    def _protocols(self, name: str) -> dict[bytes, int]:
+        """The counters that TCP needs, from pairs of lines: the names, then the numbers."""
+        path = f"{self.proc}/net/{name}"
+        lines = self.files.read(path).splitlines()
+        found: dict[bytes, bytes] = {}
+        for names, numbers in zip(lines[::2], lines[1::2], strict=False):
+            protocol = names.partition(b":")[0]
+            if protocol in (b"Tcp", b"TcpExt"):
+                pairs = zip(names.split()[1:], numbers.split()[1:], strict=False)
+                found |= {protocol + b"." + name: number for name, number in pairs}
+        if not found:
+            raise MalformedError(f"{path}: expected a pair of lines starting with Tcp")
+        return {name: count(number, path) for name, number in found.items() if name in TCP}
 
-def _protocols(path: str) -> dict[bytes, int]:
-    """The counters that TCP needs, from pairs of lines: the names, then the numbers."""
-    lines = read_file(path).splitlines()
-    found: dict[bytes, bytes] = {}
-    for names, numbers in zip(lines[::2], lines[1::2], strict=False):
-        protocol = names.partition(b":")[0]
-        if protocol in (b"Tcp", b"TcpExt"):
-            pairs = zip(names.split()[1:], numbers.split()[1:], strict=False)
-            found |= {protocol + b"." + name: number for name, number in pairs}
-    if not found:
-        raise MalformedError(f"{path}: expected a pair of lines starting with Tcp")
-    return {name: count(number, path) for name, number in found.items() if name in TCP}
+
+SOURCE = Source("network", lambda host, _: NetworkCollector(host.proc, host.files), advice="mount /proc")

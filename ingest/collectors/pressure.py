@@ -1,13 +1,15 @@
 """Pressure stall information: for how long tasks of this node had to wait for cpu, io and memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
-from crosswind.ingest.procfs import count, is_readable, read_file
+from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.procfs import count
 
 RESOURCES = ("cpu", "io", "memory")
 MICROSECOND = 1e-6
@@ -32,17 +34,18 @@ class PressureCollector:
     """
 
     proc: Path = Path("/proc")
+    files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = PRESSURE
 
     def available(self) -> bool:
         """Whether this kernel measures pressure; `psi=0` leaves the files but refuses to read them."""
-        return is_readable(f"{self.proc}/pressure/cpu")
+        return self.files.is_readable(f"{self.proc}/pressure/cpu")
 
     def read(self) -> Iterator[Sample]:
         """One sample a resource. Raises: UnavailableError, MalformedError."""
         for resource in RESOURCES:
             path = f"{self.proc}/pressure/{resource}"
-            lines = dict(line.partition(b" ")[::2] for line in read_file(path).splitlines())
+            lines = dict(line.partition(b" ")[::2] for line in self.files.read(path).splitlines())
             if b"some" not in lines:
                 raise MalformedError(f"{path}: expected a line starting with some")
             if resource == "cpu":  # the kernel writes a full share of zero, where none is defined for a whole node
@@ -54,3 +57,10 @@ class PressureCollector:
 def _total(line: bytes, path: str) -> int:
     _, mark, total = line.rpartition(b" total=")
     return count(total if mark else None, path)
+
+
+SOURCE = Source(
+    "pressure",
+    lambda host, _: PressureCollector(host.proc, host.files),
+    advice="a kernel with CONFIG_PSI, booted with psi=1",
+)

@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.ingest.collectors.source import Source, no_pids
+from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.procfs import count, entries, read_file, stat_fields
 
 Nanoseconds = tuple[int, int]  # run, waited
@@ -26,7 +28,7 @@ STAT = {
     11: Column("user_seconds_total", "run in the program", Kind.COUNTER, unit="seconds", scale=TICK_SECONDS),
     12: Column("system_seconds_total", "run in the kernel", Kind.COUNTER, unit="seconds", scale=TICK_SECONDS),
     17: Column("threads", "living threads"),
-    19: Column("start_ticks", "start in clock ticks since boot; a pid used again has another", Kind.FACT),
+    19: Column("start_ticks", "start in clock ticks since boot; a pid used again has another", Kind.EPOCH),
 }
 SCHEDULE = (
     _nanoseconds("run_seconds_total", "its threads ran on a core, summed"),
@@ -54,11 +56,6 @@ PROCESS = MetricSet(
     "watched processes; the device is the pid",
     (*STAT.values(), *SCHEDULE, *STATUS.values(), *IO.values()),
 )
-
-
-def no_pids() -> Iterable[int]:
-    """Nothing to watch."""
-    return ()
 
 
 @dataclass
@@ -89,6 +86,7 @@ class ProcessCollector:
 
     pids: Callable[[], Iterable[int]] = no_pids
     proc: Path = Path("/proc")
+    files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = PROCESS
     _ledgers: dict[int, _Ledger] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -103,18 +101,20 @@ class ProcessCollector:
         pids = list(self.pids())
         for ended in self._ledgers.keys() - set(pids):
             del self._ledgers[ended]
+            self.files.forget(f"{self.proc}/{ended}")
         for pid in pids:
             try:
                 yield Sample(str(pid), self._values(pid))
             except UnavailableError:  # it has ended
                 self._ledgers.pop(pid, None)
+                self.files.forget(f"{self.proc}/{pid}")
 
     def _values(self, pid: int) -> dict[str, int]:
         folder = f"{self.proc}/{pid}"
         # What may be hidden comes first: once the last file is read, the process was there all the while.
         threads = _threads(folder)
-        hidden = _named(f"{folder}/status", STATUS) | _named(f"{folder}/io", IO)
-        values = _stat(f"{folder}/stat") | hidden
+        hidden = self._named(f"{folder}/status", STATUS) | self._named(f"{folder}/io", IO)
+        values = self._stat(f"{folder}/stat") | hidden
         if str(pid) not in threads:
             return values
         ledger = self._ledgers.get(pid)
@@ -123,20 +123,20 @@ class ProcessCollector:
         schedule = (*ledger.totals(threads), *threads[str(pid)])
         return values | dict(zip((column.name for column in SCHEDULE), schedule, strict=True))
 
+    def _stat(self, path: str) -> dict[str, int]:
+        fields = stat_fields(self.files.read(path), path)
+        return {column.name: count(fields[place], path) for place, column in STAT.items()}
 
-def _stat(path: str) -> dict[str, int]:
-    fields = stat_fields(read_file(path), path)
-    return {column.name: count(fields[place], path) for place, column in STAT.items()}
-
-
-def _named(path: str, columns: Mapping[bytes, Column]) -> dict[str, int]:
-    try:
-        found = entries(path)
-    except UnavailableError:  # another user's process, or an older kernel
-        return {}
-    return {
-        column.name: count(found[name].removesuffix(b" kB"), path) for name, column in columns.items() if name in found
-    }
+    def _named(self, path: str, columns: Mapping[bytes, Column]) -> dict[str, int]:
+        try:
+            found = entries(self.files.read(path), path)
+        except UnavailableError:  # another user's process, or an older kernel
+            return {}
+        return {
+            column.name: count(found[name].removesuffix(b" kB"), path)
+            for name, column in columns.items()
+            if name in found
+        }
 
 
 def _threads(folder: str) -> dict[str, Nanoseconds]:
@@ -161,3 +161,6 @@ def _run_and_wait(path: str) -> Nanoseconds:
 def _sum(parts: Iterable[Nanoseconds]) -> Nanoseconds:
     runs, waits = zip(*parts, strict=True)
     return sum(runs), sum(waits)
+
+
+SOURCE = Source("process", lambda host, _: ProcessCollector(host.pids, host.proc, host.files), advice="mount /proc")

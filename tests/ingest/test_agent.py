@@ -17,14 +17,17 @@ import pytest
 
 from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
 from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
-from crosswind.ingest.agent import Agent, AgentSettings, run_agent, sweep_once
-from crosswind.ingest.collectors import plugged_in_collectors, survey
+from crosswind.ingest.agent import Agent, run_agent, sweep_once
+from crosswind.ingest.agent_settings import AgentSettings
+from crosswind.ingest.collectors import SOURCES, plugged_in_sources, survey
+from crosswind.ingest.collectors.source import Host
 from crosswind.ingest.registration import announce
 from crosswind.ingest.segment import encode_frame
 from crosswind.ingest.spool import RecordFrame, RowsFrame, SpoolWriter, read_frames, read_segment, sealed_segments
-from crosswind.ingest.sweep import Sweep
+from crosswind.ingest.sweep import Sweep, timed
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+RECORDED = Path(__file__).parent / "recorded" / "two_cores"
+OURS = {source.name for source in SOURCES}
 Row = dict[str, Scalar]
 
 
@@ -66,7 +69,7 @@ class Clockwork:
 
 def swept(directory: Path, *collectors: Collector) -> None:
     with SpoolWriter(directory, "n1") as spool:
-        sweep = Sweep(collectors, spool, node="n1", boot_id="b1")
+        sweep = Sweep(map(timed, collectors), spool, node="n1", boot_id="b1")
         Agent(sweep, spool, interval_seconds=1.0).sweep()
 
 
@@ -75,6 +78,7 @@ def test_the_loop_adds_time_node_device_and_boot(tmp_path: Path) -> None:
     swept(tmp_path, Clockwork())
     [row] = rows(tmp_path, "clockwork")
     assert begin <= int(str(row.pop("ts_ns"))) <= time.time_ns()
+    assert int(str(row.pop("mono_ns"))) <= time.monotonic_ns()
     assert row == {"node": "n1", "device": "a", "boot_id": "b1", "turns": 1, "oil": None}
 
 
@@ -109,20 +113,26 @@ def test_a_source_that_fails_is_down_with_its_reason_and_leaves_no_row(
 
 
 def test_one_broken_source_does_not_stop_the_others(tmp_path: Path) -> None:
-    shutil.copytree(RECORDED, tmp_path / "proc")
+    shutil.copytree(RECORDED / "proc", tmp_path / "proc")
     (tmp_path / "proc" / "stat").write_bytes(os.urandom(4000))
     (tmp_path / "proc" / "meminfo").write_text("")
     shutil.rmtree(tmp_path / "proc" / "pressure")
-    sweep_once(AgentSettings(tmp_path / "spool", node="n1", proc=tmp_path / "proc"))
+    sweep_once(AgentSettings(tmp_path / "spool", node="n1", root=tmp_path))
     up = {str(row["device"]): row["up"] for row in rows(tmp_path / "spool", "collector")}
-    assert up == {"cpu": 0, "memory": 0, "pressure": 0, "network": 1, "process": 1, "loop": 1}
+    assert {name: up[name] for name in ("cpu", "memory", "pressure", "network", "process")} == {
+        "cpu": 0,
+        "memory": 0,
+        "pressure": 0,
+        "network": 1,
+        "process": 1,
+    }
     assert "meminfo" in str(outcome(tmp_path / "spool", "memory")["reason"])
     assert [rows(tmp_path / "spool", name) for name in ("cpu", "memory", "pressure")] == [[], [], []]
     assert len(rows(tmp_path / "spool", "network")) == 5
 
 
 def test_a_sweep_of_the_recorded_node_holds_what_it_showed(tmp_path: Path) -> None:
-    sweep_once(AgentSettings(tmp_path, node="n1", proc=RECORDED))
+    sweep_once(AgentSettings(tmp_path, node="n1", root=RECORDED))
     by_device = {row["device"]: row for row in rows(tmp_path, "cpu")}
     assert by_device["cpu1"]["user_seconds_total"] == 50862
     assert by_device["cpu1"]["forks_total"] is None
@@ -139,11 +149,11 @@ def test_the_ranks_that_announced_themselves_are_watched(tmp_path: Path) -> None
 def test_ticks_are_multiples_of_the_interval_and_the_stop_adds_a_last_sweep(tmp_path: Path) -> None:
     clockwork, stop = Clockwork(), threading.Event()
     with SpoolWriter(tmp_path, "n1") as spool:
-        agent = Agent(Sweep([clockwork], spool, node="n1", boot_id=None), spool, interval_seconds=0.05)
+        agent = Agent(Sweep([timed(clockwork)], spool, node="n1", boot_id=None), spool, interval_seconds=0.05)
         threading.Timer(0.42, stop.set).start()
         agent.run(stop)
     *aligned, _ = clockwork.readings
-    *latenesses, last = [row["lateness_seconds"] for row in rows(tmp_path, "collector") if row["device"] == "loop"]
+    *latenesses, last = [row["lateness_seconds"] for row in rows(tmp_path, "agent")]
     assert last is None
     due = [instant - float(str(lateness)) for instant, lateness in zip(aligned, latenesses, strict=True)]
     # The reading begins a little after its lateness was taken; a median forgives the moments in which others ran.
@@ -151,31 +161,32 @@ def test_ticks_are_multiples_of_the_interval_and_the_stop_adds_a_last_sweep(tmp_
     ticks = [math.floor(instant / 0.05) for instant in due]
     gaps = [later - earlier for earlier, later in itertools.pairwise(ticks)]
     assert all(gap >= 1 for gap in gaps)
-    assert sum(gap - 1 for gap in gaps) <= agent.missed_ticks
+    assert sum(gap - 1 for gap in gaps) <= agent.tally.missed_ticks_total
 
 
 def test_a_tick_that_falls_into_a_sweep_is_counted_and_not_caught_up(tmp_path: Path) -> None:
     """Each read takes 0.12 s, hence at least two ticks of 0.05 s, and at most one sweep in three ticks is possible."""
     clockwork, stop = Clockwork(seconds=0.12), threading.Event()
     with SpoolWriter(tmp_path, "n1") as spool:
-        agent = Agent(Sweep([clockwork], spool, node="n1", boot_id=None), spool, interval_seconds=0.05)
+        agent = Agent(Sweep([timed(clockwork)], spool, node="n1", boot_id=None), spool, interval_seconds=0.05)
         threading.Timer(0.4, stop.set).start()
         agent.run(stop)
-    assert agent.missed_ticks >= 2 * (len(clockwork.readings) - 2)
-    *_, last = [row for row in rows(tmp_path, "collector") if row["device"] == "loop"]
-    assert last["missed_ticks_total"] == agent.missed_ticks
+    assert agent.tally.missed_ticks_total >= 2 * (len(clockwork.readings) - 2)
+    *_, last = rows(tmp_path, "agent")
+    assert last["missed_ticks_total"] == agent.tally.missed_ticks_total
 
 
 def test_a_sweep_that_the_disk_refuses_is_counted_and_the_next_one_is_kept(tmp_path: Path) -> None:
     blocked = tmp_path / "spool"
     with SpoolWriter(blocked, "n1") as spool:
-        agent = Agent(Sweep([Clockwork()], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
+        agent = Agent(Sweep([timed(Clockwork())], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
         blocked.rmdir()
         agent.sweep()
         blocked.mkdir()
         agent.sweep()
-    assert agent.lost_sweeps == 1
-    assert outcome(blocked, "loop")["lost_sweeps_total"] == 1
+    assert agent.tally.lost_sweeps_total == 1
+    [own] = rows(blocked, "agent")
+    assert own["lost_sweeps_total"] == 1
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, 0.001, 1e9, math.nan, math.inf])
@@ -186,7 +197,7 @@ def test_an_interval_that_makes_no_sense_is_refused(tmp_path: Path, seconds: flo
 
 def test_a_second_agent_in_one_spool_is_refused(tmp_path: Path) -> None:
     stop = threading.Event()
-    thread = threading.Thread(target=run_agent, args=(AgentSettings(tmp_path, proc=RECORDED), stop))
+    thread = threading.Thread(target=run_agent, args=(AgentSettings(tmp_path, root=RECORDED), stop))
     thread.start()
     try:
         until = time.monotonic() + 10
@@ -194,11 +205,11 @@ def test_a_second_agent_in_one_spool_is_refused(tmp_path: Path) -> None:
             assert time.monotonic() < until
             time.sleep(0.01)
         with pytest.raises(ConflictError, match=f"pid {os.getpid()}"):
-            sweep_once(AgentSettings(tmp_path, proc=RECORDED))
+            sweep_once(AgentSettings(tmp_path, root=RECORDED))
     finally:
         stop.set()
         thread.join()
-    sweep_once(AgentSettings(tmp_path, proc=RECORDED))
+    sweep_once(AgentSettings(tmp_path, root=RECORDED))
 
 
 def test_a_spool_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
@@ -209,7 +220,8 @@ def test_a_spool_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
 
 AGENT = """
 import sys; from pathlib import Path
-from crosswind.ingest.agent import AgentSettings, run_agent, stop_on_signals
+from crosswind.ingest.agent import run_agent, stop_on_signals
+from crosswind.ingest.agent_settings import AgentSettings
 run_agent(AgentSettings(Path(sys.argv[1]), interval_seconds=0.05, node="n1"), stop_on_signals())
 """
 
@@ -240,11 +252,11 @@ def test_a_real_agent_samples_is_killed_starts_again_and_ends_when_asked(tmp_pat
         assert second.wait(10) == 0
     assert list(tmp_path.glob("*.open")) == []
     recovered, _ = sealed_segments(tmp_path)
-    loops = [row for row in rows(tmp_path, "collector") if row["device"] == "loop"]
+    loops = rows(tmp_path, "agent")
     sweeps = {row["ts_ns"] for row in rows(tmp_path, "memory")}
     assert len(loops) in (len(sweeps), len(sweeps) - 1)  # the kill may have fallen between the sets of one sweep
     assert all(row["up"] == 1 for row in rows(tmp_path, "collector") if row["device"] != "pressure")
-    [recovery] = [row["reason"] for row in loops if row["reason"]]
+    [recovery] = [row["report"] for row in loops if row["report"]]
     *_, last = read_segment(recovered)
     assert isinstance(last, RecordFrame)
     torn_bytes = last.value["torn_bytes"]
@@ -256,8 +268,9 @@ def test_a_real_agent_samples_is_killed_starts_again_and_ends_when_asked(tmp_pat
 def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "good = plugged:Good\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    collectors, refused = plugged_in_collectors({"cpu"})
-    assert [collector.metric_set.name for collector in collectors] == ["good"]
+    sources, refused = plugged_in_sources({"cpu"})
+    assert [source.name for source in sources] == ["good"]
+    assert all(source.timeout_seconds for source in sources)
     assert refused == []
 
 
@@ -268,14 +281,15 @@ def test_a_broken_plug_in_is_reported_and_stops_nobody(tmp_path: Path, monkeypat
         "keyed = plugged:Keyed\ngood = plugged:Good\n",
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    reasons = {status.name: str(status.reason) for status in survey(RECORDED) if not status.available}
+    statuses = [status for status in survey(Host(RECORDED)) if status.name not in OURS]
+    reasons = {status.name: str(status.reason) for status in statuses if not status.available}
     assert "nowhere" in reasons.pop("gone")
     assert "no licence" in reasons.pop("raising")
     assert "expected a collector" in reasons.pop("plain")
     assert "another collector's" in reasons.pop("taken")
     assert "added by the agent" in reasons.pop("keyed")
     assert reasons == {}
-    sweep_once(AgentSettings(tmp_path / "spool", node="n1", proc=RECORDED))
+    sweep_once(AgentSettings(tmp_path / "spool", node="n1", root=RECORDED))
     assert outcome(tmp_path / "spool", "raising")["up"] == 0
     assert [row["value"] for row in rows(tmp_path / "spool", "good")] == [42]
 
@@ -298,9 +312,9 @@ def install(site: Path, points: str) -> None:
 
 
 def test_the_survey_says_what_is_missing_and_why(tmp_path: Path) -> None:
-    shutil.copytree(RECORDED, tmp_path / "proc")
+    shutil.copytree(RECORDED / "proc", tmp_path / "proc")
     shutil.rmtree(tmp_path / "proc" / "pressure")
-    statuses = {status.name: status for status in survey(tmp_path / "proc")}
+    statuses = {status.name: status for status in survey(Host(tmp_path))}
     assert statuses["cpu"].available
     assert not statuses["pressure"].available
     assert "pressure/cpu: No such file or directory" in str(statuses["pressure"].reason)

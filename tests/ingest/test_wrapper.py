@@ -15,7 +15,8 @@ import pytest
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.run import Run, RunState
-from crosswind.ingest.agent import AgentSettings, run_agent
+from crosswind.ingest.agent import run_agent
+from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.records import run_of
 from crosswind.ingest.spool import RecordFrame, RowsFrame, read_frames, sealed_segments

@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from crosswind import __version__
 from crosswind.cli.output import colour, say, say_json
 from crosswind.ingest.collectors import survey
+from crosswind.ingest.collectors.source import Host
 from crosswind.settings import Settings
 
 EXTRAS = {"pyarrow": "server", "duckdb": "server", "fastapi": "server", "xgboost": "server", "torch": "torch"}
@@ -57,8 +57,9 @@ def _folders(settings: Settings) -> Iterator[Finding]:
 
 
 def _sources() -> Iterator[Finding]:
-    for status in survey(Path("/proc")):
-        yield Finding(f"counters: {status.name}", status.available, status.reason or "sampled by crosswind agent")
+    for status in survey(Host()):
+        detail = "sampled by crosswind agent" if status.available else f"{status.reason}; needs {status.advice}"
+        yield Finding(f"counters: {status.name}", status.available, detail)
 
 
 def _packages() -> Iterator[Finding]:

@@ -1,0 +1,128 @@
+"""How an agent is set up: defaults, or a TOML file, which SIGHUP makes it read again."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.ingest.collectors.source import Option, Options, Source
+
+INTERVAL_SECONDS = (0.01, 3600.0)  # shorter, the agent would disturb what it watches
+PACE = ("enabled", "interval_seconds", "timeout_seconds")  # what every source may be told
+
+Types = tuple[type, ...]
+TEXT: Types = (str,)
+NUMBER: Types = (int, float)
+TABLE: Types = (dict,)
+KEYS: Mapping[str, Types] = {
+    **dict.fromkeys(("spool", "run_directory", "job_directory", "node"), TEXT),
+    **dict.fromkeys(("interval_seconds", "segment_seconds"), NUMBER),
+    "spool_bytes": (int,),
+    **dict.fromkeys(("ship", "metrics", "sources"), TABLE),
+}
+SHIP_KEYS: Mapping[str, Types] = {"url": TEXT, "token_file": TEXT, "every_seconds": NUMBER}
+METRICS_KEYS: Mapping[str, Types] = {"listen": TEXT}
+
+
+@dataclass(frozen=True)
+class ShipSettings:
+    """Where to send sealed segments, and with which token; without a URL they wait in the spool."""
+
+    url: str = ""
+    token_file: str = ""
+    every_seconds: float = 5.0
+
+
+@dataclass(frozen=True)
+class MetricsSettings:
+    """Where to show the last sweep to Prometheus, as `127.0.0.1:9750`; nowhere when empty."""
+
+    listen: str = ""
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """Where the agent reads and writes, how often, and for which node."""
+
+    spool: Path
+    interval_seconds: float = 1.0
+    run_directory: Path | None = None  # where ranks announce themselves; without it no process is watched
+    job_directory: Path | None = None  # where the scheduler's prolog says which job is here
+    node: str = ""  # this node's name when empty
+    root: Path = Path("/")
+    segment_seconds: float = 60.0  # how long samples may wait before they can be shipped
+    spool_bytes: int = 1024 * 1024 * 1024
+    ship: ShipSettings = ShipSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    sources: Mapping[str, Mapping[str, Option]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shortest, longest = INTERVAL_SECONDS
+        if not shortest <= self.interval_seconds <= longest:
+            raise InvalidInputError(f"interval {self.interval_seconds} s: expected {shortest} to {longest} s")
+        if not 1.0 <= self.segment_seconds <= longest:
+            raise InvalidInputError(f"segment_seconds {self.segment_seconds}: expected 1 to {longest}")
+        if self.spool_bytes < 1024 * 1024:
+            raise InvalidInputError(f"spool_bytes {self.spool_bytes}: expected a mebibyte at least")
+
+    def options(self, source: Source) -> Options:
+        """What this source is told beside its pace."""
+        told = self.sources.get(source.name, {})
+        return Options(source.name, {name: value for name, value in told.items() if name not in PACE})
+
+    def is_enabled(self, source: Source) -> bool:
+        """Whether to read this source. A source that is told anything is wanted. Raises: InvalidInputError."""
+        told = self.sources.get(source.name)
+        default = source.is_default if told is None else True
+        return Options(source.name, told or {}).flag("enabled", default=default)
+
+    def paced(self, source: Source) -> Source:
+        """The source at the pace that it is told. Raises: InvalidInputError."""
+        told = Options(source.name, self.sources.get(source.name, {}))
+        if "interval_seconds" in told.values:
+            source = replace(source, interval_seconds=told.number("interval_seconds", 0.0))
+        if "timeout_seconds" in told.values:
+            source = replace(source, timeout_seconds=told.number("timeout_seconds", 0.0))
+        return source
+
+
+def read_settings(path: Path, defaults: AgentSettings) -> AgentSettings:
+    """The settings of a TOML file over defaults.
+
+    Raises: UnavailableError when it cannot be read; InvalidInputError naming file and key.
+    """
+    try:
+        told = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"{path}: expected TOML: {error}") from error
+    try:
+        return _settings(told, defaults)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+
+
+def _settings(told: Mapping[str, Any], defaults: AgentSettings) -> AgentSettings:
+    values = _checked("", told, KEYS)
+    paths = {name: Path(values[name]) for name in ("spool", "run_directory", "job_directory") if name in values}
+    tables: dict[str, Any] = {}
+    if "ship" in values:
+        tables["ship"] = ShipSettings(**_checked("ship.", values["ship"], SHIP_KEYS))
+    if "metrics" in values:
+        tables["metrics"] = MetricsSettings(**_checked("metrics.", values["metrics"], METRICS_KEYS))
+    for name, table in values.get("sources", {}).items():
+        if not isinstance(table, dict):
+            raise InvalidInputError(f"sources.{name}: {table!r:.80}, expected a table")
+    return replace(defaults, **{**values, **paths, **tables})
+
+
+def _checked(prefix: str, told: Mapping[str, Any], known: Mapping[str, Types]) -> dict[str, Any]:
+    for name, value in told.items():
+        if name not in known:
+            raise InvalidInputError(f"{prefix}{name}: unknown; expected one of {', '.join(known)}")
+        if type(value) not in known[name]:
+            raise InvalidInputError(f"{prefix}{name}: {value!r:.80}, expected {known[name][0].__name__}")
+    return dict(told)

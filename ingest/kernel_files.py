@@ -1,0 +1,86 @@
+"""The kernel's files, kept open: read again and again at the cost of one `pread` each."""
+
+import os
+from contextlib import suppress
+from typing import Final
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.procfs import MAX_FILE_BYTES
+
+CHUNK_BYTES: Final = 64 * 1024
+WHOLE_BYTES: Final = 2048  # a shorter answer is whole: the kernel fills a page, but for a last record that did not fit
+KEPT: Final = 4096  # descriptors at most
+
+
+class KernelFiles:
+    """Descriptors of kernel files by path.
+
+    Kept are files whose size is not that of their content: the kernel makes their content anew for whoever reads from
+    the start. Others, such as recorded trees, are opened each time, so that a file replaced by another is seen.
+    Not for several threads at once.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._fds: dict[str, int] = {}
+        self._limit = kept
+
+    def read(self, path: str) -> bytes:
+        """The whole content.
+
+        Raises: UnavailableError when it is missing or refused; MalformedError when it is longer than any kernel's.
+        """
+        fd = self._fds.get(path)
+        if fd is None:
+            return self._open(path)
+        try:
+            content = os.pread(fd, CHUNK_BYTES, 0)
+            return content if 0 < len(content) < WHOLE_BYTES else _rest(fd, content, path)
+        except OSError:  # the device behind it is gone; another of that name may be there
+            self._forget(path)
+            return self._open(path)
+
+    def is_readable(self, path: str) -> bool:
+        """Whether the kernel shows this file to this user, with something in it."""
+        try:
+            return bool(self.read(path))
+        except (UnavailableError, MalformedError):
+            return False
+
+    def close(self) -> None:
+        """Lets go of every descriptor; the next read opens anew."""
+        for path in list(self._fds):
+            self._forget(path)
+
+    def forget(self, folder: str) -> None:
+        """Lets go of what lies below a folder, such as that of a process that has ended."""
+        for path in [path for path in self._fds if path.startswith(f"{folder}/")]:
+            self._forget(path)
+
+    def _open(self, path: str) -> bytes:
+        fd = -1
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            content = _rest(fd, os.pread(fd, CHUNK_BYTES, 0), path)
+            if os.fstat(fd).st_size != len(content) and len(self._fds) < self._limit:
+                self._fds[path], fd = fd, -1
+            return content
+        except OSError as error:
+            raise UnavailableError(f"{path}: {error.strerror}") from error
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def _forget(self, path: str) -> None:
+        with suppress(OSError):
+            os.close(self._fds.pop(path))
+
+
+def _rest(fd: int, content: bytes, path: str) -> bytes:
+    """The content to its end: one read of a kernel file may return a part of it."""
+    chunk = content
+    while chunk:
+        if len(content) > MAX_FILE_BYTES:
+            raise MalformedError(f"{path}: expected at most {MAX_FILE_BYTES} bytes")
+        chunk = os.pread(fd, CHUNK_BYTES, len(content))
+        content += chunk
+    return content

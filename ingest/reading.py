@@ -1,0 +1,135 @@
+"""One reading of one source: its samples, when and how long it was read, and why it could not be."""
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.metric import Collector, MetricSet, Sample, Scalar
+from crosswind.ingest.collectors import reason_of
+
+NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one source showed, stamped with the instant at which its own reading began; no rows where it failed."""
+
+    source: str
+    ts_ns: int
+    mono_ns: int
+    duration_seconds: float
+    rows: Sequence[Sequence[Scalar]] = ()
+    reason: str | None = None
+
+
+class Reader(Protocol):
+    """Reads one source for the sweep."""
+
+    source: str
+    metric_set: MetricSet
+
+    def readings(self, *, is_due: bool) -> list[Reading]:
+        """What there is to take in now."""
+        ...
+
+    def finish(self, timeout_seconds: float) -> list[Reading]:
+        """What is still to come, waited for."""
+        ...
+
+
+class InlineReader:
+    """Reads its source at once, on the caller's thread."""
+
+    def __init__(self, source: str, collector: Collector) -> None:
+        self.source = source
+        self.metric_set = collector.metric_set
+        self._collector = collector
+        self._columns = [column.name for column in collector.metric_set.columns]
+        self._known = frozenset(self._columns)
+
+    def readings(self, *, is_due: bool) -> list[Reading]:
+        """A reading when one is due."""
+        return [self.read()] if is_due else []
+
+    def finish(self, timeout_seconds: float) -> list[Reading]:  # noqa: ARG002 - it never keeps anybody waiting
+        """Nothing: every reading was given at once."""
+        return []
+
+    def read(self) -> Reading:
+        """The source as it is now; whatever it raises becomes the reason."""
+        ts_ns, mono_ns = time.time_ns(), time.monotonic_ns()
+        try:
+            rows, reason = [self._row(sample) for sample in self._collector.read()], None
+        except Exception as error:  # noqa: BLE001 - whatever one source raises, the others must go on
+            rows, reason = [], reason_of(error)
+        return Reading(self.source, ts_ns, mono_ns, _seconds_since(mono_ns), rows, reason)
+
+    def _row(self, sample: Sample) -> list[Scalar]:
+        values = sample.values
+        if not self._known.issuperset(values):
+            unknown = sorted(set(values) - self._known)
+            raise MalformedError(f"{self.metric_set.name} of {sample.device}: columns {unknown} are not in the set")
+        return [sample.device, *map(values.get, self._columns)]
+
+
+class ThreadReader:
+    """Reads its source on a thread of its own, so that one that hangs delays nobody.
+
+    A reading is there one sweep later than it was asked for. While the source does not answer it is down, and is not
+    asked again; its answer, when it comes at last, is taken.
+    """
+
+    def __init__(self, inline: InlineReader, timeout_seconds: float) -> None:
+        self.source = inline.source
+        self.metric_set = inline.metric_set
+        self._inline = inline
+        self._timeout_ns = round(timeout_seconds * NANOSECONDS)
+        self._questions: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Reading] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._asked_ns: int | None = None
+
+    def readings(self, *, is_due: bool) -> list[Reading]:
+        """The answer, if it has come; when due, the source is asked again, or is down if it has not answered."""
+        found = []
+        if not self._answers.empty():
+            found.append(self._answers.get())
+            self._asked_ns = None
+        if is_due and self._asked_ns is None:
+            self._ask()
+        elif is_due and self._asked_ns is not None and time.monotonic_ns() - self._asked_ns > self._timeout_ns:
+            waited = _seconds_since(self._asked_ns)
+            reason = f"UnavailableError: no answer for {waited:.1f} s, expected one within {self._timeout_ns / 1e9} s"
+            found.append(Reading(self.source, time.time_ns(), time.monotonic_ns(), waited, reason=reason))
+        return found
+
+    def finish(self, timeout_seconds: float) -> list[Reading]:
+        """The answer that is still out, if it comes in time; the thread ends when its source has answered."""
+        found = []
+        if self._asked_ns is not None:
+            with suppress(queue.Empty):
+                found.append(self._answers.get(timeout=max(0.0, timeout_seconds)))
+        if self._thread is not None:
+            self._questions.put(False)
+        self._thread = self._asked_ns = None
+        return found
+
+    def _ask(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=f"source {self.source}", daemon=True)
+            self._thread.start()
+        self._asked_ns = time.monotonic_ns()
+        self._questions.put(True)
+
+    def _serve(self) -> None:
+        while self._questions.get():
+            self._answers.put(self._inline.read())
+
+
+def _seconds_since(mono_ns: int) -> float:
+    return (time.monotonic_ns() - mono_ns) / NANOSECONDS
