@@ -1,6 +1,7 @@
 """The kernel's files, kept open: read again and again at the cost of one `pread` each."""
 
 import os
+import weakref
 from contextlib import suppress
 from typing import Final
 
@@ -23,6 +24,7 @@ class KernelFiles:
     def __init__(self, kept: int = KEPT) -> None:
         self._fds: dict[str, int] = {}
         self._limit = kept
+        weakref.finalize(self, _close, self._fds)
 
     def read(self, path: str) -> bytes:
         """The whole content.
@@ -48,8 +50,7 @@ class KernelFiles:
 
     def close(self) -> None:
         """Lets go of every descriptor; the next read opens anew."""
-        for path in list(self._fds):
-            self._forget(path)
+        _close(self._fds)
 
     def forget(self, folder: str) -> None:
         """Lets go of what lies below a folder, such as that of a process that has ended."""
@@ -73,6 +74,13 @@ class KernelFiles:
     def _forget(self, path: str) -> None:
         with suppress(OSError):
             os.close(self._fds.pop(path))
+
+
+def _close(fds: dict[str, int]) -> None:
+    while fds:
+        _, fd = fds.popitem()
+        with suppress(OSError):
+            os.close(fd)
 
 
 def _rest(fd: int, content: bytes, path: str) -> bytes:

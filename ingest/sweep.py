@@ -38,14 +38,13 @@ class TimedSource:
     interval_ns: int = 0
     failures_total: int = 0
     _failures: int = 0  # since it was last up
-    _turn: int = -1
+    _looked_ns: int | None = None
 
     def is_due(self, tick_ns: int) -> bool:
         """Whether to read it at this tick; asked once a tick. An absent source is looked at once a minute."""
         interval_ns = max(self.interval_ns, ABSENT_NS) if self._failures >= FAILURES else self.interval_ns
-        turn = tick_ns // interval_ns if interval_ns else tick_ns
-        is_due, self._turn = turn != self._turn, turn
-        return is_due
+        looked_ns, self._looked_ns = self._looked_ns, tick_ns
+        return looked_ns is None or not interval_ns or tick_ns // interval_ns != looked_ns // interval_ns
 
     def note(self, *, has_failed: bool) -> None:
         """Remembers how a reading went."""

@@ -17,10 +17,10 @@ import pytest
 
 from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
 from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
-from crosswind.ingest.agent import Agent, run_agent, sweep_once
+from crosswind.ingest.agent import Agent, Reload, run_agent, sweep_once
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.collectors import SOURCES, plugged_in_sources, survey
-from crosswind.ingest.collectors.source import Host
+from crosswind.ingest.collectors.source import Host, Source
 from crosswind.ingest.registration import announce
 from crosswind.ingest.segment import encode_frame
 from crosswind.ingest.spool import RecordFrame, RowsFrame, SpoolWriter, read_frames, read_segment, sealed_segments
@@ -65,6 +65,25 @@ class Clockwork:
             if isinstance(answer, Exception):
                 raise answer
             yield answer
+
+
+@dataclass(frozen=True)
+class Quick(Clockwork):
+    """Another one, that never fails."""
+
+    metric_set: ClassVar[MetricSet] = MetricSet("quick", "turns", (Column("turns", "count"),))
+
+
+@dataclass(frozen=True)
+class Shy(Clockwork):
+    """Gives its answers one by one, and then the last for ever."""
+
+    def read(self) -> Iterator[Sample]:
+        self.readings.append(time.time())
+        answer = self.answers[min(len(self.readings), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        yield answer
 
 
 def swept(directory: Path, *collectors: Collector) -> None:
@@ -318,3 +337,128 @@ def test_the_survey_says_what_is_missing_and_why(tmp_path: Path) -> None:
     assert statuses["cpu"].available
     assert not statuses["pressure"].available
     assert "pressure/cpu: No such file or directory" in str(statuses["pressure"].reason)
+
+
+def test_a_source_that_hangs_is_down_and_delays_nobody(tmp_path: Path) -> None:
+    """The clockwork takes 10 s; sweeps of 0.05 s go on beside it, and the end does not wait for it."""
+    stuck, quick, stop = Clockwork(seconds=10), Quick(), threading.Event()
+    source = Source("stuck", lambda host, options: stuck, advice="oil", timeout_seconds=0.1)
+    with SpoolWriter(tmp_path, "n1") as spool:
+        sweep = Sweep([timed(stuck, source), timed(quick)], spool, node="n1", boot_id=None)
+        threading.Timer(0.5, stop.set).start()
+        begin = time.monotonic()
+        Agent(sweep, spool, interval_seconds=0.05).run(stop)
+    assert time.monotonic() - begin < 8
+    assert len(rows(tmp_path, "quick")) >= 4
+    reasons = [str(row["reason"]) for row in rows(tmp_path, "collector") if row["device"] == "stuck"]
+    assert reasons
+    assert all("no answer for" in reason for reason in reasons)
+    assert rows(tmp_path, "clockwork") == []
+
+
+def test_a_source_has_its_own_pace_at_instants_that_all_nodes_share(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    daily, quick = Clockwork(), Quick()
+    source = Source("daily", lambda host, options: daily, advice="oil", interval_seconds=10)
+    with SpoolWriter(tmp_path, "n1") as spool:
+        sweep = Sweep([timed(daily, source), timed(quick)], spool, node="n1", boot_id=None)
+        taken = []
+        for tick in range(1_000_000_007, 1_000_000_032):
+            before = len(daily.readings)
+            sweep.take(tick * second)
+            taken += [tick] * (len(daily.readings) - before)
+    assert taken == [1_000_000_007, 1_000_000_010, 1_000_000_020, 1_000_000_030]
+    assert len(rows(tmp_path, "quick")) == 25
+
+
+def test_an_absent_source_is_looked_at_once_a_minute_and_is_back_when_it_is_there(tmp_path: Path) -> None:
+    second = 1_000_000_000
+    absent = UnavailableError("/sys/class/gone: No such file or directory")
+    shy = Shy([absent] * 5 + [Sample("a", {"turns": 1})])
+    with SpoolWriter(tmp_path, "n1") as spool:
+        sweep = Sweep([timed(shy)], spool, node="n1", boot_id=None)
+        for tick in range(600, 600 + 240):
+            sweep.take(tick * second)
+    told = [row["up"] for row in rows(tmp_path, "collector")]
+    # Three looks at once (600, 601, 602), then at the minutes 660 and 720; at 780 it is there, and stays.
+    assert told == [0] * 5 + [1] * 60
+    assert rows(tmp_path, "collector")[-1]["failures_total"] == 5
+
+
+def test_settings_read_again_change_pace_and_sources_and_wrong_ones_change_nothing(tmp_path: Path) -> None:
+    stop, hangup = threading.Event(), threading.Event()
+    spool = tmp_path / "spool"
+    answers: list[AgentSettings | Exception] = [
+        AgentSettings(spool, 0.03, node="n1", root=RECORDED, sources={"memory": {"enabled": False}}),
+        InvalidInputError("agent.toml: speed: unknown"),
+        AgentSettings(spool, 0.03, node="n1", root=RECORDED, sources={"nothing": {}}),
+    ]
+    given = iter(answers)
+
+    def read() -> AgentSettings:
+        answer = next(given)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    wanted = AgentSettings(spool, 0.05, node="n1", root=RECORDED)
+    thread = threading.Thread(target=run_agent, args=(wanted, stop, Reload(hangup, read)))
+    thread.start()
+    try:
+        for _ in answers:
+            time.sleep(0.2)
+            hangup.set()
+            until = time.monotonic() + 10
+            while hangup.is_set() and time.monotonic() < until:
+                time.sleep(0.01)
+        time.sleep(0.2)
+    finally:
+        stop.set()
+        thread.join()
+    reports = [str(row["report"]) for row in rows(spool, "agent") if row["report"]]
+    assert reports[0] == "settings read again"
+    assert "settings left as they were: agent.toml: speed: unknown" in reports[1]
+    assert "sources.nothing: unknown; expected one of cpu" in reports[2]
+    last_memory = max(int(str(row["ts_ns"])) for row in rows(spool, "memory"))
+    [renewed] = [int(str(row["ts_ns"])) for row in rows(spool, "agent") if row["report"] == reports[0]]
+    assert last_memory < renewed
+    assert max(int(str(row["ts_ns"])) for row in rows(spool, "cpu")) > renewed
+
+
+def test_a_real_agent_reads_its_settings_again_on_hangup_and_ends_when_asked(tmp_path: Path) -> None:
+    settings = tmp_path / "agent.toml"
+    settings.write_text("interval_seconds = 0.05\n")
+    command = [sys.executable, "-m", "crosswind.cli.main", "agent", "--config", str(settings), "--spool", str(tmp_path)]
+    with subprocess.Popen(command) as agent:
+        until = time.monotonic() + 20
+        while not open_files(tmp_path):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        settings.write_text("interval_seconds = 0.05\n[sources.cpu]\nenabled = false\n")
+        agent.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(20) == 0
+    own = rows(tmp_path, "agent")
+    [renewed] = [int(str(row["ts_ns"])) for row in own if row["report"] == "settings read again"]
+    assert max(int(str(row["ts_ns"])) for row in rows(tmp_path, "cpu")) < renewed
+    assert max(int(str(row["ts_ns"])) for row in rows(tmp_path, "memory")) > renewed
+
+
+def test_the_agent_tells_what_it_costs_and_how_well_it_knows_the_time(tmp_path: Path) -> None:
+    sweep_once(AgentSettings(tmp_path, node="n1", root=RECORDED))
+    [own] = rows(tmp_path, "agent")
+    assert 0 < float(str(own["cpu_seconds_total"])) <= time.process_time()
+    assert int(str(own["resident_bytes"])) > 1000  # pages; the scale is the page's size
+    assert own["clock_synchronized"] in (0, 1, None)
+    assert float(str(own["sweep_duration_seconds"])) > 0
+
+
+def test_a_clock_set_back_makes_no_rush_and_one_set_forward_counts_the_ticks_left_out(tmp_path: Path) -> None:
+    with SpoolWriter(tmp_path, "n1") as spool:
+        agent = Agent(Sweep([], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
+        now = time.time_ns() // 1_000_000_000
+        assert agent._next_tick(now + 3600) <= now + 2  # the clock was an hour ahead
+        assert agent.tally.missed_ticks_total == 0
+        assert agent._next_tick(now - 60) >= now + 1
+        assert agent.tally.missed_ticks_total in (60, 61)

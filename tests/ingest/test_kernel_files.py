@@ -1,0 +1,93 @@
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.kernel_files import KernelFiles
+
+
+def descriptors() -> set[str]:
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the listing's own is gone
+            found.add(str(link.readlink()))
+    return found
+
+
+def test_a_kernel_file_stays_open_and_is_made_anew_for_each_read() -> None:
+    files = KernelFiles()
+    first = files.read("/proc/self/stat")
+    assert f"/proc/{os.getpid()}/stat" in descriptors()
+    sum(range(3_000_000))
+    assert files.read("/proc/self/stat") != first
+    files.close()
+    assert f"/proc/{os.getpid()}/stat" not in descriptors()
+
+
+def test_a_kernel_file_longer_than_one_read_is_read_to_its_end() -> None:
+    path = "/proc/self/smaps"
+    files = KernelFiles()
+    for _ in range(2):  # opened, and kept
+        content = files.read(path)
+        assert len(content) > 10_000
+        assert content.splitlines()[-1].startswith(b"VmFlags:")
+    files.close()
+
+
+def test_a_plain_file_is_opened_each_time_so_that_its_successor_is_seen(tmp_path: Path) -> None:
+    files, path = KernelFiles(), tmp_path / "value"
+    path.write_text("1\n")
+    assert files.read(str(path)) == b"1\n"
+    (tmp_path / "next").write_text("2\n")
+    (tmp_path / "next").rename(path)
+    assert files.read(str(path)) == b"2\n"
+    path.unlink()
+    with pytest.raises(UnavailableError, match="value"):
+        files.read(str(path))
+
+
+def test_the_files_of_an_ended_process_are_gone_and_their_descriptors_too() -> None:
+    files = KernelFiles()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        path = f"/proc/{child.pid}/stat"
+        assert files.read(path)
+        assert path in descriptors()
+    with pytest.raises(UnavailableError, match=path):
+        files.read(path)
+    assert not any(str(child.pid) in each for each in descriptors())
+
+
+def test_a_folder_can_be_forgotten() -> None:
+    files = KernelFiles()
+    files.read("/proc/self/stat")
+    files.read("/proc/uptime")
+    files.forget("/proc/self")
+    assert f"/proc/{os.getpid()}/stat" not in descriptors()
+    assert "/proc/uptime" in descriptors()
+    files.close()
+
+
+def test_beyond_the_limit_files_are_opened_each_time() -> None:
+    files = KernelFiles(kept=1)
+    files.read("/proc/uptime")
+    before = descriptors()
+    assert files.read("/proc/loadavg")
+    assert descriptors() == before
+    files.close()
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/proc", "/proc/nowhere", "/proc/self/mem"])
+def test_what_is_no_kernel_text_is_refused_by_name(path: str) -> None:
+    with pytest.raises((UnavailableError, MalformedError), match=path):
+        KernelFiles().read(path)
+
+
+def test_a_pipe_without_a_writer_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    files = KernelFiles()
+    with pytest.raises(UnavailableError, match="pipe"):
+        files.read(str(tmp_path / "pipe"))
