@@ -1,0 +1,50 @@
+"""Which jobs were seen on the node at the time of the sweep: a guard against wrong end times and clocks.
+
+No other sample names a job: they are joined by node, device and time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.errors import UnavailableError
+from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.ingest.occupancy.occupancy import Occupancy
+
+MAX_TEXT = 2000
+OCCUPANCY = MetricSet(
+    "occupancy",
+    "jobs and ranks seen on the node; the device is always node",
+    (
+        Column("job_ids", "jobs, sorted, with commas between; cut after the last that fits", Kind.FACT, "string"),
+        Column("jobs", "how many jobs"),
+        Column("ranks", "how many processes are known to be ranks"),
+        Column("unreadable_processes", "processes whose environment this user may not read"),
+        Column("garbled_files", "announcements and job files that cannot be believed or understood"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class OccupancyCollector:
+    """What the agent's look at jobs and ranks has found; it looks at nothing itself."""
+
+    occupancy: Occupancy
+    metric_set: ClassVar[MetricSet] = OCCUPANCY
+
+    def available(self) -> bool:
+        """Whether there was something to look at."""
+        return self.occupancy.seen.reason is None
+
+    def read(self) -> Iterator[Sample]:
+        """One sample. Raises: UnavailableError."""
+        seen = self.occupancy.seen
+        if seen.reason is not None:
+            raise UnavailableError(seen.reason)
+        counts = {name: getattr(seen, name) for name in ("ranks", "unreadable_processes", "garbled_files")}
+        yield Sample("node", {"job_ids": _joined(seen.job_ids), "jobs": len(seen.job_ids), **counts})
+
+
+def _joined(job_ids: tuple[str, ...]) -> str:
+    text = ",".join(job_ids)
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT].rpartition(",")[0]

@@ -1,0 +1,1 @@
+"""Which jobs and ranks are on this node."""

@@ -1,0 +1,147 @@
+"""Which job, step and rank a process is, by what schedulers and launchers put into its environment.
+
+Whoever starts a process may write anything there: every value is checked, one that does not fit is left out and named,
+and no variable but those below is kept.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from crosswind.ingest.probe.place import RANK_VARIABLES, WORLD_VARIABLES
+
+MAX_ENVIRONMENT_BYTES = 1 << 20  # what stands behind it is not looked at
+MAX_NUMBER = 2**31 - 1
+MAX_GPUS = 64
+JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+RANKS = (*RANK_VARIABLES[:-1], "PMIX_RANK", RANK_VARIABLES[-1])  # the probe's order; Slurm's own comes last
+LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+VISIBLE_GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+NODES = ("CROSSWIND_NODE", "SLURMD_NODENAME")
+SYSTEMS = ("CROSSWIND_SYSTEM", "SLURM_CLUSTER_NAME")
+OTHERS = (
+    *("SLURM_STEP_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"),
+    *("SLURM_CPUS_ON_NODE", "SLURM_JOB_GPUS", "CROSSWIND_RUN_ID"),
+)
+KEPT = frozenset(
+    name.encode()
+    for names in (JOB_VARIABLES, RANKS, WORLD_VARIABLES, LOCAL_RANKS, VISIBLE_GPUS, NODES, SYSTEMS, OTHERS)
+    for name in names
+)
+IDENTIFIER = re.compile(r"[\w.@:+\[\]-]{1,64}")  # Flux has an f with a hook in it, PBS brackets
+NAME = re.compile(r"[\w.@:+-]{1,200}")
+GPU = re.compile(r"[A-Za-z0-9:./_-]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a process says of its place; None where it says nothing that fits. `refused` names what did not fit."""
+
+    job_id: str | None = None
+    array_id: str | None = None
+    step_id: str | None = None
+    restart_count: int = 0
+    run_id: str | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    node: str | None = None
+    system: str | None = None
+    cpus: int | None = None
+    job_gpus: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    is_allocated: bool = False
+    refused: tuple[str, ...] = ()
+
+    @property
+    def is_of_a_rank(self) -> bool:
+        """Whether it names a rank or a run."""
+        return self.rank is not None or self.run_id is not None
+
+    def continues(self, parent: "Identity | None") -> bool:
+        """Whether the parent was this rank already; a program may have added its world's size for its children."""
+        if parent is None or (
+            parent.world_size != self.world_size and None not in (parent.world_size, self.world_size)
+        ):
+            return False
+        return all(getattr(self, name) == getattr(parent, name) for name in ("job_id", "step_id", "run_id", "rank"))
+
+
+NOBODY = Identity()
+
+
+def identity_of(environment: bytes) -> Identity:
+    """The identity in the content of /proc/<pid>/environ.
+
+    A Slurm job counts as allocated here only where slurmd named the node: `salloc` puts the job's id into shells of
+    login nodes as well. Source: sbatch(1), srun(1), mpirun(1), torchrun's environment variables.
+    """
+    found: dict[str, bytes] = {}
+    for item in environment.split(b"\0"):
+        name, mark, value = item.partition(b"=")
+        if mark and name in KEPT:
+            found.setdefault(name.decode(), value)
+    return _identity(_Fields(found)) if found else NOBODY
+
+
+class _Fields:
+    """Values by name, checked when asked for."""
+
+    def __init__(self, found: Mapping[str, bytes]) -> None:
+        self.found = found
+        self.refused: list[str] = []
+
+    def text(self, names: Iterable[str], form: re.Pattern[str] = IDENTIFIER) -> str | None:
+        """The first of these variables that has the form."""
+        for name in self._given(names):
+            text = self.found[name].decode("utf-8", "replace")
+            if form.fullmatch(text):
+                return text
+            self.refused.append(name)
+        return None
+
+    def number(self, names: Iterable[str]) -> int | None:
+        """The first of these variables that is a whole number."""
+        for name in self._given(names):
+            value = self.found[name]
+            if value.isdigit() and len(value) <= 10 and int(value) <= MAX_NUMBER:
+                return int(value)
+            self.refused.append(name)
+        return None
+
+    def gpus(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The devices that the first of these variables lists; `-1` and Slurm's NoDevFiles stand for none."""
+        for name in self._given(names):
+            words = self.found[name].decode("utf-8", "replace").split(",", MAX_GPUS)
+            if len(words) <= MAX_GPUS and all(map(GPU.fullmatch, words)):
+                return () if words[0] in ("-1", "NoDevFiles") else tuple(words)
+            self.refused.append(name)
+        return ()
+
+    def _given(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if self.found.get(name)]
+
+
+def _identity(given: _Fields) -> Identity:
+    job_id = given.text(JOB_VARIABLES)
+    array = given.number(("SLURM_ARRAY_JOB_ID",)), given.number(("SLURM_ARRAY_TASK_ID",))
+    facts = {
+        "step_id": given.text(("SLURM_STEP_ID",)),
+        "restart_count": given.number(("SLURM_RESTART_COUNT",)) or 0,
+        "run_id": given.text(("CROSSWIND_RUN_ID",)),
+        "rank": given.number(RANKS),
+        "local_rank": given.number(LOCAL_RANKS),
+        "world_size": given.number(WORLD_VARIABLES),
+        "node": given.text(NODES, NAME),
+        "system": given.text(SYSTEMS, NAME),
+        "cpus": given.number(("SLURM_CPUS_ON_NODE",)),
+        "job_gpus": given.gpus(("SLURM_JOB_GPUS",)),
+        "gpus": given.gpus(VISIBLE_GPUS),
+    }
+    return Identity(
+        job_id=job_id,
+        array_id=None if None in array else "{}_{}".format(*array),
+        is_allocated=job_id is not None and ("SLURM_JOB_ID" not in given.found or "SLURMD_NODENAME" in given.found),
+        refused=tuple(given.refused),
+        **facts,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,286 @@
+"""Which jobs and ranks are on this node now, and what has become known of them since last asked."""
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.occupancy import Allocation, Placement, Source, merge_places
+from crosswind.ingest.occupancy.environment import NOBODY
+from crosswind.ingest.occupancy.job_files import JobFiles
+from crosswind.ingest.occupancy.processes import TICKS, YOUNG_TICKS, Process, Processes
+from crosswind.ingest.occupancy.ranks import Tree, passes_on, ranks_among
+from crosswind.ingest.procfs import start_ticks
+from crosswind.ingest.registration import Announcement, announced
+
+LOG = logging.getLogger("crosswind.agent")
+MAX_NEWS = 10_000  # records that wait; the spool would have to refuse them for a long time
+MAX_JOBS = 1024  # a user may name any job in any number of processes
+MAX_RANKS = 4096
+CLOCK_SET_NS = 100_000_000  # a smaller difference is that between two looks at two clocks
+NANOSECONDS = 1_000_000_000
+Record = tuple[str, Mapping[str, object]]
+AllocationKey = tuple[str, str, str, int]  # system, job, node, restarts
+ProcessKey = tuple[int, int]  # pid, start ticks
+
+
+def boot_ns() -> int:
+    """When this node started, UTC: finer than the whole seconds of btime in /proc/stat."""
+    return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is on the node now."""
+
+    job_ids: tuple[str, ...] = ()
+    ranks: int = 0
+    unreadable_processes: int = 0
+    garbled_files: int = 0
+    reason: str | None = None  # why nothing could be seen
+
+
+class Occupancy:
+    """The jobs and ranks of this node, from job files, announcements and the environments of processes.
+
+    `node` is the name under which the agent samples this node. Not for several threads at once.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        *,
+        proc: Path = Path("/proc"),
+        run_directory: Path | None = None,
+        job_directory: Path | None = None,
+    ) -> None:
+        self.seen = Seen()
+        self._node = node
+        self._system = os.environ.get("CROSSWIND_SYSTEM", "")
+        self._proc = proc
+        self._run_directory = run_directory
+        self._processes = Processes(str(proc))
+        self._job_files = None if job_directory is None else JobFiles(job_directory, node, self._system)
+        self._boot_ns = boot_ns()
+        self._undecided: list[int] = []
+        self._programs: set[ProcessKey] = set()  # known to be no shell and no launcher
+        self._announced: dict[int, Announcement] = {}
+        self._garbled_announcements = 0
+        self._jobs: dict[AllocationKey, Allocation] = {}  # by environment
+        self._placed: dict[ProcessKey, Placement] = {}
+        self._refused: set[str] = set()
+        self._filed: dict[str, Allocation] = {}
+        self._news: deque[tuple[str, Allocation | Placement, Path | None]] = deque()
+
+    def refresh(self) -> None:
+        """Looks at what came and went; never raises, and costs little when nothing did."""
+        try:
+            self._look()
+        except UnavailableError as error:
+            self.seen = Seen(reason=str(error))
+
+    def placements(self) -> list[Placement]:
+        """The living ranks: those that announced themselves, and those found."""
+        return list(self._placed.values())
+
+    def pids(self) -> list[int]:
+        """The processes of the living ranks."""
+        return [placement.pid for placement in self._placed.values()]
+
+    def records(self) -> Iterator[Record]:
+        """What became known since last asked, for the spool; a record counts as taken once the next is asked for.
+
+        The file of an ended job is removed once its end was taken, if this user may.
+        """
+        while self._news:
+            record, place, path = self._news[0]
+            yield record, _told(place)
+            self._news.popleft()
+            if path is not None:
+                with suppress(OSError):  # root's; its epilog clears old ones away
+                    path.unlink()
+
+    def _look(self) -> None:
+        now_ns = time.time_ns()
+        if abs(boot_ns() - self._boot_ns) > CLOCK_SET_NS:
+            self._boot_ns = boot_ns()
+        are_files_new = self._job_files is not None and self._job_files.refresh()
+        are_announced_new = self._look_for_announcements()
+        is_tree_new = self._processes.refresh(self._undecided)
+        if are_files_new:
+            self._take_files()
+        if is_tree_new:
+            self._note_refused()
+        if is_tree_new or are_announced_new or are_files_new or self._has_ended_ranks():
+            self._find_ranks(now_ns)
+            self._find_jobs(now_ns)
+        self._summarise()
+
+    def _look_for_announcements(self) -> bool:
+        if self._run_directory is None:
+            return False
+        answer = announced(self._run_directory, self._proc)
+        before, self._announced = self._announced, {rank.pid: rank for rank in answer.ranks}
+        self._garbled_announcements = answer.garbled
+        return before != self._announced
+
+    def _has_ended_ranks(self) -> bool:
+        return any(not self._lives(*key) for key in self._placed)
+
+    def _lives(self, pid: int, ticks: int) -> bool:
+        try:
+            return start_ticks(pid, str(self._proc)) == ticks
+        except (UnavailableError, MalformedError):
+            return False
+
+    def _take_files(self) -> None:
+        files = self._job_files.files if self._job_files else {}
+        for name, file in files.items():
+            if self._filed.get(name) != file.allocation:
+                has_ended = file.allocation.ended_ns is not None
+                self._tell("allocation", file.allocation, file.path if has_ended else None)
+        self._filed = {name: file.allocation for name, file in files.items()}
+
+    def _find_ranks(self, now_ns: int) -> None:
+        living = self._trusted()
+        watched = {pid for pid, _ in self._placed}
+        tree = Tree(living, self._passes_on, self._processes.used_ticks)
+        found = ranks_among(tree, announced=self._announced.keys(), watched=watched)
+        self._undecided = [process.pid for process in found.undecided]
+        placements = [self._placement(process) for process in found.ranks if process.pid not in self._announced]
+        placements += [self._announced_placement(rank) for rank in self._announced.values()]
+        placements = placements[:MAX_RANKS]
+        now = {(each.pid, each.start_ticks): each for each in placements if self._lives(each.pid, each.start_ticks)}
+        for key, placement in now.items():
+            known = self._placed.get(key)
+            merged = placement if known is None else merge_places(known, placement)
+            if merged != known:
+                self._tell("placement", merged)
+            now[key] = merged
+        for key in self._placed.keys() - now.keys():
+            self._tell("placement", replace(self._placed[key], ended_ns=now_ns))
+        self._placed = now
+
+    def _trusted(self) -> dict[int, Process]:
+        """The living processes without those that name a job which the prolog says is another user's."""
+        owners = {allocation.job_id: allocation.uid for allocation in self._filed.values()}
+        return {
+            pid: process
+            for pid, process in self._processes.living.items()
+            if process.identity is None or owners.get(process.identity.job_id or "") in (None, process.uid)
+        }
+
+    def _note_refused(self) -> None:
+        """Says once of each variable that somebody's value of it did not fit, and never the value."""
+        for process in self._processes.living.values():
+            for name in process.identity.refused if process.identity else ():
+                if name not in self._refused:
+                    self._refused.add(name)
+                    LOG.warning("%s in the environment of process %d does not fit: left out", name, process.pid)
+
+    def _passes_on(self, pid: int) -> bool:
+        process = self._processes.living[pid]
+        key = (pid, process.start_ticks)
+        if key in self._programs:
+            return False
+        answer = passes_on(pid, str(self._proc))
+        if not answer and self._age_ticks(process) > YOUNG_TICKS:  # a younger one may be about to exec a shell
+            self._programs = {known for known in self._programs if known[0] in self._processes.living} | {key}
+        return answer
+
+    def _age_ticks(self, process: Process) -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS // NANOSECONDS - process.start_ticks
+
+    def _placement(self, process: Process) -> Placement:
+        identity = process.identity or NOBODY
+        return Placement(
+            node=identity.node or self._node,
+            pid=process.pid,
+            start_ticks=process.start_ticks,
+            sampled_as=self._node,
+            source=Source.ENVIRONMENT,
+            system=identity.system or self._system,
+            **{name: getattr(identity, name) for name in ("job_id", "step_id", "run_id", "rank", "gpus")},
+            local_rank=identity.local_rank,
+            world_size=identity.world_size,
+            started_ns=self._started_ns(process.start_ticks),
+        )
+
+    def _announced_placement(self, rank: Announcement) -> Placement:
+        process = self._processes.living.get(rank.pid)
+        placement = self._placement(process or Process(rank.pid, 0, rank.start_ticks, 0))
+        node = placement.node if process and process.identity else rank.node
+        told = replace(placement, run_id=rank.run_id, rank=rank.rank, source=Source.PROBE)
+        return replace(told, node=node, start_ticks=rank.start_ticks)
+
+    def _find_jobs(self, now_ns: int) -> None:
+        """Jobs by environment. What a file tells of, too, only gains facts: its end comes by the file alone."""
+        filed = {allocation.job_id for allocation in self._filed.values()}
+        now = {key: self._allocation(process) for key, process in self._first_processes().items()}
+        for key, allocation in now.items():
+            known = self._jobs.get(key)
+            now[key] = allocation if known is None else merge_places(known, allocation)
+            if now[key] != known:
+                self._tell("allocation", now[key])
+        for key in self._jobs.keys() - now.keys():
+            if key[1] not in filed:
+                self._tell("allocation", replace(self._jobs[key], ended_ns=now_ns))
+        self._jobs = now
+
+    def _first_processes(self) -> dict[AllocationKey, Process]:
+        """The process of each job that started first."""
+        first: dict[AllocationKey, Process] = {}
+        for process in self._trusted().values():
+            identity = process.identity
+            if identity is not None and identity.job_id is not None and identity.is_allocated:
+                system, node = identity.system or self._system, identity.node or self._node
+                key = (system, identity.job_id, node, identity.restart_count)
+                known = first.get(key)
+                if known.start_ticks > process.start_ticks if known else len(first) < MAX_JOBS:
+                    first[key] = process
+        return first
+
+    def _allocation(self, process: Process) -> Allocation:
+        identity = process.identity or NOBODY
+        return Allocation(
+            job_id=identity.job_id or "",
+            node=identity.node or self._node,
+            sampled_as=self._node,
+            source=Source.ENVIRONMENT,
+            system=identity.system or self._system,
+            restart_count=identity.restart_count,
+            array_id=identity.array_id,
+            uid=process.uid,
+            started_ns=self._started_ns(process.start_ticks),
+            gpus=identity.job_gpus,
+            cpus=identity.cpus,
+        )
+
+    def _started_ns(self, ticks: int) -> int:
+        return self._boot_ns + ticks * NANOSECONDS // TICKS
+
+    def _summarise(self) -> None:
+        filed = {each.job_id for each in self._filed.values() if each.ended_ns is None}
+        jobs = filed | {key[1] for key in self._jobs}
+        garbled = self._garbled_announcements + (self._job_files.garbled if self._job_files else 0)
+        self.seen = Seen(tuple(sorted(jobs)), len(self._placed), self._processes.hidden, garbled)
+
+    def _tell(self, record: str, place: Allocation | Placement, path: Path | None = None) -> None:
+        if len(self._news) >= MAX_NEWS:
+            LOG.error("%d records of jobs and ranks wait for the spool: one more is lost", MAX_NEWS)
+            return
+        self._news.append((record, place, path))
+
+
+def _told(place: Allocation | Placement) -> dict[str, object]:
+    """The record of what is known; the rest is left out."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(place).items()
+        if value not in (None, "", ())
+    }

@@ -1,0 +1,130 @@
+"""The processes of this node, each with the identity in its environment, which is read once in its life."""
+
+import os
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.occupancy.environment import MAX_ENVIRONMENT_BYTES, NOBODY, Identity, identity_of
+from crosswind.ingest.procfs import count, read_file, stat_fields
+
+PARENT, FLAGS, USER_TICKS, SYSTEM_TICKS, START = 1, 6, 11, 12, 19  # among the fields of stat, from the state on
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD
+TICKS = os.sysconf("SC_CLK_TCK")
+YOUNG_TICKS = TICKS  # so long, a process may still show what it had before its exec
+
+
+@dataclass(slots=True)
+class Process:
+    """One process. `identity` is None where its environment is hidden; `inherited` is what its parent's said."""
+
+    pid: int
+    inode: int
+    start_ticks: int
+    parent: int
+    uid: int = -1
+    is_kernel: bool = False
+    identity: Identity | None = None
+    inherited: Identity | None = field(default=None, repr=False)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether this user may not see what the process is."""
+        return self.identity is None and not self.is_kernel
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it carries a rank that its parent has not."""
+        identity = self.identity
+        return identity is not None and identity.is_of_a_rank and not identity.continues(self.inherited)
+
+
+class Processes:
+    """All processes of a proc tree; a refresh looks at those alone that are new."""
+
+    def __init__(self, proc: str) -> None:
+        self.living: dict[int, Process] = {}
+        self.hidden = 0
+        self._proc = proc
+        self._young: set[int] = set()
+
+    def refresh(self, again: Collection[int] = ()) -> bool:
+        """Finds what came and went, looks `again` at these, and says whether anything is another.
+
+        Raises: UnavailableError when there is no such tree.
+        """
+        found = self._listed()
+        changed = [pid for pid, inode in found.items() if (had := self.living.get(pid)) is None or had.inode != inode]
+        gone = self.living.keys() - found.keys()
+        looked = {*changed, *self._young, *again} & found.keys()
+        if not looked and not gone:
+            return False
+        for pid in gone:
+            del self.living[pid]
+        self._look(looked, found)
+        self.hidden = sum(process.is_hidden for process in self.living.values())
+        return True
+
+    def used_ticks(self, pid: int) -> int:
+        """Processor time of a process so far; 0 when it is gone."""
+        try:
+            fields = self._stat(pid)
+            return count(fields[USER_TICKS], "stat") + count(fields[SYSTEM_TICKS], "stat")
+        except (UnavailableError, MalformedError):
+            return 0
+
+    def _listed(self) -> dict[int, int]:
+        """Inode by pid: the kernel makes a new one for a process, so that a pid used again is seen without a read."""
+        try:
+            with os.scandir(self._proc) as entries:
+                return {int(entry.name): entry.inode() for entry in entries if entry.name.isdecimal()}
+        except (OSError, ValueError) as error:
+            raise UnavailableError(f"{self._proc}: expected the kernel's process files: {error}") from error
+
+    def _look(self, pids: Collection[int], inodes: dict[int, int]) -> None:
+        self._young &= inodes.keys()
+        processes = filter(None, (self._process(pid, inodes[pid]) for pid in pids))
+        now_ticks = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS // 1_000_000_000
+        for process in sorted(processes, key=lambda each: (each.start_ticks, each.pid)):  # parents come first
+            known = self.living.get(process.pid)
+            parent = self.living.get(process.parent)
+            if parent is not None:
+                process.inherited = parent.identity
+            elif known is not None and known.start_ticks == process.start_ticks:
+                process.inherited = known.inherited  # the parent has ended meanwhile
+            self.living[process.pid] = process
+            is_young = process.start_ticks + YOUNG_TICKS > now_ticks
+            (self._young.add if is_young else self._young.discard)(process.pid)
+
+    def _process(self, pid: int, inode: int) -> Process | None:
+        try:
+            fields = self._stat(pid)
+            process = Process(pid, inode, count(fields[START], "stat"), count(fields[PARENT], "stat"))
+            if count(fields[FLAGS], "stat") & KERNEL_THREAD:
+                process.is_kernel, process.identity = True, NOBODY
+                return process
+        except (UnavailableError, MalformedError):
+            self.living.pop(pid, None)
+            return None
+        self._read_environment(process)
+        return process
+
+    def _read_environment(self, process: Process) -> None:
+        try:
+            fd = os.open(f"{self._proc}/{process.pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            process.uid = os.fstat(fd).st_uid
+            content = os.read(fd, MAX_ENVIRONMENT_BYTES)
+        except OSError:  # it has just ended
+            return
+        finally:
+            os.close(fd)
+        whole = content if len(content) < MAX_ENVIRONMENT_BYTES else content.rpartition(b"\0")[0]
+        process.identity = identity_of(whole)
+
+    def _stat(self, pid: int) -> list[bytes]:
+        path = f"{self._proc}/{pid}/stat"
+        return stat_fields(read_file(path), path)

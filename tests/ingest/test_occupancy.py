@@ -1,0 +1,207 @@
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.errors import UnavailableError
+from crosswind.data.metric import Sample
+from crosswind.ingest.collectors.occupancy import MAX_TEXT, OCCUPANCY, OccupancyCollector
+from crosswind.ingest.occupancy.occupancy import Occupancy, Seen
+from crosswind.ingest.registration import announce, withdraw
+from crosswind.ingest.sweep import with_node_keys
+
+SLEEP = [sys.executable, "-c", "input()"]
+TASK = {
+    "SLURM_JOB_ID": "987002",
+    "SLURM_STEP_ID": "1",
+    "SLURM_PROCID": "2",
+    "SLURM_LOCALID": "0",
+    "SLURM_NTASKS": "4",
+    "SLURM_CPUS_ON_NODE": "2",
+    "SLURM_JOB_GPUS": "0,3",
+    "SLURM_CLUSTER_NAME": "lab",
+    "SLURMD_NODENAME": "n1",
+    "CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2",
+}
+
+
+@pytest.fixture
+def task() -> Iterator[subprocess.Popen[bytes]]:
+    """A process as srun would have started it."""
+    with subprocess.Popen(SLEEP, stdin=subprocess.PIPE, env=os.environ | TASK) as process:
+        wait_for_exec(process.pid)
+        yield process
+
+
+def wait_for_exec(pid: int) -> None:
+    while b"SLURM_PROCID" not in Path(f"/proc/{pid}/environ").read_bytes():
+        time.sleep(0.001)
+
+
+def records_of(occupancy: Occupancy, job_id: str = "987002") -> list[tuple[str, dict[str, object]]]:
+    return [(record, dict(value)) for record, value in occupancy.records() if value.get("job_id") == job_id]
+
+
+def start_ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def test_a_rank_is_told_once_when_it_comes_and_once_when_it_ends(task: subprocess.Popen[bytes]) -> None:
+    before = time.time_ns()
+    occupancy = Occupancy("n1.example.org")
+    occupancy.refresh()
+    told = dict(records_of(occupancy))
+    started_ns = told["placement"].pop("started_ns")
+    assert told["allocation"].pop("started_ns") == started_ns
+    assert before - 5_000_000_000 < int(str(started_ns)) < before + 20_000_000  # a clock tick is 10 ms
+    place = {"node": "n1", "sampled_as": "n1.example.org", "system": "lab", "job_id": "987002"}
+    assert told["placement"] == place | {
+        "source": "environment",
+        "pid": task.pid,
+        "start_ticks": start_ticks(task.pid),
+        "step_id": "1",
+        "rank": 2,
+        "local_rank": 0,
+        "world_size": 4,
+        "gpus": ["GPU-1", "GPU-2"],
+    }
+    assert told["allocation"] == place | {
+        "source": "environment",
+        "restart_count": 0,
+        "uid": os.geteuid(),
+        "gpus": ["0", "3"],
+        "cpus": 2,
+    }
+    occupancy.refresh()
+    assert records_of(occupancy) == []
+    task.communicate(b"\n")
+    occupancy.refresh()
+    ended = dict(records_of(occupancy))
+    assert ended["placement"]["ended_ns"] == ended["allocation"]["ended_ns"]
+    assert before < int(str(ended["placement"]["ended_ns"])) <= time.time_ns()
+    assert task.pid not in occupancy.pids()
+
+
+def test_a_rank_that_nobody_reaped_has_ended(task: subprocess.Popen[bytes]) -> None:
+    occupancy = Occupancy("n1")
+    occupancy.refresh()
+    assert task.pid in occupancy.pids()
+    task.kill()
+    os.waitid(os.P_PID, task.pid, os.WEXITED | os.WNOWAIT)
+    occupancy.refresh()
+    assert task.pid not in occupancy.pids()
+
+
+def test_a_record_that_the_spool_refused_is_told_again(task: subprocess.Popen[bytes]) -> None:
+    occupancy = Occupancy("n1")
+    occupancy.refresh()
+    expected = dict(next(occupancy.records())[1])  # the disk is full: nobody asks for the next one
+    assert dict(next(occupancy.records())[1]) == expected
+
+
+def test_an_announcement_after_the_environment_makes_one_placement_of_both(
+    task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    occupancy = Occupancy("n1.example.org", run_directory=tmp_path)
+    occupancy.refresh()
+    [(_, found)] = [each for each in records_of(occupancy) if each[0] == "placement"]
+    announce(tmp_path, run_id="01RUN", rank=2, node="n1", pid=task.pid)
+    occupancy.refresh()
+    [(_, merged)] = records_of(occupancy)
+    assert merged == found | {"run_id": "01RUN", "source": "probe"}
+    withdraw(tmp_path, task.pid)
+
+
+def test_a_job_file_tells_start_and_end_and_is_removed_once_the_end_was_taken(tmp_path: Path) -> None:
+    path = tmp_path / "5.json"
+    path.write_text(json.dumps({"job_id": "5", "node": "n1", "uid": 7, "started_ns": 100}))
+    occupancy = Occupancy("n1", job_directory=tmp_path)
+    occupancy.refresh()
+    assert "5" in occupancy.seen.job_ids
+    [(_, begun)] = records_of(occupancy, "5")
+    path.write_text(json.dumps({"job_id": "5", "node": "n1", "uid": 7, "started_ns": 100, "ended_ns": 900}))
+    occupancy.refresh()
+    assert "5" not in occupancy.seen.job_ids
+    assert path.exists()
+    assert records_of(occupancy, "5") == [("allocation", begun | {"ended_ns": 900})]
+    assert not path.exists()
+    occupancy.refresh()
+    assert records_of(occupancy, "5") == []
+
+
+def test_a_job_with_a_file_does_not_end_with_its_last_process(task: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    value = {"job_id": "987002", "node": "n1", "system": "lab", "uid": os.geteuid(), "started_ns": 100}
+    (tmp_path / "987002.json").write_text(json.dumps(value))
+    occupancy = Occupancy("n1", job_directory=tmp_path)
+    occupancy.refresh()
+    records_of(occupancy)
+    task.communicate(b"\n")
+    occupancy.refresh()
+    assert [record for record, _ in records_of(occupancy)] == ["placement"]
+    assert "987002" in occupancy.seen.job_ids
+
+
+def test_who_names_another_users_job_is_not_believed(task: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    value = {"job_id": "987002", "uid": os.geteuid() + 1}
+    (tmp_path / "987002.json").write_text(json.dumps(value))
+    occupancy = Occupancy("n1", job_directory=tmp_path)
+    occupancy.refresh()
+    assert task.pid not in occupancy.pids()
+    assert [value["source"] for _, value in records_of(occupancy)] == ["prolog"]
+
+
+def test_a_value_that_does_not_fit_is_told_once_by_name_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with subprocess.Popen(SLEEP, stdin=subprocess.PIPE, env=os.environ | TASK | {"RANK": "secret"}) as process:
+        wait_for_exec(process.pid)
+        occupancy = Occupancy("n1")
+        occupancy.refresh()
+        occupancy.refresh()
+        assert process.pid in occupancy.pids()
+        process.communicate(b"\n")
+    [message] = [record.getMessage() for record in caplog.records if "RANK" in record.getMessage()]
+    assert message == f"RANK in the environment of process {process.pid} does not fit: left out"
+
+
+def test_the_collector_shows_what_was_seen() -> None:
+    occupancy = Occupancy("n1")
+    occupancy.seen = Seen(("12", "7_3"), ranks=4, unreadable_processes=9, garbled_files=1)
+    counts = {"jobs": 2, "ranks": 4, "unreadable_processes": 9, "garbled_files": 1}
+    assert list(OccupancyCollector(occupancy).read()) == [Sample("node", {"job_ids": "12,7_3"} | counts)]
+
+
+def test_very_many_jobs_are_cut_between_two() -> None:
+    occupancy = Occupancy("n1")
+    occupancy.seen = Seen(tuple(str(number) for number in range(100_000, 101_000)))
+    [sample] = OccupancyCollector(occupancy).read()
+    job_ids = str(sample.values["job_ids"]).split(",")
+    assert sample.values["jobs"] == 1000
+    assert job_ids == [str(100_000 + number) for number in range(len(job_ids))]
+    assert MAX_TEXT - 7 < len(str(sample.values["job_ids"])) <= MAX_TEXT
+
+
+def test_without_a_proc_tree_it_is_unavailable_and_the_loop_goes_on(tmp_path: Path) -> None:
+    occupancy = Occupancy("n1", proc=tmp_path / "missing")
+    occupancy.refresh()
+    collector = OccupancyCollector(occupancy)
+    assert not collector.available()
+    with pytest.raises(UnavailableError, match="missing"):
+        list(collector.read())
+
+
+def test_no_column_is_the_agents_own() -> None:
+    assert len(with_node_keys(OCCUPANCY).columns) > len(OCCUPANCY.columns)
+
+
+def test_a_process_whose_environment_is_hidden_is_counted_and_a_kernel_thread_is_not(tmp_path: Path) -> None:
+    for pid, flags in ((41, 0x00208040), (42, 0x00400000)):  # kthreadd's child; an ordinary process
+        (tmp_path / str(pid)).mkdir()
+        fields = f"S 2 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 35 0 0 18446744073709551615"
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) b) {fields}\n")
+    occupancy = Occupancy("n1", proc=tmp_path)
+    occupancy.refresh()
+    assert occupancy.seen == Seen(unreadable_processes=1)
