@@ -99,6 +99,9 @@ class MetricSet:
         if len(names) != len(set(names)):
             raise InvalidInputError(f"metric set {self.name}: a column stands twice in {names!s:.300}")
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.version))  # every sweep looks sets up; hashing all their columns would cost more
+
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
             if column.name == name:

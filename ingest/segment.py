@@ -9,9 +9,11 @@ import json
 import math
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -23,6 +25,12 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length ca
 STRICT_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
+BOUNDS: Mapping[str, tuple[Scalar, Scalar]] = {
+    **INTEGER_RANGES,
+    "float64": (-sys.float_info.max, sys.float_info.max),  # NaN is in no range
+    "string": ("", chr(sys.maxunicode)),
+    "bool": (False, True),
+}
 COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full", "range_from"), (str,)),
     "scale": (int, float),
@@ -180,7 +188,15 @@ def encode_sweep_rows(found: SweepRows) -> bytes:
 
     Raises: MalformedError naming set, column and value for what does not belong into the set.
     """
-    check_columns(found.metric_set, found.columns())
+    bounds = _bounds(found.metric_set)
+    for row in found.rows:
+        misfits = [
+            value
+            for value, (types, lowest, highest) in zip(row, bounds, strict=False)
+            if value is not None and (type(value) not in types or not lowest <= value <= highest)
+        ]
+        if misfits or len(row) != len(bounds):
+            check_columns(found.metric_set, found.columns())  # which names the column
     return encode_frame({"kind": "samples", "set": found.metric_set.name, **found.shared(), "rows": found.rows})
 
 
@@ -201,6 +217,13 @@ def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
             return _record(value)
         case kind:
             raise MalformedError(f"frame kind {kind!r:.80}: expected set, rows, samples or record")
+
+
+@lru_cache(maxsize=200)
+def _bounds(metric_set: MetricSet) -> list[tuple[tuple[type, ...], Any, Any]]:
+    """For the device and each of the set's own columns the types, the lowest and the highest value that it takes."""
+    own = [column.dtype for column in metric_set.columns if column.name not in SHARED]
+    return [(DTYPES[dtype], *BOUNDS[dtype]) for dtype in ("string", *own)]
 
 
 def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:
