@@ -33,6 +33,20 @@ def test_the_schedulers_counters_belong_to_the_node_alone() -> None:
     assert "context_switches_total" not in core.values
 
 
+def test_the_load_stands_beside_the_sum_of_all_cores() -> None:
+    node, core, _ = CpuCollector(RECORDED).read()
+    assert (node.values["load1"], node.values["load5"], node.values["load15"]) == (1.1, 0.83, 0.6)
+    assert "load1" not in core.values
+
+
+@pytest.mark.parametrize("text", ["", "1.10 0.83\n", "nan inf 1e9 2/112 22590\n", "1.10 0.83 -0.60 2/112 22590\n"])
+def test_a_garbled_load_is_missing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "loadavg").write_text(text)
+    [node] = written(tmp_path, "cpu  1 2 3 4 5 6 7 8 0 0\n").read()
+    assert "load1" not in node.values
+    assert node.values["steal_seconds_total"] == 8
+
+
 def test_a_core_that_was_taken_offline_is_absent(tmp_path: Path) -> None:
     collector = written(tmp_path, "cpu  1 2 3 4 5 6 7 8 0 0\ncpu7 1 2 3 4 5 6 7 8 0 0\n")
     assert [sample.device for sample in collector.read()] == ["all", "cpu7"]
