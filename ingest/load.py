@@ -19,12 +19,13 @@ from crosswind.data.errors import InvalidInputError, MalformedError, ProjectErro
 from crosswind.data.job import Job
 from crosswind.data.lake import to_table
 from crosswind.data.metric import MetricSet
+from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Rank, Run
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
 from crosswind.ingest.aside import keep_copy
 from crosswind.ingest.readers.reader import Reader, Report
-from crosswind.ingest.records import rank_of, run_of
+from crosswind.ingest.records import PLACES, in_one_order, rank_of, run_of
 from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame
 from crosswind.ingest.spool import RECOVERED, batch_id, read_segment, recover, sealed_segments
 
@@ -50,6 +51,7 @@ class _Content:
     tables: dict[MetricSet, list[pa.Table]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
+    places: list[Allocation | Placement] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     refused_frames: int = 0
     writer_died: bool = False
@@ -216,16 +218,20 @@ def _take(store: Store, frame: Frame, content: _Content) -> None:
             content.runs.append(run_of(_named(value)))
         case RecordFrame("rank", value):
             content.ranks.append(rank_of(value))
+        case RecordFrame("allocation" | "placement" as record, value):
+            content.places.append(PLACES[record](_named(value)))
         case RecordFrame(record, value) if record == RECOVERED:
-            content.writer_died = True
-            if value.get("torn_bytes"):
-                content.problems.append(
-                    f"{value['torn_bytes']!s:.20} torn bytes were cut off ({value.get('reason')!s:.200})"
-                )
+            _note_death(value, content)
         case RecordFrame(record, _):
-            raise MalformedError(f"record {record!r:.80}: expected run, rank or recovered")
+            raise MalformedError(f"record {record!r:.80}: expected run, rank, allocation, placement or recovered")
         case _:
             pass  # a set announces itself; its rows carry it
+
+
+def _note_death(value: Mapping[str, object], content: _Content) -> None:
+    content.writer_died = True
+    if value.get("torn_bytes"):
+        content.problems.append(f"{value['torn_bytes']!s:.20} torn bytes were cut off ({value.get('reason')!s:.200})")
 
 
 def _named(value: Mapping[str, object]) -> dict[str, object]:
@@ -238,6 +244,8 @@ def _merge(session: Session, content: _Content) -> None:
         session.runs.merge(run)
     for rank in content.ranks:
         session.runs.merge_rank(rank)
+    for place in in_one_order(content.places):
+        session.places.merge(place)
     for run_id in content.lost_runs():
         session.runs.lose(run_id)
 

@@ -1,17 +1,24 @@
-"""Records of a spool become the catalog's runs and ranks; what does not fit is refused by name."""
+"""Records of a spool become what the catalog keeps; what does not fit is refused by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from crosswind.data.errors import MalformedError
+from crosswind.data.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Placement, Source
 from crosswind.data.run import Rank, Run, RunState
 
 MAX_TEXT = 4096
 MAX_NS = 2**63 - 1
-TEXT_LIMITS = {"run_id": 64, "job_id": 64, "workload": 200, "system": 200, "node": 255}  # the catalog's columns
+TEXT_LIMITS = {  # the catalog's columns
+    **dict.fromkeys(("run_id", "job_id", "array_id", "step_id"), 64),
+    **dict.fromkeys(("workload", "system"), 200),
+    **dict.fromkeys(("node", "sampled_as"), 255),
+}
+MAX_GPUS = 64
 SIGNED = ("clock_offset_ns",)
-NUMBER_LIMITS = dict.fromkeys(("world_size", "exit_code", "rank", "pid"), 2**31 - 1)
+NUMBERS = ("world_size", "exit_code", "rank", "local_rank", "pid", "restart_count", "cpus")
+NUMBER_LIMITS = dict.fromkeys(NUMBERS, 2**31 - 1)
 RUN_TYPES: dict[str, tuple[type, ...]] = {
     "run_id": (str,),
     "workload": (str,),
@@ -36,6 +43,17 @@ RANK_TYPES: dict[str, tuple[type, ...]] = {
     "started_ns": (int,),
     "ended_ns": (int, type(None)),
     "clock_offset_ns": (int, type(None)),
+}
+PLACE_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("system", "node", "sampled_as", "source", "job_id"), (str,)),
+    **dict.fromkeys(("started_ns", "ended_ns"), (int,)),
+    "gpus": (list,),
+}
+ALLOCATION_TYPES = {**PLACE_TYPES, "array_id": (str,), **dict.fromkeys(("restart_count", "uid", "cpus"), (int,))}
+PLACEMENT_TYPES = {
+    **PLACE_TYPES,
+    **dict.fromkeys(("step_id", "run_id"), (str,)),
+    **dict.fromkeys(("pid", "start_ticks", "rank", "local_rank", "world_size"), (int,)),
 }
 
 
@@ -68,6 +86,45 @@ def rank_of(value: Mapping[str, Any]) -> Rank:
     required = tuple(field.name for field in fields(Rank))[:5]
     _check("rank", value, RANK_TYPES, required=required)
     return Rank(**value)
+
+
+def allocation_of(value: Mapping[str, Any]) -> Allocation:
+    """The allocation that a record tells of. Raises: MalformedError naming field and value."""
+    _check("allocation", value, ALLOCATION_TYPES, required=("job_id", "node", "sampled_as", "source"))
+    return Allocation(**{**value, **_source_and_gpus("allocation", value)})
+
+
+def placement_of(value: Mapping[str, Any]) -> Placement:
+    """The placement that a record tells of. Raises: MalformedError naming field and value."""
+    _check("placement", value, PLACEMENT_TYPES, required=("node", "pid", "start_ticks", "sampled_as", "source"))
+    return Placement(**{**value, **_source_and_gpus("placement", value)})
+
+
+PLACES: Mapping[str, Callable[[Mapping[str, Any]], Allocation | Placement]] = {
+    "allocation": allocation_of,
+    "placement": placement_of,
+}
+
+
+def in_one_order(places: Iterable[Allocation | Placement]) -> list[Allocation | Placement]:
+    """Sorted by kind and key, so that two who merge the same ones never wait for each other."""
+    return sorted(places, key=_key)
+
+
+def _key(place: Allocation | Placement) -> tuple[object, ...]:
+    names = ALLOCATION_KEY if isinstance(place, Allocation) else PLACEMENT_KEY
+    return type(place).__name__, *(getattr(place, name) for name in names)
+
+
+def _source_and_gpus(what: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    gpus = value.get("gpus", [])
+    if len(gpus) > MAX_GPUS or not all(isinstance(gpu, str) and gpu.isprintable() and len(gpu) <= 80 for gpu in gpus):
+        raise MalformedError(f"{what} record: gpus is {gpus!r:.80}, expected {MAX_GPUS} short names at most")
+    try:
+        return {"source": Source(value["source"]), "gpus": tuple(gpus)}
+    except ValueError as error:
+        known = ", ".join(Source)
+        raise MalformedError(f"{what} record: source {value['source']!r:.80} is not one of {known}") from error
 
 
 def _check(

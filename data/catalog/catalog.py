@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, func, select, text
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.leases import Leases
+from crosswind.data.catalog.places import Places
 from crosswind.data.catalog.requests import Requests
 from crosswind.data.catalog.runs import Jobs, Runs
 from crosswind.data.catalog.studies import Studies
@@ -30,6 +31,7 @@ class Session:
         self._connection = connection
         self.runs = Runs(connection)
         self.jobs = Jobs(connection)
+        self.places = Places(connection)
         self.studies = Studies(connection)
         self.leases = Leases(connection)
         self.requests = Requests(connection)

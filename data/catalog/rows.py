@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, insert, select, update
+from sqlalchemy import Connection, Table, and_, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crosswind.data.job import Job
+from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Rank, Run
 
 
-def row_of(record: Run | Rank | Job) -> dict[str, Any]:
+def row_of(record: Run | Rank | Job | Allocation | Placement) -> dict[str, Any]:
     """The record's columns, JSON-able."""
     return asdict(record)
 
@@ -23,6 +24,12 @@ def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None
     statement = dialect.insert(table).values(**row)
     others = {name: statement.excluded[name] for name in row if name not in keys}
     connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others))
+
+
+def hold(connection: Connection, key: str) -> None:
+    """Lets nobody else past this call for the key until the transaction ends; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
 
 
 def fetch(connection: Connection, table: Table, **keys: object) -> Mapping[str, Any] | None:

@@ -35,7 +35,7 @@ class Runs:
 
     def merge(self, run: Run) -> None:
         """Stores what is now known of a run; an earlier, more certain fact is never overwritten by a vaguer one."""
-        self._hold(run.run_id)
+        rows.hold(self._connection, run.run_id)
         stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         merged = run if stored is None else merge_runs(_run(stored), run)
         rows.upsert(self._connection, tables.runs, rows.row_of(merged))
@@ -47,7 +47,7 @@ class Runs:
 
     def merge_rank(self, rank: Rank) -> None:
         """Stores a rank; fields that are None keep what was known."""
-        self._hold(rank.run_id)
+        rows.hold(self._connection, rank.run_id)
         stored = rows.fetch(self._connection, tables.ranks, run_id=rank.run_id, rank=rank.rank) or {}
         row = rows.row_of(rank)
         known = {name: stored.get(name) if value is None else value for name, value in row.items()}
@@ -77,11 +77,6 @@ class Runs:
     def count(self) -> int:
         """How many runs are stored."""
         return int(self._connection.execute(select(func.count()).select_from(tables.runs)).scalar_one())
-
-    def _hold(self, run_id: str) -> None:
-        """Lets nobody else merge this run until the transaction ends; SQLite has one writer anyway."""
-        if self._connection.dialect.name == "postgresql":
-            self._connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(run_id, 0))))
 
 
 class Jobs:

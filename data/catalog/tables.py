@@ -68,6 +68,47 @@ jobs = Table(
     Index(None, "started_ns"),
 )
 
+allocations = Table(
+    "allocations",
+    metadata,
+    Column("system", String(200), primary_key=True),
+    Column("job_id", String(64), primary_key=True),
+    Column("node", String(255), primary_key=True),
+    Column("restart_count", Integer, primary_key=True, autoincrement=False),
+    Column("sampled_as", String(255), nullable=False),
+    Column("source", String(16), nullable=False),
+    Column("array_id", String(64)),
+    Column("uid", BigInteger),
+    Column("started_ns", BigInteger),
+    Column("ended_ns", BigInteger),
+    Column("gpus", JSON, nullable=False),
+    Column("cpus", Integer),
+    Index(None, "job_id"),
+    Index(None, "sampled_as"),
+)
+
+placements = Table(
+    "placements",
+    metadata,
+    Column("system", String(200), primary_key=True),
+    Column("node", String(255), primary_key=True),
+    Column("pid", Integer, primary_key=True, autoincrement=False),
+    Column("start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    Column("sampled_as", String(255), nullable=False),
+    Column("source", String(16), nullable=False),
+    Column("job_id", String(64)),
+    Column("step_id", String(64)),
+    Column("run_id", String(64)),
+    Column("rank", Integer),
+    Column("local_rank", Integer),
+    Column("world_size", Integer),
+    Column("started_ns", BigInteger),
+    Column("ended_ns", BigInteger),
+    Column("gpus", JSON, nullable=False),
+    Index(None, "job_id"),
+    Index(None, "run_id"),
+)
+
 studies = Table(
     "studies",
     metadata,

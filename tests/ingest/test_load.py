@@ -303,7 +303,7 @@ def test_records_of_unknown_kinds_and_shapes_are_told_and_the_rest_is_stored(sto
     loaded = load_spool(store, spool)
     assert (loaded.rows, loaded.runs) == (5, {"r1"})
     assert [problem.removeprefix(f"{path.name}: ") for problem in loaded.problems] == [
-        "record 'weather': expected run, rank or recovered",
+        "record 'weather': expected run, rank, allocation, placement or recovered",
         "run record: run_id is 5, expected str",
     ]
     assert path.with_suffix(".rejected").exists()
@@ -404,3 +404,17 @@ def test_a_file_that_breaks_half_way_leaves_nothing_behind(store: Store, tmp_pat
     with store.catalog.read() as session:
         assert session.jobs.find(limit=5) == []
         assert session.ingested().batches == 0
+
+
+def test_jobs_and_ranks_of_a_node_reach_the_catalog_whatever_the_order_of_segments(store: Store, spool: Path) -> None:
+    job = {"job_id": "7", "node": "n1", "sampled_as": "n1", "source": "prolog", "system": "lab"}
+    rank = {"node": "n1", "pid": 4, "start_ticks": 9, "sampled_as": "n1", "source": "environment", "job_id": "7"}
+    write(spool, "b", lambda writer: writer.append_record("allocation", job | {"ended_ns": 90}))
+    write(spool, "a", lambda writer: writer.append_record("allocation", job | {"started_ns": 10, "gpus": ["0"]}))
+    write(spool, "c", lambda writer: writer.append_record("placement", rank | {"rank": 3}))
+    assert load_spool(store, spool).problems == []
+    with store.catalog.read() as session:
+        [allocation] = session.places.allocations("7")
+        [placement] = session.places.placements_of_job("7")
+    assert (allocation.started_ns, allocation.ended_ns, allocation.gpus) == (10, 90, ("0",))
+    assert (placement.pid, placement.rank) == (4, 3)

@@ -4,10 +4,23 @@ import pytest
 
 from crosswind.data.catalog import tables
 from crosswind.data.errors import MalformedError
+from crosswind.data.occupancy import Allocation, Placement, Source
 from crosswind.data.run import Rank, Run, RunState
-from crosswind.ingest.records import RANK_TYPES, RUN_TYPES, TEXT_LIMITS, rank_of, run_of
+from crosswind.ingest.records import (
+    ALLOCATION_TYPES,
+    PLACEMENT_TYPES,
+    RANK_TYPES,
+    RUN_TYPES,
+    TEXT_LIMITS,
+    allocation_of,
+    placement_of,
+    rank_of,
+    run_of,
+)
 
 RUN: dict[str, Any] = {"run_id": "r1", "workload": "toy", "system": "lab", "state": "running"}
+ALLOCATION: dict[str, Any] = {"job_id": "7", "node": "n1", "sampled_as": "n1.lab", "source": "prolog"}
+PLACEMENT: dict[str, Any] = {"node": "n1", "pid": 4, "start_ticks": 9, "sampled_as": "n1.lab", "source": "probe"}
 RANK: dict[str, Any] = {"run_id": "r1", "rank": 0, "node": "n1", "pid": 7, "started_ns": 1}
 
 
@@ -82,10 +95,59 @@ def test_a_rank_record_that_does_not_fit_is_refused_by_field_and_value(change: d
     assert message in str(raised.value)
 
 
+def test_a_record_of_a_place_becomes_an_allocation_or_a_placement() -> None:
+    assert allocation_of(ALLOCATION | {"gpus": ["0"], "uid": 2**32 - 2, "restart_count": 1}) == Allocation(
+        "7", "n1", "n1.lab", Source.PROLOG, restart_count=1, uid=2**32 - 2, gpus=("0",)
+    )
+    assert placement_of(PLACEMENT | {"rank": 3, "gpus": []}) == Placement("n1", 4, 9, "n1.lab", Source.PROBE, rank=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"job_id": ""}, "allocation record: job_id missing"),
+        ({"sampled_as": None}, "allocation record: sampled_as missing"),
+        ({"source": "gossip"}, "source 'gossip' is not one of environment, prolog, probe"),
+        ({"started_ns": "5"}, "started_ns is '5', expected int"),
+        ({"restart_count": 2**31}, "expected 0 to 2147483647"),
+        ({"gpus": "0,1"}, "gpus is '0,1', expected list"),
+        ({"gpus": [0]}, "gpus is [0], expected 64 short names at most"),
+        ({"gpus": ["0"] * 65}, "expected 64 short names at most"),
+        ({"gpus": ["x" * 81]}, "expected 64 short names at most"),
+        ({"gpus": ["a\n"]}, "expected 64 short names at most"),
+        ({"environ": "PATH=/"}, "allocation record: unknown field 'environ'"),
+    ],
+)
+def test_an_allocation_that_does_not_fit_is_refused_by_field_and_value(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(MalformedError) as raised:
+        allocation_of(ALLOCATION | change)
+    assert message in str(raised.value)
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"start_ticks": None}, "placement record: start_ticks missing"),
+        ({"pid": True}, "pid is True, expected int"),
+        ({"local_rank": -1}, "expected 0 to 2147483647"),
+        ({"step_id": "s" * 65}, "expected 64 printable characters at most"),
+        ({"uid": 5}, "placement record: unknown field 'uid'"),
+    ],
+)
+def test_a_placement_that_does_not_fit_is_refused_by_field_and_value(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(MalformedError) as raised:
+        placement_of(PLACEMENT | change)
+    assert message in str(raised.value)
+
+
 def test_every_field_of_a_record_has_a_column_that_is_wide_enough() -> None:
     assert set(RUN_TYPES) == {column.name for column in tables.runs.c}
     assert set(RANK_TYPES) == {column.name for column in tables.ranks.c}
-    columns = [column for table in (tables.runs, tables.ranks) for column in table.c]
+    assert set(ALLOCATION_TYPES) == {column.name for column in tables.allocations.c}
+    assert set(PLACEMENT_TYPES) == {column.name for column in tables.placements.c}
+    every = (tables.runs, tables.ranks, tables.allocations, tables.placements)
+    columns = [column for table in every for column in table.c]
     widths = {column.name: width for column in columns if (width := getattr(column.type, "length", None))}
-    widths.pop("state")  # one of four words
+    del widths["state"], widths["source"]  # one of a few words
     assert widths == TEXT_LIMITS

@@ -1,0 +1,81 @@
+"""Allocations and placements in the catalog: who was on which node, and when."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
+
+from crosswind.data.catalog import rows, tables
+from crosswind.data.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Place, Placement, Source, merge_places
+
+ALLOCATION_ORDER = ("system", "node", "restart_count")
+AT_ONCE = 500  # names in one question; databases take a limited number
+
+
+class Places:
+    """Allocations and placements, over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def merge(self, place: Allocation | Placement) -> None:
+        """Stores what is now known of a job or rank on a node; what was known stays, and the order never matters."""
+        if isinstance(place, Allocation):
+            known = self._held(tables.allocations, ALLOCATION_KEY, place)
+            self._put(tables.allocations, place, None if known is None else _allocation(known))
+        else:
+            known = self._held(tables.placements, PLACEMENT_KEY, place)
+            self._put(tables.placements, place, None if known is None else _placement(known))
+
+    def allocations(self, job_id: str, *, system: str | None = None) -> list[Allocation]:
+        """The job's allocations, by system, node and restart."""
+        table = tables.allocations
+        query = select(table).where(table.c.job_id == job_id).order_by(*(table.c[name] for name in ALLOCATION_ORDER))
+        if system is not None:
+            query = query.where(table.c.system == system)
+        return [_allocation(row) for row in self._connection.execute(query).mappings()]
+
+    def allocations_on(self, nodes: Collection[str], begin_ns: int, end_ns: int) -> list[Allocation]:
+        """Every job's allocations on nodes that are sampled under these names and overlap [begin_ns, end_ns)."""
+        table = tables.allocations
+        overlap = and_(
+            or_(table.c.started_ns.is_(None), table.c.started_ns < end_ns),
+            or_(table.c.ended_ns.is_(None), table.c.ended_ns > begin_ns),
+        )
+        names, found = sorted(nodes), list[Allocation]()
+        for start in range(0, len(names), AT_ONCE):
+            query = select(table).where(table.c.sampled_as.in_(names[start : start + AT_ONCE]), overlap)
+            found += [_allocation(row) for row in self._connection.execute(query).mappings()]
+        return found
+
+    def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
+        """The processes that were ranks of this job."""
+        where = tables.placements.c.job_id == job_id
+        return self._placements(where if system is None else and_(where, tables.placements.c.system == system))
+
+    def placements_of_run(self, run_id: str) -> list[Placement]:
+        """The processes that were ranks of this run."""
+        return self._placements(tables.placements.c.run_id == run_id)
+
+    def _placements(self, where: ColumnElement[bool]) -> list[Placement]:
+        table = tables.placements
+        query = select(table).where(where).order_by(table.c.rank, *(table.c[name] for name in PLACEMENT_KEY))
+        return [_placement(row) for row in self._connection.execute(query).mappings()]
+
+    def _held(self, table: Table, names: Collection[str], place: Allocation | Placement) -> Mapping[str, Any] | None:
+        keys = {name: getattr(place, name) for name in names}
+        rows.hold(self._connection, f"{table.name} {sorted(keys.items())}")
+        return rows.fetch(self._connection, table, **keys)
+
+    def _put(self, table: Table, news: Place, known: Place | None) -> None:
+        merged = news if known is None else merge_places(known, news)
+        if merged != known:
+            rows.upsert(self._connection, table, rows.row_of(merged))
+
+
+def _allocation(row: Mapping[Any, Any]) -> Allocation:
+    return Allocation(**{**row, "gpus": tuple(row["gpus"]), "source": Source(row["source"])})
+
+
+def _placement(row: Mapping[Any, Any]) -> Placement:
+    return Placement(**{**row, "gpus": tuple(row["gpus"]), "source": Source(row["source"])})
