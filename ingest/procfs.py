@@ -1,6 +1,7 @@
 """Reading the kernel's text files: bounded, exact, with errors that name the file, the value and the expectation."""
 
 import os
+from collections.abc import Mapping
 
 from crosswind.data.errors import MalformedError, UnavailableError
 
@@ -47,6 +48,23 @@ def entries(content: bytes, path: str, separator: bytes = b":") -> dict[bytes, b
             found[name] = value.strip()
     if not found:
         raise MalformedError(f"{path}: expected lines of a name and a value, found none")
+    return found
+
+
+def named(content: bytes, path: str, names: Mapping[bytes, str]) -> dict[str, int]:
+    """The whole numbers behind some of the names in lines of `name: number [kB]`; `names` says what to call each.
+
+    Far faster than `entries` where few of many lines are wanted.
+    Raises: MalformedError naming the file, also when none of the names stands there.
+    """
+    found, text = {}, b"\n" + content
+    for name, column in names.items():
+        start = text.find(b"\n%b:" % name)
+        if start >= 0:
+            start += len(name) + 2
+            found[column] = count(text[start : text.find(b"\n", start)].strip().removesuffix(b" kB"), path)
+    if not found:
+        raise MalformedError(f"{path}: expected lines of {b', '.join(names).decode()}, found {content!r:.80}")
     return found
 
 

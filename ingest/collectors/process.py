@@ -11,7 +11,7 @@ from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source, no_pids
 from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count, entries, read_file, stat_fields
+from crosswind.ingest.procfs import count, named, stat_fields
 
 Nanoseconds = tuple[int, int]  # run, waited
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
@@ -51,6 +51,8 @@ IO = {
     b"read_bytes": Column("storage_read_bytes_total", "fetched from storage", Kind.COUNTER, unit="bytes"),
     b"write_bytes": Column("storage_written_bytes_total", "sent to storage", Kind.COUNTER, unit="bytes"),
 }
+STATUS_NAMES = {name: column.name for name, column in STATUS.items()}
+IO_NAMES = {name: column.name for name, column in IO.items()}
 PROCESS = MetricSet(
     "process",
     "watched processes; the device is the pid",
@@ -112,14 +114,16 @@ class ProcessCollector:
     def _values(self, pid: int) -> dict[str, int]:
         folder = f"{self.proc}/{pid}"
         # What may be hidden comes first: once the last file is read, the process was there all the while.
-        threads = _threads(folder)
-        hidden = self._named(f"{folder}/status", STATUS) | self._named(f"{folder}/io", IO)
+        threads = self._threads(folder)
+        hidden = self._named(f"{folder}/status", STATUS_NAMES) | self._named(f"{folder}/io", IO_NAMES)
         values = self._stat(f"{folder}/stat") | hidden
         if str(pid) not in threads:
             return values
         ledger = self._ledgers.get(pid)
         if ledger is None or ledger.start_ticks != values["start_ticks"]:
             ledger = self._ledgers[pid] = _Ledger(values["start_ticks"])
+        for ended in ledger.living.keys() - threads.keys():
+            self.files.forget(f"{folder}/task/{ended}")
         schedule = (*ledger.totals(threads), *threads[str(pid)])
         return values | dict(zip((column.name for column in SCHEDULE), schedule, strict=True))
 
@@ -127,32 +131,28 @@ class ProcessCollector:
         fields = stat_fields(self.files.read(path), path)
         return {column.name: count(fields[place], path) for place, column in STAT.items()}
 
-    def _named(self, path: str, columns: Mapping[bytes, Column]) -> dict[str, int]:
+    def _named(self, path: str, names: Mapping[bytes, str]) -> dict[str, int]:
         try:
-            found = entries(self.files.read(path), path)
+            content = self.files.read(path)
         except UnavailableError:  # another user's process, or an older kernel
             return {}
-        return {
-            column.name: count(found[name].removesuffix(b" kB"), path)
-            for name, column in columns.items()
-            if name in found
-        }
+        return named(content, path, names)
+
+    def _threads(self, folder: str) -> dict[str, Nanoseconds]:
+        """Nanoseconds run and waited by each living thread; the process's own file tells of its main thread alone."""
+        found = {}
+        try:
+            for thread in os.listdir(f"{folder}/task"):  # noqa: PTH208 - a path object would cost more than the read
+                with suppress(UnavailableError):  # it has just ended, or this kernel keeps no schedstats
+                    path = f"{folder}/task/{thread}/schedstat"
+                    found[thread] = _run_and_wait(self.files.read(path), path)
+        except OSError:  # the process has ended
+            return {}
+        return found
 
 
-def _threads(folder: str) -> dict[str, Nanoseconds]:
-    """Nanoseconds run and waited by each living thread; the process's own file would tell of its main thread alone."""
-    found = {}
-    try:
-        for thread in os.listdir(f"{folder}/task"):  # noqa: PTH208 - a path object a thread would cost more than its read
-            with suppress(UnavailableError):  # it has just ended, or this kernel keeps no schedstats
-                found[thread] = _run_and_wait(f"{folder}/task/{thread}/schedstat")
-    except OSError:  # the process has ended
-        return {}
-    return found
-
-
-def _run_and_wait(path: str) -> Nanoseconds:
-    fields = read_file(path).split()
+def _run_and_wait(content: bytes, path: str) -> Nanoseconds:
+    fields = content.split()
     if len(fields) != 3:
         raise MalformedError(f"{path}: expected 3 numbers, found {fields!r:.80}")
     return count(fields[0], path), count(fields[1], path)
