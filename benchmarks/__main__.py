@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 
-SPEED = ("startup", "tuner")
+SPEED = ("startup", "tuner", "agent")
 ACCURACY = ("tuner", "predict", "explain")
 
 

@@ -1,4 +1,4 @@
-"""The agent: one process a node that sweeps its sources at aligned instants into the spool.
+"""The agent: one process a node that sweeps its sources at aligned instants into the spool, and ships it.
 
 It needs no root. A source that fails is written down as down, with the reason; it is never a silent gap or a zero.
 """
@@ -9,111 +9,37 @@ import os
 import re
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.collectors import SOURCES, made, plugged_in_sources
 from crosswind.ingest.collectors.source import Host, Source
 from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.procfs import read_file
-from crosswind.ingest.reading import NANOSECONDS
-from crosswind.ingest.registration import announced
-from crosswind.ingest.self_metrics import AGENT, SelfMetrics, Tally
-from crosswind.ingest.spool import SpoolWriter, SweepRows, recover
-from crosswind.ingest.sweep import Sweep, TimedSource, timed, with_node_keys
+from crosswind.ingest.ship.shipped import Shipped
+from crosswind.ingest.ship.token import ship_token
+from crosswind.ingest.spool import SpoolWriter, recover
+from crosswind.ingest.sweep import Sweep, TimedSource, timed
 
 LOG = logging.getLogger("crosswind.agent")
-FLUSH_SECONDS = 1.0  # what a power failure may cost; kill -9 costs nothing that was appended
-LAST_ANSWERS_SECONDS = 2.0  # how long the end waits for slow sources
+LAST_SHIPMENT_SECONDS = 5.0  # what the end allows a shipment that is under way
 
 
-class Agent:
-    """Sweeps at multiples of the interval since the epoch, so that all nodes sample at the same instants."""
+@dataclass(frozen=True)
+class _Running:
+    """A started agent, and what its sources are made of."""
 
-    def __init__(self, sweep: Sweep, spool: SpoolWriter, *, interval_seconds: float, report: str | None = None) -> None:
-        self.sweeper = sweep
-        self.tally = Tally()
-        self._spool = spool
-        self._interval_ns = round(interval_seconds * NANOSECONDS)
-        self.report = report
-        self._flushed = time.monotonic()
-        self._own = SelfMetrics(KernelFiles())
-        self._own_set = with_node_keys(AGENT)
-
-    def run(self, stop: threading.Event, at_tick: Callable[[], None] = lambda: None) -> None:
-        """Sweeps at every tick until `stop` is set, and then once more; `at_tick` runs behind every sweep.
-
-        A tick that comes while an earlier sweep still runs is missed and counted, never caught up.
-        """
-        due_ns = time.time_ns()
-        while True:
-            due_ns = self._next_tick(due_ns // self._interval_ns) * self._interval_ns
-            if stop.wait(max(0, due_ns - time.time_ns()) / NANOSECONDS):
-                break
-            self.sweep(due_ns, lateness_seconds=max(0, time.time_ns() - due_ns) / NANOSECONDS)
-            at_tick()
-        self.sweep()
-        self.finish()
-
-    def renew(self, sweep: Sweep, interval_seconds: float) -> None:
-        """Goes on with other sources, and at another pace."""
-        self.finish(0.0)
-        self.sweeper = sweep
-        self._interval_ns = round(interval_seconds * NANOSECONDS)
-        self.report = "settings read again"
-
-    def sweep(self, tick_ns: int | None = None, *, lateness_seconds: float | None = None) -> None:
-        """Reads every source that is due once; a sweep that the spool cannot take is counted as lost."""
-        begin = time.perf_counter()
-
-        def own() -> Iterable[SweepRows]:
-            yield self._own_row(lateness_seconds, time.perf_counter() - begin)
-
-        with self._counting_losses():
-            self.sweeper.take(time.time_ns() if tick_ns is None else tick_ns, own)
-            self.report = None
-            self._flush()
-
-    def finish(self, timeout_seconds: float = LAST_ANSWERS_SECONDS) -> None:
-        """Takes in what slow sources have still to say."""
-        with self._counting_losses():
-            self.sweeper.finish(timeout_seconds)
-
-    @contextmanager
-    def _counting_losses(self) -> Iterator[None]:
-        try:
-            yield
-        except UnavailableError as error:
-            self.tally.lost_sweeps_total += 1
-            LOG.error("sweep lost: %s", error)
-
-    def _own_row(self, lateness_seconds: float | None, sweep_seconds: float) -> SweepRows:
-        self.tally.dropped_segments_total = self._spool.dropped_segments
-        self.tally.dropped_rows_total = self.sweeper.dropped_rows
-        row = self._own.row(
-            self.tally, lateness_seconds=lateness_seconds, sweep_seconds=sweep_seconds, report=self.report
-        )
-        return self.sweeper.keyed(self._own_set, [row])
-
-    def _next_tick(self, last: int) -> int:
-        now = time.time_ns() // self._interval_ns
-        if now < last - 1:  # the clock was set back: go on from where it stands
-            return now + 1
-        tick = max(now, last) + 1
-        self.tally.missed_ticks_total += tick - last - 1
-        return tick
-
-    def _flush(self) -> None:
-        if time.monotonic() - self._flushed >= FLUSH_SECONDS:
-            self._spool.flush()
-            self._flushed = time.monotonic()
+    agent: Agent
+    spool: SpoolWriter
+    occupancy: Occupancy
 
 
 @dataclass(frozen=True)
@@ -131,21 +57,21 @@ def run_agent(settings: AgentSettings, stop: threading.Event, reload: Reload | N
     Raises: ConflictError when another agent writes into the spool; UnavailableError when the spool cannot be written;
     InvalidInputError for settings that make no sense.
     """
-    with _started(settings) as (agent, spool):
+    with _started(settings) as running:
 
         def at_tick() -> None:
             if reload is not None and reload.wanted.is_set():
                 reload.wanted.clear()
-                _renew(agent, spool, reload)
+                _renew(running, reload)
 
-        agent.run(stop, at_tick)
+        running.agent.run(stop, at_tick)
 
 
 def sweep_once(settings: AgentSettings) -> None:
     """Takes one sweep of this node and seals it. Raises: as `run_agent`."""
-    with _started(settings) as (agent, _):
-        agent.sweep()
-        agent.finish()
+    with _started(settings) as running:
+        running.agent.sweep()
+        running.agent.finish()
 
 
 def stop_on_signals() -> threading.Event:
@@ -171,29 +97,62 @@ def _event_of(*signals: signal.Signals) -> threading.Event:
 
 
 @contextmanager
-def _started(settings: AgentSettings) -> Iterator[tuple[Agent, SpoolWriter]]:
-    with _alone_in(settings.spool), _writer(settings) as spool:
-        report = _recovered(settings.spool)
-        yield Agent(_sweep(settings, spool), spool, interval_seconds=settings.interval_seconds, report=report), spool
+def _started(settings: AgentSettings) -> Iterator[_Running]:
+    with _alone_in(settings.spool), _writer(settings) as spool, _shipping(settings) as shipped:
+        occupancy = Occupancy(
+            _node(settings),
+            proc=settings.root / "proc",
+            run_directory=settings.run_directory,
+            job_directory=settings.job_directory,
+        )
+        agent = Agent(
+            _sweep(settings, spool, occupancy),
+            spool,
+            interval_seconds=settings.interval_seconds,
+            occupancy=occupancy,
+            shipped=shipped,
+        )
+        agent.report = _recovered(settings.spool)
+        yield _Running(agent, spool, occupancy)
+
+
+@contextmanager
+def _shipping(settings: AgentSettings) -> Iterator[Callable[[], Shipped | None]]:
+    """Ships the spool beside the agent, when it is told where to; gives what was shipped so far."""
+    if not settings.ship.url:
+        yield lambda: None
+        return
+    from crosswind.ingest.ship.shipper import Shipper  # noqa: PLC0415 - HTTP, for those who ship
+
+    where = {"CROSSWIND_TOKEN_FILE": settings.ship.token_file} if settings.ship.token_file else os.environ
+    shipper = Shipper(settings.spool, settings.ship.url, ship_token(where))
+    stop = threading.Event()
+    thread = threading.Thread(target=shipper.run, args=(stop,), name="shipper", daemon=True)
+    thread.start()
+    try:
+        yield lambda: shipper.shipped
+    finally:
+        stop.set()
+        thread.join(LAST_SHIPMENT_SECONDS)
 
 
 def _writer(settings: AgentSettings) -> SpoolWriter:
-    origin = "agent." + re.sub(r"[^A-Za-z0-9._-]", "_", settings.node or node_name())[:90]
+    origin = "agent." + re.sub(r"[^A-Za-z0-9._-]", "_", _node(settings))[:90]
     return SpoolWriter(
         settings.spool, origin, segment_seconds=settings.segment_seconds, directory_bytes=settings.spool_bytes
     )
 
 
-def _renew(agent: Agent, spool: SpoolWriter, reload: Reload) -> None:
+def _renew(running: _Running, reload: Reload) -> None:
     try:
         settings = reload.read()
-        agent.renew(_sweep(settings, spool), settings.interval_seconds)
+        running.agent.renew(_sweep(settings, running.spool, running.occupancy), settings.interval_seconds)
     except ProjectError as error:
         LOG.error("settings left as they were: %s", error)
-        agent.report = f"settings left as they were: {error}"[:500]
+        running.agent.report = f"settings left as they were: {error}"[:500]
 
 
-def _sweep(settings: AgentSettings, spool: SpoolWriter) -> Sweep:
+def _sweep(settings: AgentSettings, spool: SpoolWriter, occupancy: Occupancy) -> Sweep:
     """The sources that the settings ask for. Raises: InvalidInputError for settings that make no sense."""
     others, refused = plugged_in_sources(source.name for source in SOURCES)
     known = {source.name: source for source in (*SOURCES, *others)}
@@ -201,9 +160,9 @@ def _sweep(settings: AgentSettings, spool: SpoolWriter) -> Sweep:
         raise InvalidInputError(f"sources.{unknown[0]}: unknown; expected one of {', '.join(known)}")
     for status in refused:
         LOG.warning("source %s cannot be used: %s", status.name, status.reason)
-    host = Host(settings.root, pids=lambda: _watched_pids(settings))
+    host = Host(settings.root, occupancy.pids, occupancy)
     sources = [_source(source, settings, host) for source in known.values() if settings.is_enabled(source)]
-    sweep = Sweep(sources, spool, node=settings.node or node_name(), boot_id=_boot_id(host.proc))
+    sweep = Sweep(sources, spool, node=_node(settings), boot_id=_boot_id(host.proc))
     sweep.refuse(refused)
     return sweep
 
@@ -215,10 +174,8 @@ def _source(source: Source, settings: AgentSettings, host: Host) -> TimedSource:
     return timed(made(source, host, settings.options(source)), source)
 
 
-def _watched_pids(settings: AgentSettings) -> list[int]:
-    if settings.run_directory is None:
-        return []
-    return [rank.pid for rank in announced(settings.run_directory, settings.root / "proc").ranks]
+def _node(settings: AgentSettings) -> str:
+    return settings.node or node_name()
 
 
 def _boot_id(proc: Path) -> str | None:

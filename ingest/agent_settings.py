@@ -22,7 +22,7 @@ KEYS: Mapping[str, Types] = {
     "spool_bytes": (int,),
     **dict.fromkeys(("ship", "metrics", "sources"), TABLE),
 }
-SHIP_KEYS: Mapping[str, Types] = {"url": TEXT, "token_file": TEXT, "every_seconds": NUMBER}
+SHIP_KEYS: Mapping[str, Types] = {"url": TEXT, "token_file": TEXT}
 METRICS_KEYS: Mapping[str, Types] = {"listen": TEXT}
 
 
@@ -32,7 +32,6 @@ class ShipSettings:
 
     url: str = ""
     token_file: str = ""
-    every_seconds: float = 5.0
 
 
 @dataclass(frozen=True)

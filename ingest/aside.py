@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 log = logging.getLogger("crosswind.ingest")
@@ -27,13 +28,21 @@ def keep_copy(path: Path, kept: Path) -> None:
             os.close(descriptor)
 
 
-def keep_within(folder: Path, limit_bytes: int) -> None:
-    """Gives up the oldest files of a folder until it holds at most so much, and logs each."""
-    files = sorted((file.stat().st_mtime_ns, file.stat().st_size, file) for file in folder.iterdir() if file.is_file())
+def keep_within(paths: Iterable[Path], limit_bytes: int) -> None:
+    """Gives up the oldest of these files until they hold at most so much, and logs each."""
+    files = sorted(filter(None, map(_age_and_size, paths)))
     excess = sum(size for _, size, _ in files) - limit_bytes
-    for _, size, file in files:
+    for _, size, path in files:
         if excess <= 0:
             return
-        file.unlink(missing_ok=True)
-        log.warning("gave up %s, of %d bytes: %s may hold %d", file.name, size, folder, limit_bytes)
+        path.unlink(missing_ok=True)
+        log.warning("gave up %s, of %d bytes: at most %d are kept aside", path, size, limit_bytes)
         excess -= size
+
+
+def _age_and_size(path: Path) -> tuple[int, int, Path] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:  # somebody else gave it up
+        return None
+    return status.st_mtime_ns, status.st_size, path

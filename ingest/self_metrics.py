@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from crosswind.data.metric import Column, Kind, MetricSet, Scalar
 from crosswind.ingest.clock import Clock
 from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.ship.shipped import Shipped
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -50,30 +51,21 @@ class Tally:
     dropped_segments_total: int = 0
 
 
-@dataclass(frozen=True)
-class Shipped:
-    """What the shipper counts."""
-
-    shipped_segments_total: int = 0
-    shipped_bytes_total: int = 0
-    ship_retries_total: int = 0
-    rejected_segments_total: int = 0
-
-
 class SelfMetrics:
     """The agent's own row."""
 
     def __init__(self, files: KernelFiles) -> None:
+        self.spool_bytes: int | None = None  # as last looked at
         self._clock = Clock()
         self._files = files
 
     def row(
         self,
         tally: Tally,
+        shipped: Shipped | None,
         *,
         lateness_seconds: float | None,
         sweep_seconds: float,
-        shipped: Shipped | None = None,
         report: str | None = None,
     ) -> tuple[Scalar, ...]:
         """One row of the set `agent`, device first."""
@@ -84,9 +76,14 @@ class SelfMetrics:
             "cpu_seconds_total": _rounded(time.process_time()),
             "resident_bytes": self._resident_pages(),
             "report": report,
+            "spool_bytes": self.spool_bytes,
             **asdict(tally),
-            **(asdict(shipped) if shipped else {}),
         }
+        if shipped is not None:
+            values["shipped_segments_total"] = shipped.segments
+            values["shipped_bytes_total"] = shipped.sent_bytes
+            values["ship_retries_total"] = shipped.retries
+            values["rejected_segments_total"] = shipped.rejected
         if clock is not None:
             values["clock_offset_seconds"] = clock.offset_seconds
             values["clock_error_max_seconds"] = clock.max_error_seconds

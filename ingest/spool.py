@@ -149,6 +149,10 @@ class SpoolWriter:
         with self._lock:
             return self._seal()
 
+    def waiting_bytes(self) -> int:
+        """The size of what is sealed and waits to be shipped."""
+        return sum(_size(path) or 0 for path in sealed_segments(self.directory))
+
     def close(self) -> None:
         """Seals what is active; in a forked child it only lets go of it."""
         if os.getpid() == self._pid:

@@ -6,7 +6,19 @@ from importlib.metadata import EntryPoint, entry_points
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import NODE_KEYS, Collector, MetricSet
-from crosswind.ingest.collectors import cpu, memory, network, pressure, process
+from crosswind.ingest.collectors import (
+    cpu,
+    frequency,
+    hwmon,
+    memory,
+    network,
+    occupancy,
+    pm_counters,
+    pressure,
+    process,
+    rapl,
+    thermal,
+)
 from crosswind.ingest.collectors.source import Host, Options, Source
 
 SOURCES = (
@@ -15,6 +27,12 @@ SOURCES = (
     pressure.SOURCE,
     network.SOURCE,
     process.SOURCE,
+    occupancy.SOURCE,
+    rapl.SOURCE,
+    pm_counters.SOURCE,
+    hwmon.SOURCE,
+    thermal.SOURCE,
+    frequency.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.occupancy.occupancy import Occupancy
+from crosswind.ingest.probe.place import node_name
 
 MAX_TEXT = 2000
 OCCUPANCY = MetricSet(
@@ -48,3 +50,10 @@ class OccupancyCollector:
 def _joined(job_ids: tuple[str, ...]) -> str:
     text = ",".join(job_ids)
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT].rpartition(",")[0]
+
+
+def _made(host: Host, _: Options) -> OccupancyCollector:
+    return OccupancyCollector(host.occupancy or Occupancy(node_name(), proc=host.proc))
+
+
+SOURCE = Source("occupancy", _made, advice="mount /proc")

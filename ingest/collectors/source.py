@@ -7,6 +7,7 @@ from pathlib import Path
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import Collector
 from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.occupancy.occupancy import Occupancy
 
 Option = str | int | float | bool | list[str]
 
@@ -22,6 +23,7 @@ class Host:
 
     root: Path = Path("/")
     pids: Callable[[], Iterable[int]] = no_pids  # of the ranks to watch, asked for at every sweep
+    occupancy: Occupancy | None = None  # what the agent knows of jobs and ranks
     files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
 
     @property

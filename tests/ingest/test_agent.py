@@ -17,7 +17,8 @@ import pytest
 
 from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
 from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
-from crosswind.ingest.agent import Agent, Reload, run_agent, sweep_once
+from crosswind.ingest.agent import Reload, run_agent, sweep_once
+from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.collectors import SOURCES, plugged_in_sources, survey
 from crosswind.ingest.collectors.source import Host, Source

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.agent_settings import AgentSettings, read_settings
+from crosswind.ingest.agent_settings import AgentSettings, ShipSettings, read_settings
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options, Source
 
@@ -20,7 +20,6 @@ spool_bytes = 10_000_000
 [ship]
 url = "https://crosswind.example/"
 token_file = "/etc/crosswind/token"
-every_seconds = 10
 
 [metrics]
 listen = "127.0.0.1:9750"
@@ -44,7 +43,7 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, WHOLE)
     assert (settings.spool, settings.interval_seconds, settings.node) == (Path("/var/spool/crosswind"), 2, "n7")
     assert settings.job_directory == Path("/run/crosswind/job.d")
-    assert (settings.ship.url, settings.ship.every_seconds) == ("https://crosswind.example/", 10)
+    assert settings.ship == ShipSettings("https://crosswind.example/", "/etc/crosswind/token")
     assert settings.metrics.listen == "127.0.0.1:9750"
     assert (settings.paced(CPU).interval_seconds, settings.paced(CPU).timeout_seconds) == (10.0, 3.0)
     enabled = {source.name for source in SOURCES if settings.is_enabled(source)}

@@ -20,8 +20,13 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
     "pressure": "two_cores",
     "network": "two_cores",
     "process": "two_cores",
+    "pm_counters": "cray_ex",
+    "frequency": "two_sockets",
+    "thermal": "two_sockets",
+    "hwmon": "two_sockets",
+    "rapl": "two_sockets",
 }
-WITHOUT_TREE = set[str]()  # sources that read no files: their own tests stand in test_<name>.py
+WITHOUT_TREE = {"occupancy"}  # sources that read no files: their own tests stand in test_<name>.py
 MAY_FALL = {"idle_seconds_total", "iowait_seconds_total"}  # the kernel corrects them downwards
 BASE_UNITS = {
     *("seconds", "bytes", "joules", "watts", "celsius", "hertz", "ratio", "volts", "amperes", "meters_per_second"),

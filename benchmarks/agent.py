@@ -1,0 +1,186 @@
+"""What the agent costs at 1 and 10 Hz, spooling included, beside prometheus-node-exporter scraped in the same seconds.
+
+Idle processes are announced as ranks until a sweep holds a thousand values. CPU time is what the scheduler counted for
+all threads of each program; lateness is what the agent itself recorded.
+"""
+
+import json
+import os
+import platform
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from crosswind.ingest.registration import announce
+from crosswind.ingest.spool import RowsFrame, read_segment
+
+SECONDS = 20.0
+WANTED_VALUES = 1000
+MOST_RANKS = 60
+EXPORTER = "prometheus-node-exporter"
+AGENT = (sys.executable, "-m", "crosswind.cli.main", "agent")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """CPU seconds a second, values a second, resident bytes."""
+
+    cpu_share: float
+    values_per_second: float
+    resident_bytes: int
+
+    @property
+    def microseconds_per_value(self) -> float:
+        return self.cpu_share / self.values_per_second * 1e6
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, sleepers(Path(folder)) as ranks:
+        print(f"{ranks} idle processes stand for ranks; {SECONDS:.0f} s a measurement")
+        print(f"{'':<24} {'CPU of a core':>14} {'values/s':>10} {'us/value':>9} {'memory':>8} {'lateness p50/p99':>20}")
+        figures: dict[str, object] = {}
+        for hertz in (1, 10):
+            agent, exporter, lateness = measured(Path(folder), hertz)
+            row(f"agent at {hertz} Hz", agent, lateness)
+            figures |= {
+                f"agent_{hertz}hz_cpu_ratio": round(agent.cpu_share, 5),
+                f"agent_{hertz}hz_values_per_sweep": round(agent.values_per_second / hertz),
+                f"agent_{hertz}hz_microseconds_per_value": round(agent.microseconds_per_value, 2),
+                f"agent_{hertz}hz_resident_bytes": agent.resident_bytes,
+                f"agent_{hertz}hz_lateness_p99_seconds": round(percentile(lateness, 0.99), 5),
+            }
+            if exporter:
+                row("node_exporter at 1 Hz", exporter)
+                ratio = exporter.microseconds_per_value / agent.microseconds_per_value
+                print(f"{'':<24} node_exporter costs {ratio:.1f} x as much a value")
+                figures |= {
+                    f"exporter_beside_{hertz}hz_microseconds_per_value": round(exporter.microseconds_per_value, 2),
+                    f"exporter_over_agent_{hertz}hz": round(ratio, 2),
+                }
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(json.dumps(figures | {"ranks": ranks, "machine": machine}))
+
+
+def measured(folder: Path, hertz: int) -> tuple[Cost, Cost | None, list[float]]:
+    spool = folder / f"spool-{hertz}"
+    with ExitStack() as stack:
+        exporter = stack.enter_context(node_exporter()) if shutil.which(EXPORTER) else None
+        command = (*AGENT, "--spool", str(spool), "--run-dir", str(folder), "--interval", str(1 / hertz))
+        agent = stack.enter_context(program(command))
+        time.sleep(3)
+        begin, before = time.monotonic(), cpu_seconds(agent.pid)
+        exporter_before = cpu_seconds(exporter[0]) if exporter else 0.0
+        scraped = scrape_each_second(exporter[1] if exporter else None)
+        passed = time.monotonic() - begin
+        agent_cpu = cpu_seconds(agent.pid) - before
+        exporter_cpu = cpu_seconds(exporter[0]) - exporter_before if exporter else 0.0
+        agent_memory, exporter_memory = resident(agent.pid), resident(exporter[0]) if exporter else 0
+        agent.terminate()
+        agent.wait(20)
+    values, lateness = spooled(spool)
+    cost = Cost(agent_cpu / passed, values * hertz, agent_memory)
+    return cost, Cost(exporter_cpu / passed, scraped / passed, exporter_memory) if exporter else None, lateness
+
+
+def scrape_each_second(url: str | None) -> int:
+    """Lasts SECONDS; the number of samples that the exporter gave in them."""
+    samples, until = 0, time.monotonic() + SECONDS
+    while (begin := time.monotonic()) < until:
+        if url:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                samples += sum(1 for line in answer if not line.startswith(b"#"))
+        time.sleep(max(0.0, min(begin + 1, until) - time.monotonic()))
+    return samples
+
+
+def spooled(spool: Path) -> tuple[float, list[float]]:
+    """Median values a sweep, keys not counted, and the lateness of each sweep."""
+    by_sweep: list[int] = []
+    lateness, values = [], 0
+    for path in sorted(spool.glob("*.segment")):
+        for frame in read_segment(path):
+            if not isinstance(frame, RowsFrame):
+                continue
+            keys = ("ts_ns", "mono_ns", "node", "device", "boot_id")
+            values += sum(
+                sum(value is not None for value in column) for name, column in frame.columns.items() if name not in keys
+            )
+            if frame.metric_set.name == "agent":  # the last set of a sweep
+                lateness += [float(str(late)) for late in frame.columns["lateness_seconds"] if late is not None]
+                by_sweep.append(values)
+                values = 0
+    return statistics.median(by_sweep[3:]), lateness[3:]
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def row(name: str, cost: Cost, lateness: list[float] | None = None) -> None:
+    late = f"{percentile(lateness, 0.5) * 1e3:7.2f} /{percentile(lateness, 0.99) * 1e3:7.2f} ms" if lateness else ""
+    print(
+        f"{name:<24} {cost.cpu_share:13.3%} {cost.values_per_second:10.0f} {cost.microseconds_per_value:9.2f} "
+        f"{cost.resident_bytes / 2**20:4.0f} MiB {late:>20}"
+    )
+
+
+def cpu_seconds(pid: int) -> float:
+    """Time that all threads of a process, ended ones left out, ran on a core."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) * 1e-9
+
+
+def resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def program(command: tuple[str, ...]) -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@contextmanager
+def node_exporter() -> Iterator[tuple[int, str]]:
+    """The pid of a node exporter with its default collectors, and where it shows its metrics."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    with program((EXPORTER, f"--web.listen-address={address}", "--log.level=error")) as process:
+        yield process.pid, f"http://{address}/metrics"
+
+
+@contextmanager
+def sleepers(folder: Path) -> Iterator[int]:
+    """Announces idle processes as ranks until a sweep holds enough values; says how many that took."""
+    with ExitStack() as stack:
+        for rank in range(MOST_RANKS):
+            sleeper = stack.enter_context(program(("sleep", "3600")))
+            announce(folder, run_id="idle", rank=rank, node="here", pid=sleeper.pid)
+            if rank % 4 == 3 and values_now(folder) >= WANTED_VALUES:
+                break
+        yield rank + 1
+
+
+def values_now(folder: Path) -> float:
+    with tempfile.TemporaryDirectory() as spool:
+        for _ in range(4):
+            subprocess.run((*AGENT, "--once", "--spool", spool, "--run-dir", str(folder)), check=True)
+        return spooled(Path(spool))[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Sending the spool's sealed segments to a server."""

@@ -1,0 +1,98 @@
+"""Posting segments over one connection."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
+from time import time
+
+from crosswind.data.errors import UnavailableError
+from crosswind.ingest.ship.address import way_to
+
+ANSWER_BYTES = 1024 * 1024
+LONGEST_WAIT_SECONDS = 3600.0  # that a server can make us wait
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server, or something before it, answered; `said` is its JSON object, if it sent one."""
+
+    status: int
+    media_type: str = ""
+    said: Mapping[str, object] = field(default_factory=dict)
+    retry_after_seconds: float = 0.0
+    codings: tuple[str, ...] = ()
+
+
+class Client:
+    """A connection to a server, opened when first needed and again when the server closed it."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self._url = url
+        self._way = way_to(url)
+        self._headers = {**self._way.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
+        self._connection: HTTPConnection | None = None
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """The answer, whatever its status. Raises: UnavailableError when there is none."""
+        is_reused = self._connection is not None
+        try:
+            return self._post(path, body, headers)
+        except (OSError, HTTPException) as error:
+            self.close()
+            if not is_reused:
+                raise UnavailableError(f"{self._url} does not answer: {error or type(error).__name__}") from error
+        return self.post(
+            path, body, headers
+        )  # the server may close a connection that waited; what we send may come twice
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        if self._connection is None:
+            self._connection = self._way.connect()
+        try:
+            self._connection.request("POST", self._way.prefix + path, body, {**self._headers, **headers})
+        except (BrokenPipeError, ConnectionResetError):  # it may have answered before it had read everything
+            with suppress(OSError, HTTPException):
+                return self._answer(self._connection.getresponse())
+            raise
+        return self._answer(self._connection.getresponse())
+
+    def _answer(self, response: HTTPResponse) -> Answer:
+        with response:
+            content = response.read(ANSWER_BYTES)
+            if response.will_close or response.length:
+                self.close()
+        names = response.headers.get("Accept-Encoding", "").replace(" ", "").split(",")
+        return Answer(
+            response.status,
+            response.headers.get_content_type(),
+            _json_object(content),
+            _wait_seconds(response.headers),
+            tuple(filter(None, names)),
+        )
+
+
+def _json_object(content: bytes) -> Mapping[str, object]:
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _wait_seconds(headers: HTTPMessage) -> float:
+    """Retry-After in seconds, whether it was a number or a date; 0 when it is missing or neither."""
+    told = headers.get("Retry-After", "").strip()
+    try:
+        seconds = float(told) if told.isdigit() else parsedate_to_datetime(told).timestamp() - time()
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)

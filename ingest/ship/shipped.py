@@ -1,0 +1,14 @@
+"""What a shipper counts, apart from it: whoever only tells of it needs no HTTP."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What a shipper did since it began; `problem` is why it waits, None when it does not."""
+
+    segments: int = 0
+    retries: int = 0
+    rejected: int = 0
+    sent_bytes: int = 0
+    problem: str | None = None

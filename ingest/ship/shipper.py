@@ -1,0 +1,134 @@
+"""The shipper: sends a spool's sealed segments to a server, oldest first, and deletes what the server has.
+
+Its state is the files themselves: killed at any moment, it begins where it was, and what comes twice is stored once.
+"""
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.ingest.aside import keep_within
+from crosswind.ingest.ship.backoff import LONGEST_SECONDS, Backoff
+from crosswind.ingest.ship.client import Answer, Client
+from crosswind.ingest.ship.pack import pack, packings
+from crosswind.ingest.ship.shipped import Shipped
+from crosswind.ingest.ship.verdict import Verdict, reason_of, verdict_on
+from crosswind.ingest.spool import batch_id, sealed_segments
+
+PATH = "/v1/ingest/batches"
+MEDIA = "application/vnd.crosswind.segment"
+LOOK_SECONDS = 1.0  # between looks at a spool that is empty
+REJECTED_BYTES = 64 * 1024 * 1024
+log = logging.getLogger("crosswind.ship")
+
+
+class Shipper:
+    """Sends one spool to one server."""
+
+    def __init__(self, spool: Path, url: str, token: str | None = None) -> None:
+        self.shipped = Shipped()
+        self._spool = spool
+        self._client = Client(url, token)
+        self._backoff = Backoff()
+        self._codings = list(packings())
+        self._passed_over: dict[str, float] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Ships what is there and what comes, until `stop` is set; for a thread of its own."""
+        while not stop.is_set():
+            try:
+                wait = self.ship_all(stop)
+            except Exception:  # this loop is the outermost of its thread, and must outlive everything
+                log.exception("shipping from %s failed", self._spool)
+                wait = self._backoff.slowly()
+            stop.wait(wait)
+        self._client.close()
+
+    def ship_all(self, stop: threading.Event | None = None) -> float:
+        """Sends every sealed segment; returns after how many seconds to look again."""
+        for path in sealed_segments(self._spool):
+            if stop is not None and stop.is_set():
+                break
+            if self._passed_over.get(path.name, 0.0) <= time.monotonic():
+                wait = self._ship(path)
+                if wait is not None:
+                    return wait
+        self._client.close()  # by the next segment the server would have closed it
+        return LOOK_SECONDS
+
+    def _ship(self, path: Path) -> float | None:
+        """Sends one segment; None when the next one may follow at once, else how long to wait."""
+        try:
+            identity, content = batch_id(path), path.read_bytes()
+        except InvalidInputError as error:  # a file that somebody else put there
+            return self._reject(path, str(error))
+        except (ProjectError, OSError) as error:
+            return self._pass_over(path, str(error)) if path.exists() else None  # else given up for want of space
+        try:
+            answer = self._sent(path.name, identity, content)
+        except UnavailableError as error:
+            return self._wait(str(error))
+        return self._settle(path, answer, verdict_on(answer, identity))
+
+    def _sent(self, name: str, identity: str, content: bytes) -> Answer:
+        coding = self._codings[0]
+        body = pack(content, coding)
+        headers = {"Content-Type": MEDIA, "Crosswind-Batch": identity, "Crosswind-Segment": name}
+        answer = self._client.post(PATH, body, {**headers, "Content-Encoding": coding})
+        self.shipped = replace(self.shipped, sent_bytes=self.shipped.sent_bytes + len(body))
+        return answer
+
+    def _settle(self, path: Path, answer: Answer, verdict: Verdict) -> float | None:
+        match verdict:
+            case Verdict.TAKEN:
+                self._delete(path, answer)
+                return None
+            case Verdict.REFUSED:
+                return self._reject(path, reason_of(answer))
+            case Verdict.TOO_LARGE:
+                return self._pass_over(path, reason_of(answer))
+            case Verdict.OTHER_CODING if self._take_other_coding(answer):
+                return 0.0
+            case Verdict.LATER:
+                return self._wait(reason_of(answer), asked_seconds=answer.retry_after_seconds)
+        self._wait(reason_of(answer))
+        return self._backoff.slowly()
+
+    def _delete(self, path: Path, answer: Answer) -> None:
+        path.unlink(missing_ok=True)
+        self._passed_over.pop(path.name, None)
+        if self.shipped.problem is not None:
+            log.warning("the server takes segments again")
+        self._backoff.succeeded()
+        self.shipped = replace(self.shipped, segments=self.shipped.segments + 1, problem=None)
+        if answer.said.get("status") == "partial":
+            log.warning("%s was not wholly understood, the server keeps it: %s", path.name, answer.said.get("problems"))
+
+    def _reject(self, path: Path, reason: str) -> float | None:
+        log.error("%s is kept aside as .rejected: %s", path, reason)
+        try:
+            path.rename(path.with_suffix(".rejected"))
+            keep_within(self._spool.glob("*.rejected"), REJECTED_BYTES)
+        except OSError as error:
+            return self._wait(f"{path}: {error.strerror}")
+        self.shipped = replace(self.shipped, rejected=self.shipped.rejected + 1)
+        return None
+
+    def _wait(self, reason: str, *, asked_seconds: float = 0.0) -> float:
+        if reason != self.shipped.problem:
+            log.warning("segments wait in %s: %s", self._spool, reason)
+        self.shipped = replace(self.shipped, retries=self.shipped.retries + 1, problem=reason)
+        return self._backoff.after_failure(asked_seconds)
+
+    def _pass_over(self, path: Path, reason: str) -> None:
+        log.error("%s is passed over for now: %s", path, reason)
+        self._passed_over[path.name] = time.monotonic() + LONGEST_SECONDS
+
+    def _take_other_coding(self, answer: Answer) -> bool:
+        """Whether there is another coding that both sides know."""
+        others = [coding for coding in self._codings[1:] if coding in answer.codings]
+        self._codings = others or self._codings
+        return bool(others)
