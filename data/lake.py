@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from crosswind.data.errors import InvalidInputError, MalformedError
-from crosswind.data.metric import Column, MetricSet, Scalar, is_name
+from crosswind.data.errors import InvalidInputError, MalformedError, NotFoundError
+from crosswind.data.metric import Column, Kind, MetricSet, Scalar, is_name
 from crosswind.data.steps import COLLECTIVE, STEP
 
 ARROW_TYPES = {
@@ -94,7 +94,7 @@ class Lake:
 
         Raises: InvalidInputError for a part or set name that is no plain name, or rows without a time.
         """
-        metric_set = _set_of(table.schema)
+        metric_set = set_of(table.schema)
         if not PART_NAME.fullmatch(part):
             raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
         self.check(metric_set)
@@ -131,7 +131,7 @@ class Lake:
         """Every column that the set ever had here, by name; sets that we know have theirs before anything is stored."""
         sets = [metric_set for metric_set in KNOWN if metric_set.name == name]
         paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
-        sets += [_set_of(pq.read_schema(path)) for path in paths]
+        sets += [set_of(pq.read_schema(path)) for path in paths]
         return {column.name: column for metric_set in sets for column in metric_set.columns}
 
     def _definitions(self, name: str) -> list[Path]:
@@ -161,6 +161,32 @@ class Lake:
         finally:
             connection.close()
 
+    def counters(
+        self, name: str, wanted: Sequence[str], *, where: str = "true", parameters: Sequence[object] = ()
+    ) -> pa.Table:
+        """Columns of a set as they were stored, exact, and what tells their differences: keys, epochs, clocks, ranges.
+
+        `where` is SQL over the set's columns, as stored too; the table carries the set's definition.
+        Raises: NotFoundError when nothing of the set or no such column is stored; MalformedError naming the file that
+        is damaged.
+        """
+        columns = self.columns(name) if name in self.sets() else {}
+        missing = [column for column in wanted if column not in columns]
+        if missing or not columns:
+            raise NotFoundError(f"lake {self.root} holds no {name}.{missing[0] if missing else '*'}")
+        needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
+        kept = [each for each in columns.values() if each.name in needed or each.kind in (Kind.KEY, Kind.EPOCH)]
+        names = ", ".join(f'"{column.name}"' for column in kept)
+        sql = f"select {names} from {self._files(name)} where {where}"  # noqa: S608 - names are checked identifiers
+        connection = duckdb.connect(":memory:", config=IN_MEMORY)
+        try:
+            table: pa.Table = connection.sql(sql, params=list(parameters)).to_arrow_table()
+            return table.cast(arrow_schema(MetricSet(name, "", tuple(kept))))
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
+        finally:
+            connection.close()
+
     def connect(self, names: Collection[str] | None = None) -> duckdb.DuckDBPyConnection:
         """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing."""
         connection = duckdb.connect(":memory:", config=IN_MEMORY)
@@ -178,13 +204,17 @@ class Lake:
 
     def _view(self, name: str) -> str:
         columns = ", ".join(_converted(column) for column in self.columns(name).values())
+        return (
+            f'create or replace view "{name}" as select {columns} '  # noqa: S608 - names are checked identifiers
+            f"from {self._files(name)}"
+        )
+
+    def _files(self, name: str) -> str:
+        """The set's files as SQL reads them."""
         folder = glob.escape(str(self._folder(name)))
         patterns = [f"{folder}/{path.name}" for path in self._definitions(name)] + [f"{folder}/date=*/part-*.parquet"]
         files = ", ".join(_quoted(pattern) for pattern in patterns)
-        return (
-            f'create or replace view "{name}" as select {columns} '  # noqa: S608 - names are checked identifiers
-            f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-        )
+        return f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
 
 
 def is_compatible(stored: Column, column: Column) -> bool:
@@ -216,7 +246,8 @@ def _write(path: Path, table: pa.Table) -> Path:
     return path
 
 
-def _set_of(schema: pa.Schema) -> MetricSet:
+def set_of(schema: pa.Schema) -> MetricSet:
+    """The set that a table's schema carries. Raises: InvalidInputError."""
     try:
         return MetricSet.from_json(json.loads(schema.metadata[b"crosswind.set"]))
     except (KeyError, TypeError, ValueError) as error:

@@ -29,11 +29,16 @@ class Kind(StrEnum):
 
 
 class OnFull(StrEnum):
-    """What a counter does at the end of its range."""
+    """What a counter does at the end of its range, and so what it means when it has fallen.
+
+    It starts again from 0, stays at its end, or begins anew at any time. One that is clamped never gets there, but is
+    corrected downwards now and then: that is no growth, and no new beginning.
+    """
 
     WRAP = "wrap"
     SATURATE = "saturate"
     RESET = "reset"
+    CLAMP = "clamp"
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ class Column:
     """One column of a metric set; value in base unit = raw value x scale.
 
     A counter's range is 2 ** width_bits, or what the column `range_from` of the same row says, in the same raw unit.
+    `max_rate` is what it never grows faster than, in base units a second; 0 when nobody knows. It tells how long a gap
+    may be until a counter that wraps could have done so twice.
     """
 
     name: str
@@ -52,6 +59,7 @@ class Column:
     width_bits: int = 64
     on_full: OnFull = OnFull.WRAP
     range_from: str = ""
+    max_rate: float = 0.0
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -62,6 +70,16 @@ class Column:
             raise InvalidInputError(f"column {self.name}: scale {self.scale!r:.80}, expected a finite number, not 0")
         if self.scale != 1.0 and self.dtype not in NUMERIC:
             raise InvalidInputError(f"column {self.name}: scale {self.scale!r:.80} of a {self.dtype}, expected 1.0")
+        _check_range(self)
+
+
+def _check_range(column: Column) -> None:
+    if not 1 <= column.width_bits <= 64:
+        raise InvalidInputError(f"column {column.name}: width_bits {column.width_bits!s:.80}, expected 1 to 64")
+    if isinstance(column.max_rate, bool) or not 0 <= column.max_rate < MAX_SCALE:
+        raise InvalidInputError(f"column {column.name}: max_rate {column.max_rate!r:.80}, expected 0 or more")
+    if column.kind is Kind.COUNTER and column.scale < 0:
+        raise InvalidInputError(f"column {column.name}: scale {column.scale!r:.80} of a counter, expected more than 0")
 
 
 DTYPES: Mapping[str, tuple[type, ...]] = {

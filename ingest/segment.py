@@ -34,6 +34,7 @@ BOUNDS: Mapping[str, tuple[Scalar, Scalar]] = {
 COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full", "range_from"), (str,)),
     "scale": (int, float),
+    "max_rate": (int, float),
     "width_bits": (int,),
 }
 

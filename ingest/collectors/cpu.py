@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.procfs import count
@@ -24,6 +24,7 @@ MODES = {
     "softirq_seconds_total": "in deferred interrupt work, such as network receive",
     "steal_seconds_total": "taken by the hypervisor for others",
 }
+CORRECTED = ("idle_seconds_total", "iowait_seconds_total")
 NODE_WIDE = {
     b"ctxt": Column("context_switches_total", "switches between tasks, node-wide", Kind.COUNTER),
     b"processes": Column("forks_total", "processes and threads made, node-wide", Kind.COUNTER),
@@ -37,14 +38,18 @@ LOADS = (
     Column("load5", "the same over 5 minutes", dtype="float64"),
     Column("load15", "the same over 15 minutes", dtype="float64"),
 )
+
+
+def _mode(name: str, where: str) -> Column:
+    on_full = OnFull.CLAMP if name in CORRECTED else OnFull.WRAP
+    return Column(name, f"time {where}", Kind.COUNTER, unit="seconds", scale=TICK_SECONDS, on_full=on_full)
+
+
 CPU = MetricSet(
     "cpu",
     "processor time by mode; device cpu0 ... is a core, device all their sum",
     (
-        *(
-            Column(name, f"time {where}", Kind.COUNTER, unit="seconds", scale=TICK_SECONDS)
-            for name, where in MODES.items()
-        ),
+        *(_mode(name, where) for name, where in MODES.items()),
         *NODE_WIDE.values(),
         *LOADS,
     ),

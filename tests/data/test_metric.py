@@ -26,6 +26,11 @@ def test_a_set_comes_back_from_json_as_it_was() -> None:
     assert MetricSet.from_json(json.loads(json.dumps(PORT.as_json()))) == PORT
 
 
+def test_a_set_from_before_rates_were_bounded_is_still_read() -> None:
+    value = changed(lambda value: [column.pop("max_rate") for column in value["columns"]])
+    assert MetricSet.from_json(value) == PORT
+
+
 def test_values_become_base_units_and_missing_stays_missing() -> None:
     sample = Sample("p1", {"receive_bytes_total": 250, "heat_celsius": None, "state": "up"})
     assert PORT.convert(sample) == {"receive_bytes_total": 1000, "heat_celsius": None, "state": "up"}
@@ -53,6 +58,12 @@ def test_an_unknown_column_is_refused_by_name() -> None:
         ({"scale": True}, "scale True"),
         ({"dtype": "string", "scale": 2.0}, "scale 2.0 of a string"),
         ({"dtype": "bool", "scale": 2.0}, "scale 2.0 of a bool"),
+        ({"width_bits": 0}, "width_bits 0, expected 1 to 64"),
+        ({"width_bits": 10**9}, "width_bits 1000000000"),
+        ({"max_rate": -1}, "max_rate -1"),
+        ({"max_rate": float("nan")}, "max_rate nan"),
+        ({"max_rate": True}, "max_rate True"),
+        ({"kind": Kind.COUNTER, "scale": -1}, "scale -1 of a counter"),
     ],
 )
 def test_a_column_that_no_query_could_name_or_scale_is_refused(fields: dict[str, Any], message: str) -> None:
@@ -90,6 +101,8 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         changed(lambda value: value["columns"][0].update(kind="colour")),
         changed(lambda value: value["columns"][0].update(dtype=["int64"])),
         changed(lambda value: value["columns"][0].update(scale="1")),
+        changed(lambda value: value["columns"][0].update(max_rate="fast")),
+        changed(lambda value: value["columns"][0].update(width_bits=None)),
         changed(lambda value: value["columns"][0].update(colour="red")),
     ],
 )
