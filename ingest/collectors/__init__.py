@@ -8,6 +8,8 @@ from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import NODE_KEYS, Collector, MetricSet
 from crosswind.ingest.collectors import (
     cpu,
+    disk,
+    filesystem,
     frequency,
     hwmon,
     memory,
@@ -17,6 +19,7 @@ from crosswind.ingest.collectors import (
     pressure,
     process,
     rapl,
+    softnet,
     thermal,
 )
 from crosswind.ingest.collectors.source import Host, Options, Source
@@ -33,6 +36,9 @@ SOURCES = (
     hwmon.SOURCE,
     thermal.SOURCE,
     frequency.SOURCE,
+    disk.SOURCE,
+    softnet.SOURCE,
+    filesystem.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take
