@@ -1,0 +1,91 @@
+"""Devices that the kernel shows as folders of files with one number each: found now and then, read at every sweep."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.metric import Sample, Scalar
+from crosswind.ingest.kernel_files import KernelFiles
+
+LISTED_NS = 10_000_000_000  # a device plugged in is noticed within this time; one that is gone at once
+MAX_TEXT = 200
+MAX_DIGITS = 18  # the longest that always fits 64 bits with a sign
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device by its name, what does not change of it, and the file that each of its columns stands in."""
+
+    name: str
+    files: tuple[tuple[str, str], ...]  # column, path
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+class DeviceList:
+    """The devices found last. One that shows nothing is left out until they are looked for again."""
+
+    def __init__(self) -> None:
+        self._devices: list[Device] = []
+        self._due_ns = 0
+
+    def samples(self, find: Callable[[], Iterable[Device]], files: KernelFiles) -> list[Sample]:
+        """A sample of each device that shows a number now. Raises: what `find` raises."""
+        now_ns = time.monotonic_ns()
+        is_new = now_ns >= self._due_ns
+        if is_new:
+            self._devices, self._due_ns = list(find()), now_ns + LISTED_NS
+        found = [(device, _numbers(device, files)) for device in self._devices]
+        alive = [(device, numbers) for device, numbers in found if numbers]
+        if len(alive) < len(found) and not is_new:
+            self._due_ns = 0
+        self._devices = [device for device, _ in alive]
+        return [Sample(device.name, {**device.facts, **numbers}) for device, numbers in alive]
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder, sorted. Raises: UnavailableError."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names alone are wanted
+    except OSError as error:
+        raise UnavailableError(f"{folder}: {error.strerror}") from error
+
+
+def number_in(path: str, files: KernelFiles) -> int | None:
+    """The whole number that a file holds; None where it is missing, refused or holds anything else."""
+    try:
+        return whole_number(files.read(path))
+    except (UnavailableError, MalformedError):
+        return None
+
+
+def whole_number(content: bytes) -> int | None:
+    """The number, if the content is one and nothing else; of at most 64 bits."""
+    digits = content.strip()
+    if len(digits) <= MAX_DIGITS and digits.removeprefix(b"-").isdigit():
+        return int(digits)
+    return None
+
+
+def text_in(path: str, files: KernelFiles) -> str | None:
+    """The one line of text that a file holds; None where it is missing, empty, too long or not printable."""
+    try:
+        text = files.read(path).decode("utf-8").strip()
+    except (UnavailableError, MalformedError, UnicodeDecodeError):
+        return None
+    return text if 0 < len(text) <= MAX_TEXT and text.isprintable() else None
+
+
+def _numbers(device: Device, files: KernelFiles) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for column, path in device.files:  # the inmost loop of every sweep: one call a file
+        try:
+            content = files.read(path)
+        except (UnavailableError, MalformedError):
+            continue
+        digits = content[:-1]
+        number = int(digits) if len(digits) <= MAX_DIGITS and digits.isdigit() else whole_number(content)
+        if number is not None:
+            numbers[column] = number
+    return numbers

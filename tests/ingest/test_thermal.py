@@ -1,0 +1,16 @@
+from pathlib import Path
+
+from crosswind.ingest.collectors.thermal import THERMAL, ThermalCollector
+
+RECORDED = Path(__file__).parent / "recorded" / "two_sockets" / "sys"
+
+
+def test_each_zone_shows_its_temperature_and_cooling_devices_are_none() -> None:
+    rows = {
+        sample.device: THERMAL.convert(sample)["temperature_celsius"] for sample in ThermalCollector(RECORDED).read()
+    }
+    assert rows == {
+        "acpitz/thermal_zone0": 27.8,
+        "x86_pkg_temp/thermal_zone1": 61.0,
+        "x86_pkg_temp/thermal_zone2": 54.0,
+    }
