@@ -96,6 +96,11 @@ class Jobs:
             raise NotFoundError(f"job {job_id!r} of system {system!r} is not in the catalog")
         return Job(**{**row, "nodes": tuple(row["nodes"])})
 
+    def named(self, job_id: str) -> list[Job]:
+        """The jobs of this id, one a system."""
+        query = select(tables.jobs).where(tables.jobs.c.job_id == job_id).order_by(tables.jobs.c.system)
+        return [Job(**{**row, "nodes": tuple(row["nodes"])}) for row in self._connection.execute(query).mappings()]
+
     def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
         place = tuple_(func.coalesce(tables.jobs.c.started_ns, 0), tables.jobs.c.system, tables.jobs.c.job_id)
