@@ -20,9 +20,11 @@ with sweeps as (
 ), usual as (
     select *, quantile_disc(gap_ns, 0.9) over (partition by place) * ? as most_ns from gaps
 )
-select place, any_value(most_ns) as most_ns, any_value(end_ns - begin_ns) as length_ns,
-    sum(gap_ns) filter (where gap_ns <= most_ns) as between_ns,
-    min(ts_ns) - any_value(begin_ns) as before_ns, any_value(end_ns) - max(ts_ns) as after_ns
+select place, case when any_value(most_ns) is not null then least(1.0, (
+    coalesce(sum(gap_ns) filter (where gap_ns <= most_ns), 0)
+    + coalesce(min(ts_ns - begin_ns) filter (where ts_ns - begin_ns <= most_ns), 0)
+    + coalesce(min(end_ns - ts_ns) filter (where end_ns - ts_ns <= most_ns), 0)
+) / any_value(end_ns - begin_ns)) end
 from usual group by place
 """
 
@@ -47,13 +49,4 @@ def _covered(store: Store, spans: Sequence[tuple[int, str, int, int]]) -> dict[i
     with store.lake.connect({SWEEPS}) as connection:
         connection.register("spans", pd.DataFrame(spans, columns=["place", "node", "begin_ns", "end_ns"]))
         limits = min(span[2] for span in spans), max(span[3] for span in spans)
-        return {
-            place: _ratio(*facts) for place, *facts in connection.execute(_COVERAGE, [*limits, PATIENCE]).fetchall()
-        }
-
-
-def _ratio(most_ns: int | None, length_ns: int, between_ns: int | None, before_ns: int, after_ns: int) -> float | None:
-    if most_ns is None:
-        return None
-    ends_ns = sum(gap_ns for gap_ns in (before_ns, after_ns) if gap_ns <= most_ns)
-    return min(1.0, ((between_ns or 0) + ends_ns) / length_ns)
+        return dict(connection.execute(_COVERAGE, [*limits, PATIENCE]).fetchall())
