@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from crosswind.api.stored import StoreOf
 from crosswind.api.wire import (
+    Id,
     Page,
     Part,
     View,
@@ -15,7 +16,10 @@ from crosswind.api.wire import (
     refuse_unknown_query,
     rfc3339,
 )
+from crosswind.data.coverage import coverages
+from crosswind.data.errors import NotFoundError
 from crosswind.data.job import Job
+from crosswind.data.occupancy import Allocation, Source
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[Depends(refuse_unknown_query)])
 
@@ -55,6 +59,52 @@ class JobPage(Page):
     """Part of the list of jobs, newest first."""
 
     jobs: list[JobView]
+
+
+class AllocationView(View):
+    """The job's time on one node; `coverage_ratio` is the share of it, until now if it runs, that has samples."""
+
+    system: str | None
+    node: str
+    sampled_as: str
+    restart_count: int
+    array_id: str | None
+    uid: int | None
+    started_at: str | None
+    started_ns: int | None
+    ended_at: str | None
+    ended_ns: int | None
+    gpus: tuple[str, ...]
+    cpus: int | None
+    source: Source
+    coverage_ratio: float | None
+
+    @classmethod
+    def of(cls, allocation: Allocation, coverage: float | None) -> Self:
+        """The allocation as it looks on the wire."""
+        times = {f"{name}_at": rfc3339(getattr(allocation, f"{name}_ns")) for name in ("started", "ended")}
+        told = {**vars(allocation), **times, "system": allocation.system or None, "coverage_ratio": coverage}
+        return cls.model_validate(told)
+
+
+class AllocationPage(Page):
+    """Part of a job's allocations, by system, node and restart."""
+
+    job_id: str
+    nodes: list[AllocationView]
+
+
+@router.get("/{job_id}/nodes")
+def list_nodes(job_id: Id, asked: Annotated[Part, Query()], request: Request, store: StoreOf) -> AllocationPage:
+    """Where and when a job ran, as seen on its nodes, and how much of that was sampled."""
+    with store.catalog.read() as session:
+        found = session.places.page(job_id, after=place_of(asked.cursor, str, str, int), limit=asked.limit)
+        if not found and not asked.cursor and not session.jobs.named(job_id):
+            raise NotFoundError(f"job {job_id!r} is not in the catalog")
+    last = found[-1] if len(found) == asked.limit else None
+    cursor = cursor_of(last.system, last.node, last.restart_count) if last else None
+    nodes = [AllocationView.of(*each) for each in zip(found, coverages(store, found), strict=True)]
+    return AllocationPage(job_id=job_id, nodes=nodes, next=cursor, next_url=next_url(request, cursor))
 
 
 @router.get("")

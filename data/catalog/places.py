@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select, tuple_
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Place, Placement, Source, merge_places
@@ -33,6 +33,15 @@ class Places:
         query = select(table).where(table.c.job_id == job_id).order_by(*(table.c[name] for name in ALLOCATION_ORDER))
         if system is not None:
             query = query.where(table.c.system == system)
+        return [_allocation(row) for row in self._connection.execute(query).mappings()]
+
+    def page(self, job_id: str, *, after: tuple[str, str, int] | None = None, limit: int) -> list[Allocation]:
+        """Part of the job's allocations; `after` is the (system, node, restart_count) of the last one seen."""
+        table = tables.allocations
+        place = tuple_(*(table.c[name] for name in ALLOCATION_ORDER))
+        query = select(table).where(table.c.job_id == job_id).order_by(*place.clauses).limit(limit)
+        if after is not None:
+            query = query.where(place > after)
         return [_allocation(row) for row in self._connection.execute(query).mappings()]
 
     def allocations_on(self, nodes: Collection[str], begin_ns: int, end_ns: int) -> list[Allocation]:
