@@ -158,8 +158,8 @@ def _sweep(settings: AgentSettings, spool: SpoolWriter, occupancy: Occupancy) ->
     known = {source.name: source for source in (*SOURCES, *others)}
     if unknown := sorted(settings.sources.keys() - known):
         raise InvalidInputError(f"sources.{unknown[0]}: unknown; expected one of {', '.join(known)}")
-    for status in refused:
-        LOG.warning("source %s cannot be used: %s", status.name, status.reason)
+    for each in refused:
+        LOG.warning("source %s cannot be used: %s", each.name, each.reason)
     host = Host(settings.root, occupancy.pids, occupancy)
     sources = [_source(source, settings, host) for source in known.values() if settings.is_enabled(source)]
     sweep = Sweep(sources, spool, node=_node(settings), boot_id=_boot_id(host.proc))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from crosswind.data.metric import NODE_KEYS, Collector, Column, Kind, MetricSet, Scalar
-from crosswind.ingest.collectors import SourceStatus
+from crosswind.ingest.collectors import Refused
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.reading import NANOSECONDS, InlineReader, Reader, Reading, ThreadReader
 from crosswind.ingest.spool import SpoolWriter, SweepRows
@@ -69,15 +69,15 @@ class Sweep:
         self.dropped_rows = 0  # that did not fit their set
         self._sources = list(sources)
         self._sets = {each.reader.source: with_node_keys(each.reader.metric_set) for each in self._sources}
-        self._refused: list[SourceStatus] = []
+        self._refused: list[Refused] = []
         self._collector_set = with_node_keys(COLLECTOR)
         self._spool = spool
         self._node = node
         self._boot_id = boot_id
 
-    def refuse(self, statuses: Iterable[SourceStatus]) -> None:
+    def refuse(self, refused: Iterable[Refused]) -> None:
         """Sources that could not even be made: the next sweep says that they are down, and why."""
-        self._refused.extend(statuses)
+        self._refused.extend(refused)
 
     def take(self, tick_ns: int, own: Callable[[], Iterable[SweepRows]] = tuple) -> None:
         """Reads every source that is due at this tick; `own` is what the agent has to say of itself, asked for last.
@@ -113,7 +113,7 @@ class Sweep:
     def _store(self, readings: Sequence[tuple[TimedSource, Reading]], own: Callable[[], Iterable[SweepRows]]) -> None:
         found = [(source, reading, self._rows(reading)) for source, reading in readings]
         outcomes = [self._outcome(*each, reason) for each, reason in zip(found, self._append(found), strict=True)]
-        outcomes += [(status.name, 0, None, None, None, status.reason) for status in self._refused]
+        outcomes += [(each.name, 0, None, None, None, each.reason) for each in self._refused]
         self._refused.clear()
         told = [self.keyed(self._collector_set, outcomes)] if outcomes else []
         self._spool.append_sweep([*told, *own()])

@@ -1,6 +1,6 @@
 """Live sources of this node: our own in an explicit list, other people's by entry points of `crosswind.collectors`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
@@ -45,16 +45,14 @@ STRANGER_SECONDS = 5.0  # how long other people's collectors may take
 
 
 @dataclass(frozen=True, slots=True)
-class SourceStatus:
-    """Whether a source can be read on this node, and if not, why and how to get it."""
+class Refused:
+    """A source of somebody else's that cannot be used, and why."""
 
     name: str
-    available: bool
-    reason: str | None = None
-    advice: str = ""
+    reason: str
 
 
-def plugged_in_sources(taken: Iterable[str]) -> tuple[list[Source], list[SourceStatus]]:
+def plugged_in_sources(taken: Iterable[str]) -> tuple[list[Source], list[Refused]]:
     """Other people's sources, and what is wrong with those that cannot be used.
 
     An entry point names a callable without arguments that makes a collector. `taken` are the names in use.
@@ -65,18 +63,11 @@ def plugged_in_sources(taken: Iterable[str]) -> tuple[list[Source], list[SourceS
         try:
             collector = _made_by(point, names)
         except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything, and must not stop ours
-            refused.append(SourceStatus(point.name, False, reason_of(error)))
+            refused.append(Refused(point.name, reason_of(error)))
         else:
             names.add(collector.metric_set.name)
             sources.append(_source_of(collector))
     return sources, refused
-
-
-def survey(host: Host, options: Mapping[str, Options] | None = None) -> list[SourceStatus]:
-    """Every source, ours and other people's, read once: whether it works here, and if not, why and how to get it."""
-    others, refused = plugged_in_sources(source.name for source in SOURCES)
-    asked = options or {}
-    return [*(_status(source, host, asked.get(source.name)) for source in (*SOURCES, *others)), *refused]
 
 
 def made(source: Source, host: Host, options: Options) -> Collector:
@@ -91,15 +82,6 @@ def made(source: Source, host: Host, options: Options) -> Collector:
 def reason_of(error: Exception) -> str:
     """What went wrong in one line of bounded length, with the kind of error."""
     return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
-
-
-def _status(source: Source, host: Host, options: Options | None) -> SourceStatus:
-    try:
-        for _ in made(source, host, options or Options(source.name)).read():
-            pass
-    except Exception as error:  # noqa: BLE001 - the survey reports whatever a source raises
-        return SourceStatus(source.name, False, reason_of(error), source.advice)
-    return SourceStatus(source.name, True)
 
 
 def _source_of(collector: Collector) -> Source:

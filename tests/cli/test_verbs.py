@@ -12,6 +12,7 @@ from crosswind.data.lake import to_table
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
+from crosswind.ingest.collectors import SOURCES
 
 Ask = Callable[..., tuple[int, str, str]]
 SECOND = 1_000_000_000
@@ -133,8 +134,18 @@ def test_a_study_goes_from_create_to_best(ask: Ask, home: Path, tmp_path: Path) 
 def test_doctor_looks_at_every_source(ask: Ask) -> None:
     code, said, _ = ask("doctor", "--json")
     assert code == 0
-    looked_at = {finding["what"] for finding in json.loads(said)["findings"]}
-    assert {"store", "spool", "counters: cpu", "package: torch"} <= looked_at
+    findings = {finding["what"]: finding for finding in json.loads(said)["findings"]}
+    assert {"store", "spool", "clock", "package torch"} <= findings.keys()
+    assert {f"source {source.name}" for source in SOURCES} <= findings.keys()
+    assert "values in" in findings["source cpu"]["detail"]
+    assert all(each["advice"] for what, each in findings.items() if what.startswith("source") and not each["works"])
+
+
+def test_doctor_tries_what_the_agents_settings_ask_for(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "agent.toml").write_text("[sources.cpu]\nspeed = 3\n")
+    code, said, _ = ask("doctor", "--config", str(tmp_path / "agent.toml"))
+    assert code == 0
+    assert "sources.cpu.speed: unknown" in said
 
 
 def test_doctor_says_how_to_get_a_store_that_can_be_written(
