@@ -15,6 +15,7 @@ from crosswind.ingest.collectors import (
     memory,
     network,
     occupancy,
+    perf,
     pm_counters,
     pressure,
     process,
@@ -39,6 +40,7 @@ SOURCES = (
     disk.SOURCE,
     softnet.SOURCE,
     filesystem.SOURCE,
+    perf.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take

@@ -81,7 +81,7 @@ class CpuCollector:
         node_wide = {column.name: count(fields[name][0], path) for name, column in NODE_WIDE.items() if name in fields}
         for name, ticks in fields.items():
             if name == b"cpu":
-                yield Sample("all", _modes(ticks, path) | node_wide | self._loads())
+                yield Sample("all", {**_modes(ticks, path), **node_wide, **self._loads()})
             elif name.startswith(b"cpu"):
                 yield Sample(f"cpu{count(name[3:], path)}", _modes(ticks, path))
 

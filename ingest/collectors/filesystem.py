@@ -117,7 +117,7 @@ class FilesystemCollector:
     def _mounts(self) -> list[_Mount]:
         path = str(self.root / "proc/self/mounts")
         lines = [line.split(" ") for line in os.fsdecode(self.files.read(path)).splitlines()]
-        found = {}
+        found: dict[tuple[str, str], _Mount] = {}
         for mounted_from, place, kind, *_ in (line for line in lines if len(line) == 6):
             mount = _Mount(_unescaped(place), kind, _unescaped(mounted_from))
             if self._is_wanted(mount):  # of bind mounts of the same one, the first

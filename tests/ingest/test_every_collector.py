@@ -28,7 +28,7 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
     "disk": "two_cores",
     "softnet": "two_cores",
 }
-WITHOUT_TREE = {"filesystem", "occupancy"}  # sources that read no files: their own tests stand in test_<name>.py
+WITHOUT_TREE = {"filesystem", "occupancy", "perf"}  # sources that read no files: their own tests stand in test_<name>.py
 MAY_FALL = {"idle_seconds_total", "iowait_seconds_total"}  # the kernel corrects them downwards
 BASE_UNITS = {
     *("seconds", "bytes", "joules", "watts", "celsius", "hertz", "ratio", "volts", "amperes", "meters_per_second"),
