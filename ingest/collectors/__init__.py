@@ -8,13 +8,16 @@ from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import NODE_KEYS, Collector, MetricSet
 from crosswind.ingest.collectors import (
     cpu,
+    cxi,
     disk,
     filesystem,
     frequency,
     hwmon,
+    infiniband,
     memory,
     network,
     occupancy,
+    omnipath,
     perf,
     pm_counters,
     pressure,
@@ -41,6 +44,9 @@ SOURCES = (
     softnet.SOURCE,
     filesystem.SOURCE,
     perf.SOURCE,
+    infiniband.SOURCE,
+    omnipath.SOURCE,
+    cxi.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take

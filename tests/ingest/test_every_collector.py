@@ -27,6 +27,9 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
     "rapl": "two_sockets",
     "disk": "two_cores",
     "softnet": "two_cores",
+    "infiniband": "fabric",
+    "omnipath": "fabric",
+    "cxi": "fabric",
 }
 WITHOUT_TREE = {"filesystem", "occupancy", "perf"}  # sources that read no files: their own tests stand in test_<name>.py
 MAY_FALL = {"idle_seconds_total", "iowait_seconds_total"}  # the kernel corrects them downwards

@@ -1,0 +1,54 @@
+"""Devices that come and go: looked for now and then, read at every sweep."""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from crosswind.data.errors import UnavailableError
+from crosswind.data.metric import Sample
+
+LISTED_NS = 9_000_000_000  # so that a device is noticed within 10 s by whoever reads once a second
+MAX_NAME = 200
+Device = TypeVar("Device")
+
+
+class Listing(Generic[Device]):
+    """The devices found last.
+
+    They are looked for again every few seconds, and at the next read after one showed nothing any more.
+    """
+
+    def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock = clock
+        self._devices: list[Device] = []
+        self._due_ns: int | None = None
+
+    def samples(self, find: Callable[[], Iterable[Device]], read: Callable[[Device], Sample | None]) -> list[Sample]:
+        """A sample of each device that shows something now. Raises: what `find` and `read` raise."""
+        now_ns = self._clock()
+        is_new = self._due_ns is None or now_ns >= self._due_ns
+        if is_new:
+            self._devices, self._due_ns = list(find()), now_ns + LISTED_NS
+        shown = [(device, sample) for device in self._devices if (sample := read(device)) is not None]
+        if len(shown) < len(self._devices) and not is_new:
+            self._due_ns = None
+        self._devices = [device for device, _ in shown]
+        return [sample for _, sample in shown]
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder that can stand in a table, sorted. Raises: UnavailableError."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names alone are wanted
+    except OSError as error:
+        raise UnavailableError(f"{folder}: {error.strerror}") from error
+    return sorted(name for name in names if len(name) <= MAX_NAME and name.isprintable())
+
+
+def names_if_any(folder: str) -> list[str]:
+    """The names in a folder that need not be there."""
+    try:
+        return names_in(folder)
+    except UnavailableError:
+        return []
