@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crosswind.data.errors import MalformedError, UnavailableError
@@ -278,9 +278,6 @@ class Occupancy:
 
 
 def _told(place: Allocation | Placement) -> dict[str, object]:
-    """The record of what is known; the rest is left out."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(place).items()
-        if value not in (None, "", ())
-    }
+    """The record of what is known, in plain values; the rest is left out."""
+    known = {name: value for name, value in vars(place).items() if value not in (None, "", ())}
+    return known | {"source": str(place.source)} | ({"gpus": list(place.gpus)} if place.gpus else {})

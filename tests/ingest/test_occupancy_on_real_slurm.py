@@ -1,0 +1,208 @@
+"""Where a real Slurm ran what is where the agent says; needs root and Debian's Slurm packages."""
+
+import importlib.util
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crosswind.data.occupancy import Allocation, Place, Placement, Source, merge_places
+from crosswind.ingest.occupancy.occupancy import Occupancy
+from crosswind.ingest.records import ALLOCATION_KEY, PLACEMENT_KEY, PLACES
+
+HERE = Path(__file__).parent
+SCRIPTS = HERE.parents[1] / "deploy" / "slurm"
+TOLERANCE_NS = 2_000_000_000  # sacct has whole seconds, and the epilog comes after the job
+KILL_WAIT_NS = 2_000_000_000  # of the cluster: sacct's end is the cancellation, the processes may go on so long
+LOOK_SECONDS = 0.1
+TASKS = "srun sh -c 'sleep 4; true'"  # a shell, and below it the program
+
+
+def sibling() -> Any:
+    """The module that starts the cluster, which stands outside any package."""
+    spec = importlib.util.spec_from_file_location("sacct_on_real_slurm", HERE / "test_sacct_on_real_slurm.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+slurm = sibling().slurm
+
+
+@dataclass
+class Agent:
+    """An agent's look at this host, taken again and again, and what it told."""
+
+    occupancy: Occupancy
+    allocations: dict[tuple[Any, ...], Allocation] = field(default_factory=dict)
+    placements: dict[tuple[Any, ...], Placement] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    def look(self, stop: threading.Event) -> None:
+        while not stop.wait(LOOK_SECONDS):
+            self.occupancy.refresh()
+            self.seen.update(self.occupancy.seen.job_ids)
+            for record, value in self.occupancy.records():
+                place = PLACES[record](value)
+                if isinstance(place, Allocation):
+                    merge_into(self.allocations, ALLOCATION_KEY, place)
+                else:
+                    merge_into(self.placements, PLACEMENT_KEY, place)
+
+    def of_job(self, job_id: str) -> list[Allocation]:
+        found = [each for each in self.allocations.values() if each.job_id == job_id]
+        return sorted(found, key=lambda each: (each.node, each.restart_count))
+
+    def ranks_of(self, job_id: str) -> list[Placement]:
+        found = [each for each in self.placements.values() if each.job_id == job_id]
+        return sorted(found, key=lambda each: (each.step_id or "", each.rank or 0, each.start_ticks))
+
+
+def merge_into(places: dict[tuple[Any, ...], Place], names: tuple[str, ...], place: Place) -> None:
+    key = tuple(getattr(place, name) for name in names)
+    places[key] = merge_places(places[key], place) if key in places else place
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What Slurm says of the jobs, and what two agents saw: one that is told by the prolog, and one that is not."""
+
+    ids: dict[str, str]
+    accounts: dict[str, tuple[int, int]]
+    told: Agent
+    untold: Agent
+
+
+@pytest.fixture(scope="module")
+def watched(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    directory = tmp_path_factory.mktemp("run") / "job.d"
+    use_scripts(slurm, directory)
+    told, untold = Agent(Occupancy("host", job_directory=directory)), Agent(Occupancy("host"))
+    stop = threading.Event()
+    threads = [threading.Thread(target=agent.look, args=(stop,)) for agent in (told, untold)]
+    for thread in threads:
+        thread.start()
+    try:
+        ids = run_jobs(slurm)
+        time.sleep(2)  # the last epilogs
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    yield Watched(ids, accounts(slurm), told, untold)
+    assert list(directory.iterdir()) == []  # this agent may remove what it has read
+
+
+def use_scripts(slurm: Any, directory: Path) -> None:
+    """Has slurmd run the scripts that we deliver, with a folder of this test."""
+    for name in ("prolog", "epilog"):
+        script = slurm.home / name
+        script.write_text(f"#!/bin/sh\nexec /usr/bin/env CROSSWIND_JOB_DIRECTORY={directory} {SCRIPTS}/{name}.sh\n")
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    with (slurm.home / "etc/slurm.conf").open("a") as configuration:
+        configuration.write(f"Prolog={slurm.home}/prolog\nEpilog={slurm.home}/epilog\nPrologFlags=Alloc\n")
+    slurm.ask("scontrol", "reconfigure")
+
+
+def run_jobs(slurm: Any) -> dict[str, str]:
+    ids = {"two nodes": slurm.submit("two nodes", TASKS, "--nodes=2", "--ntasks=4")}
+    slurm.wait_for(ids["two nodes"], {"COMPLETED"})
+    ids["array"] = slurm.submit("array", "srun sleep 3", "--array=0-2", "--ntasks=1")
+    ids["cancelled"] = slurm.submit("cancelled", "srun sleep 300", "--ntasks=1")
+    slurm.wait_for(ids["array"], {"COMPLETED"})
+    slurm.wait_for(ids["cancelled"], {"RUNNING"})
+    time.sleep(2)  # long enough to be seen in sacct's whole seconds
+    slurm.ask("scancel", ids["cancelled"])
+    slurm.wait_for(ids["cancelled"], {"CANCELLED"})
+    return ids
+
+
+def accounts(slurm: Any) -> dict[str, tuple[int, int]]:
+    """Start and end of every job in ns, by its raw id, as sacct has them."""
+    words = ("sacct", "--noheader", "--allocations", "--parsable2", "--starttime=now-1hours")
+    listing = slurm.ask("env", "SLURM_TIME_FORMAT=%s", *words, "--format=JobIDRaw,Start,End")
+    lines = [line.split("|") for line in listing.splitlines()]
+    return {job_id: (int(start) * 10**9, int(end) * 10**9) for job_id, start, end in lines}
+
+
+def assert_as_accounted(allocation: Allocation, account: tuple[int, int], *, grace_ns: int = 0) -> None:
+    assert allocation.started_ns is not None
+    assert allocation.ended_ns is not None
+    assert abs(allocation.started_ns - account[0]) <= TOLERANCE_NS
+    assert -TOLERANCE_NS <= allocation.ended_ns - account[1] <= TOLERANCE_NS + grace_ns
+
+
+def test_a_job_on_two_nodes_is_allocated_there_when_sacct_says(watched: Watched) -> None:
+    job_id = watched.ids["two nodes"]
+    found = watched.told.of_job(job_id)
+    assert [(each.node, each.sampled_as, each.system) for each in found] == [
+        ("node1", "host", "crosswind"),
+        ("node2", "host", "crosswind"),
+    ]
+    assert [(each.source, each.uid, each.cpus) for each in found] == [(Source.PROLOG, 0, 2)] * 2
+    for allocation in found:
+        assert_as_accounted(allocation, watched.accounts[job_id])
+
+
+def test_its_four_tasks_are_ranks_0_to_3_two_on_each_node(watched: Watched) -> None:
+    found = watched.told.ranks_of(watched.ids["two nodes"])
+    assert [(each.rank, each.node, each.local_rank, each.world_size, each.step_id) for each in found] == [
+        (0, "node1", 0, 4, "0"),
+        (1, "node1", 1, 4, "0"),
+        (2, "node2", 0, 4, "0"),
+        (3, "node2", 1, 4, "0"),
+    ]
+    assert len({each.pid for each in found}) == 4
+    for placement in found:
+        assert placement.started_ns is not None
+        assert placement.ended_ns is not None
+        assert 3.5e9 < placement.ended_ns - placement.started_ns < 6e9  # the sleep below the shell, which took 4 s
+
+
+def test_without_the_prolog_the_same_ranks_and_nodes_are_found_by_environment(watched: Watched) -> None:
+    job_id = watched.ids["two nodes"]
+    assert watched.untold.placements.keys() == watched.told.placements.keys()
+    found = watched.untold.of_job(job_id)
+    assert [(each.node, each.source, each.cpus) for each in found] == [
+        ("node1", Source.ENVIRONMENT, 2),
+        ("node2", Source.ENVIRONMENT, 2),
+    ]
+    for allocation in found:
+        assert_as_accounted(allocation, watched.accounts[job_id])
+
+
+@pytest.mark.parametrize("who", ["told", "untold"])
+def test_each_element_of_an_array_is_an_allocation_of_its_own(watched: Watched, who: str) -> None:
+    agent: Agent = getattr(watched, who)
+    array_id = watched.ids["array"]
+    found = [each for each in agent.allocations.values() if (each.array_id or "").startswith(f"{array_id}_")]
+    assert sorted(each.array_id or "" for each in found) == [f"{array_id}_{element}" for element in range(3)]
+    for allocation in found:
+        assert_as_accounted(allocation, watched.accounts[allocation.job_id])
+        [rank] = agent.ranks_of(allocation.job_id)
+        assert (rank.rank, rank.world_size, rank.node) == (0, 1, allocation.node)
+
+
+@pytest.mark.parametrize("who", ["told", "untold"])
+def test_a_cancelled_job_has_ended(watched: Watched, who: str) -> None:
+    agent: Agent = getattr(watched, who)
+    job_id = watched.ids["cancelled"]
+    [allocation] = agent.of_job(job_id)
+    assert_as_accounted(allocation, watched.accounts[job_id], grace_ns=KILL_WAIT_NS)
+    [rank] = agent.ranks_of(job_id)
+    assert rank.ended_ns is not None
+    assert allocation.ended_ns is not None
+    assert rank.ended_ns <= allocation.ended_ns
+
+
+def test_every_job_was_seen_while_it_ran_and_none_is_seen_any_more(watched: Watched) -> None:
+    assert watched.told.seen == watched.untold.seen == watched.accounts.keys()
+    assert watched.told.occupancy.seen.job_ids == watched.untold.occupancy.seen.job_ids == ()
+    assert watched.told.occupancy.seen.garbled_files == 0
