@@ -14,6 +14,7 @@ from crosswind.ingest.collectors import (
     frequency,
     hwmon,
     infiniband,
+    ipmi,
     memory,
     network,
     occupancy,
@@ -23,6 +24,7 @@ from crosswind.ingest.collectors import (
     pressure,
     process,
     rapl,
+    redfish,
     softnet,
     thermal,
 )
@@ -47,6 +49,8 @@ SOURCES = (
     infiniband.SOURCE,
     omnipath.SOURCE,
     cxi.SOURCE,
+    ipmi.SOURCE,
+    redfish.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take

@@ -14,7 +14,7 @@ from crosswind.ingest.kernel_files import KernelFiles
 
 KILO, MILLI = 1e3, 1e-3
 CLOCK = Column("frequency_hertz", "clock, as the driver knows it", unit="hertz", scale=KILO)
-LIMIT = Column("frequency_limit_hertz", "highest clock allowed; looked at every 10 s", unit="hertz", scale=KILO)
+LIMIT = Column("frequency_limit_hertz", "highest clock allowed; looked at every 9 s", unit="hertz", scale=KILO)
 THROTTLES = Column("throttles_total", "times that heat began to slow it down", Kind.COUNTER)
 THROTTLED = Column(
     "throttled_seconds_total",

@@ -18,7 +18,7 @@ RANGE = Column("range_joules", "where the energy counter begins anew", Kind.FACT
 
 
 def _limit(name: str, where: str) -> Column:
-    return Column(f"{name}_limit_watts", f"power limit {where}; looked at every 10 s", unit="watts", scale=MICRO)
+    return Column(f"{name}_limit_watts", f"power limit {where}; looked at every 9 s", unit="watts", scale=MICRO)
 
 
 LIMITS = {

@@ -31,11 +31,12 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
     "omnipath": "fabric",
     "cxi": "fabric",
 }
-WITHOUT_TREE = {"filesystem", "occupancy", "perf"}  # sources that read no files: their own tests stand in test_<name>.py
+# Sources that read no files: their own tests stand in test_<name>.py.
+WITHOUT_TREE = {"filesystem", "ipmi", "occupancy", "perf", "redfish"}
 MAY_FALL = {"idle_seconds_total", "iowait_seconds_total"}  # the kernel corrects them downwards
 BASE_UNITS = {
     *("seconds", "bytes", "joules", "watts", "celsius", "hertz", "ratio", "volts", "amperes", "meters_per_second"),
-    *("bytes_per_second", "liters_per_second", "cycles", "rpm"),
+    *("bytes_per_second", "liters_per_second", "pascals", "cycles", "rpm"),
 }
 
 
