@@ -96,7 +96,7 @@ def _kept(series: Series, known: Bools, flag: Flags) -> Ints:
     first, second = places[:-1], places[1:]
     is_repeat = (series.boot[first] == series.boot[second]) & (series.time_ns[first] == series.time_ns[second])
     flag[second[is_repeat]] = Flag.REPEATED
-    return places[np.append(True, ~is_repeat)[: len(places)]]
+    return np.asarray(places[np.append(True, ~is_repeat)[: len(places)]])
 
 
 def _spans(begin_ns: Ints, end_ns: Ints) -> Floats:

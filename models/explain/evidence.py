@@ -3,31 +3,25 @@
 from collections.abc import Sequence
 
 import pandas as pd
+import pyarrow as pa
 
-from crosswind.data.run import Run
+from crosswind.data.delta import differences
+from crosswind.data.run import Rank, Run
+from crosswind.data.series import in_order
 from crosswind.data.store import Store
 from crosswind.models.explain.segments import Segments, segments_of
 
 _STEPS = "select * from step where run_id in (select unnest(?)) order by run_id, step, rank"
 
-# Growth of the counters of each rank's process while its run lasted, over the steps it made meanwhile.
-_OTHER_THREADS = """
-with ranks as (select unnest(?) as run_id, unnest(?) as node, unnest(?) as device, unnest(?) as rank),
-spans as (
-    select run_id, rank, min(ts_ns) as begin_ns, max(ts_ns) as end_ns, count(*) as steps
-    from step where run_id in (select run_id from ranks) group by run_id, rank
-),
-grown as (
-    select ranks.run_id, ranks.rank, count(*) as samples,
-        max(run_queue_wait_seconds_total) - min(run_queue_wait_seconds_total)
-        - (max(main_thread_run_queue_wait_seconds_total) - min(main_thread_run_queue_wait_seconds_total)) as waited,
-        (max(process.ts_ns) - min(process.ts_ns)) / (any_value(end_ns) - any_value(begin_ns)) as covered,
-        covered * any_value(steps) as steps
-    from process join ranks using (node, device) join spans on spans.run_id = ranks.run_id and spans.rank = ranks.rank
-    where process.ts_ns between begin_ns and end_ns group by all
-)
-select run_id, max(waited / steps) as waited from grown where samples >= 3 and steps > 0 group by run_id
+# Of each rank the process, and when it made its first and its last step.
+_SPANS = """
+with ranks as (select unnest(?) as run_id, unnest(?) as node, unnest(?) as device, unnest(?) as rank)
+select run_id, rank, node, device, min(ts_ns) as begin_ns, max(ts_ns) as end_ns, count(*) as steps
+from step join ranks using (run_id, rank) group by all having end_ns > begin_ns
 """
+_WHERE = "(node, device) in (select (unnest(?), unnest(?))) and ts_ns between ? and ?"
+WAITED = ("run_queue_wait_seconds_total", "main_thread_run_queue_wait_seconds_total")
+FEWEST_SAMPLES = 3
 
 
 def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
@@ -50,11 +44,45 @@ def comm_thread_waits(store: Store, runs: Sequence[Run]) -> dict[str, float]:
         ranks = [rank for run in runs for rank in session.runs.ranks(run.run_id)]
     if not ranks:
         return {}
-    columns = [
+    spans = store.lake.frame(_SPANS, _columns(ranks))
+    if spans.empty:
+        return {}
+    places = [
+        spans["node"].tolist(),
+        spans["device"].tolist(),
+        int(spans["begin_ns"].min()),
+        int(spans["end_ns"].max()),
+    ]
+    samples = store.lake.counters("process", WAITED, where=_WHERE, parameters=places)
+    return {str(run_id): float(seconds) for run_id, seconds in _waited(samples, spans).dropna().items()}
+
+
+def _columns(ranks: Sequence[Rank]) -> list[object]:
+    return [
         [rank.run_id for rank in ranks],
         [rank.node for rank in ranks],
         [str(rank.pid) for rank in ranks],
         [rank.rank for rank in ranks],
     ]
-    frame: pd.DataFrame = store.lake.frame(_OTHER_THREADS, columns)
-    return {str(run_id): float(waited) for run_id, waited in zip(frame["run_id"], frame["waited"], strict=True)}
+
+
+def _waited(samples: pa.Table, spans: pd.DataFrame) -> pd.Series:
+    """Seconds a step that the other threads waited, by run: of its worst rank.
+
+    Growth while the rank made its steps, over as many steps as it made from the first sample to the last.
+    """
+    spans = spans.assign(span=range(len(spans)))
+    found = samples.select(["node", "device", "ts_ns"]).to_pandas()
+    found = found.assign(row=range(len(found))).merge(spans.drop(columns=["run_id", "rank"]), on=["node", "device"])
+    found = found[found["ts_ns"].between(found["begin_ns"], found["end_ns"])]
+    # One process may make several runs: each has its own first sample.
+    rows = samples.take(found["row"].to_numpy()).append_column("span", pa.array(found["span"]))
+    series = in_order(rows, apart=["span"])
+    whole, main = (differences(series, name)["growth"].array for name in WAITED)
+    of_span = found.assign(whole=whole, main=main).groupby("span")
+    told = spans.join(of_span.agg(first=("ts_ns", "min"), last=("ts_ns", "max"), samples=("ts_ns", "size")), on="span")
+    grown = of_span[["whole", "main"]].sum(min_count=1).reindex(spans["span"])
+    steps = told["steps"] * (told["last"] - told["first"]) / (told["end_ns"] - told["begin_ns"])
+    waited = (grown["whole"] - grown["main"]).array / steps.where((told["samples"] >= FEWEST_SAMPLES) & (steps > 0))
+    worst: pd.Series = waited.groupby(told["run_id"]).max()
+    return worst
