@@ -1,11 +1,14 @@
 """Serving the application."""
 
 import errno
+import gc
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
@@ -28,7 +31,13 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
         server = server_of(create_app(store, settings))
         if ready:
             ready(url_of(listening, settings))
-        server.run(sockets=[listening])
+        gc.freeze()  # what is loaded stays; looking through it again and again took a fifth of the time
+        try:
+            server.run(sockets=[listening])
+        finally:
+            gc.unfreeze()
+            if settings.uds is not None:
+                settings.uds.unlink(missing_ok=True)
 
 
 def server_of(app: FastAPI) -> uvicorn.Server:
@@ -61,6 +70,8 @@ def _signals_end_quietly() -> Iterator[None]:
 
 def listen(settings: ServerSettings) -> socket.socket:
     """A listening socket. Raises: UnavailableError, InvalidInputError."""
+    if settings.uds is not None:
+        return _listen_at(settings.uds)
     host = settings.host.strip("[]")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM)[0]
@@ -78,8 +89,36 @@ def listen(settings: ServerSettings) -> socket.socket:
     return listening
 
 
+def _listen_at(path: Path) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)  # the socket is its owner's alone from its first moment
+    try:
+        _remove_abandoned(path)
+        listening.bind(str(path))
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        raise UnavailableError(f"cannot listen on {path}, {error.strerror or error}") from error
+    finally:
+        os.umask(mask)
+    return listening
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Removes the socket of a server that was killed; whoever still answers keeps his."""
+    if not path.is_socket():
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+
+
 def url_of(listening: socket.socket, settings: ServerSettings) -> str:
-    """Where a browser on this machine finds the server."""
+    """Where a browser on this machine, or a shipper, finds the server."""
+    if settings.uds is not None:
+        return f"unix://{settings.uds.absolute()}"
     host = settings.host.strip("[]")
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - only shown
     name = f"[{host}]" if ":" in host else host

@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass
+from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError
 
@@ -15,6 +16,7 @@ class ServerSettings:
 
     `root_path` is the prefix under which a proxy shows the server. `hosts` are the names that a request may call the
     server by, beside those of the loopback interface; without any, a server that listens elsewhere takes every name.
+    With `uds`, a path, it listens on that Unix socket alone, which its owner alone may open.
     """
 
     host: str = "127.0.0.1"
@@ -22,6 +24,7 @@ class ServerSettings:
     token: str | None = None
     root_path: str = ""
     hosts: tuple[str, ...] = ()
+    uds: Path | None = None
     body_bytes: int = 1024 * 1024
     batch_bytes: int = 16 * 1024 * 1024  # of a segment as it is sent
     segment_bytes: int = 64 * 1024 * 1024  # of a segment unpacked
@@ -45,7 +48,7 @@ class ServerSettings:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the server."""
-        if self.host == "localhost":
+        if self.host == "localhost" or self.uds is not None:
             return True
         try:
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback

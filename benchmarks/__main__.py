@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 
-SPEED = ("startup", "tuner", "agent")
+SPEED = ("startup", "tuner", "agent", "ingest")
 ACCURACY = ("tuner", "predict", "explain")
 
 

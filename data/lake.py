@@ -13,6 +13,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 
 from crosswind.data.errors import InvalidInputError, MalformedError, NotFoundError
 from crosswind.data.metric import Column, Kind, MetricSet, Scalar, is_name
+from crosswind.data.parquet import write_parquet
 from crosswind.data.steps import COLLECTIVE, STEP
 
 ARROW_TYPES = {
@@ -36,9 +38,13 @@ SORT_KEYS = ("run_id", "rank", "node", "device", "ts_ns", "step", "sequence")
 KNOWN = (STEP, COLLECTIVE)  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
 IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False}
+WRITING = ".writing"  # folder of files that are not whole yet
+ACCEPTED = 1000
+DAY_NS = 86_400_000_000_000
 WORD = re.compile(r"[a-z0-9_]+")
 
 
+@lru_cache(maxsize=500)
 def arrow_schema(metric_set: MetricSet) -> pa.Schema:
     """The set's Arrow schema; units and scales stand in the fields' metadata, the whole set in the schema's."""
     return pa.schema(
@@ -76,10 +82,10 @@ def _array(set_name: str, column: Column, values: Sequence[Scalar] | None, lengt
     if values is None:
         return pa.nulls(length, arrow_type)
     try:
-        if pa.types.is_integer(arrow_type) and any(isinstance(value, float) for value in values):
+        if pa.types.is_integer(arrow_type) and any(issubclass(kind, float) for kind in set(map(type, values))):
             raise pa.ArrowTypeError("a fraction is among the values")  # which Arrow would cut off
         return pa.array(values, type=arrow_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         raise MalformedError(f"{set_name}.{column.name}: expected {column.dtype}: {error!s:.200}") from error
 
 
@@ -88,12 +94,35 @@ class Lake:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._accepted: set[tuple[tuple[Path, ...], str]] = set()  # sets held against these definitions before
+        self._defined: dict[Path, MetricSet] = {}  # what the definitions say, which never change
 
     def append(self, part: str, table: pa.Table) -> list[Path]:
         """Writes a set's rows as one part a day; the same part name replaces what it wrote before.
 
         Raises: InvalidInputError for a part or set name that is no plain name, or rows without a time.
         """
+        return self.append_all({part: table})
+
+    def append_all(self, tables: Mapping[str, pa.Table]) -> list[Path]:
+        """Writes several tables as `append` does, each under its part name, and returns when all are on the disk.
+
+        Raises: as `append`; MalformedError for a set that contradicts what is stored.
+        """
+        staged: list[tuple[Path, Path]] = []
+        try:
+            for part, table in tables.items():
+                staged.extend(self._staged(part, table))
+            touched = {folder for hidden, path in staged for folder in _publish(hidden, path)}
+        finally:
+            for hidden, _ in staged:
+                hidden.unlink(missing_ok=True)
+        for folder in touched:
+            _sync(folder)
+        return [path for _, path in staged if not path.name.startswith("_schema-")]
+
+    def _staged(self, part: str, table: pa.Table) -> Iterator[tuple[Path, Path]]:
+        """Writes the table's files under hidden names; hidden name and name of each."""
         metric_set = set_of(table.schema)
         if not PART_NAME.fullmatch(part):
             raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
@@ -101,13 +130,19 @@ class Lake:
         folder = self._folder(metric_set.name)
         for each in [metric_set, *(known for known in KNOWN if known.name == metric_set.name)]:
             definition = folder / f"_schema-{_digest(each)}.parquet"
-            if not definition.exists():
-                _write(definition, arrow_schema(each).empty_table())
+            if definition not in self._defined and not definition.exists():
+                yield self._hidden(definition, arrow_schema(each).empty_table())
         keys = [(key, "ascending") for key in SORT_KEYS if key in table.column_names]
-        return [
-            _write(folder / f"date={date}" / f"part-{part}.parquet", rows.sort_by(keys))
-            for date, rows in _by_date(table)
-        ]
+        for date, rows in _by_date(table):
+            yield self._hidden(folder / f"date={date}" / f"part-{part}.parquet", rows.sort_by(keys))
+
+    def _hidden(self, path: Path, table: pa.Table) -> tuple[Path, Path]:
+        """Writes a file where no query looks; where it is, and where it shall be."""
+        folder = self.root / WRITING
+        folder.mkdir(parents=True, exist_ok=True)
+        hidden = folder / f"{'.'.join(path.relative_to(self.root).parts)}.{secrets.token_hex(4)}"
+        write_parquet(table, hidden, SORT_KEYS)
+        return hidden, path
 
     def check(self, metric_set: MetricSet, beside: Iterable[MetricSet] = ()) -> None:
         """Accepts a set that says the same of its columns as what is stored, so that both can be read together.
@@ -117,8 +152,13 @@ class Lake:
         """
         if "ts_ns" not in {column.name for column in metric_set.columns} or metric_set["ts_ns"].dtype != "int64":
             raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
+        definitions = tuple(self._definitions(metric_set.name))
+        beside = [other for other in beside if other.name == metric_set.name and other is not metric_set]
+        asked = definitions, _digest(metric_set)
+        if not beside and asked in self._accepted:
+            return
         known = self.columns(metric_set.name)
-        known |= {column.name: column for other in beside if other.name == metric_set.name for column in other.columns}
+        known |= {column.name: column for other in beside for column in other.columns}
         for column in metric_set.columns:
             stored = known.get(column.name, column)
             if not is_compatible(stored, column):
@@ -126,13 +166,23 @@ class Lake:
                     f"{metric_set.name}.{column.name}: {column.dtype} x {column.scale!r}, "
                     f"but what is stored is {stored.dtype} x {stored.scale!r}"
                 )
+        if not beside and definitions:
+            self._accepted = {*self._accepted, asked} if len(self._accepted) < ACCEPTED else {asked}
 
     def columns(self, name: str) -> dict[str, Column]:
         """Every column that the set ever had here, by name; sets that we know have theirs before anything is stored."""
         sets = [metric_set for metric_set in KNOWN if metric_set.name == name]
         paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
-        sets += [set_of(pq.read_schema(path)) for path in paths]
+        sets += [self._defined_in(path) for path in paths]
         return {column.name: column for metric_set in sets for column in metric_set.columns}
+
+    def _defined_in(self, path: Path) -> MetricSet:
+        metric_set = self._defined.get(path)
+        if metric_set is None:
+            metric_set = set_of(pq.read_schema(path))
+            if path.name.startswith("_schema-"):
+                self._defined[path] = metric_set
+        return metric_set
 
     def _definitions(self, name: str) -> list[Path]:
         return sorted(self._folder(name).glob("_schema-*.parquet"))
@@ -222,36 +272,38 @@ def is_compatible(stored: Column, column: Column) -> bool:
     return (stored.dtype, stored.scale) == (column.dtype, column.scale)
 
 
+@lru_cache(maxsize=500)
 def _digest(metric_set: MetricSet) -> str:
     return hashlib.sha256(json.dumps(metric_set.as_json()).encode()).hexdigest()[:16]
 
 
-def _write(path: Path, table: pa.Table) -> Path:
+def _publish(hidden: Path, path: Path) -> list[Path]:
+    """Moves a file, once it is on the disk, to where queries find it; the folders that changed."""
+    new_folders = [folder.parent for folder in (path.parent, *path.parents[1:3]) if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with hidden.open("wb") as file:
-            pq.write_table(table, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
+        _sync(hidden)
         hidden.rename(path)
-        for abandoned in path.parent.glob(f".{path.name}.*"):  # by a writer of the same part that was killed
-            abandoned.unlink(missing_ok=True)
+        for other in hidden.parent.iterdir():
+            if other.stem == hidden.stem:  # abandoned by a writer of the same part that was killed
+                other.unlink(missing_ok=True)
     except FileNotFoundError:  # another writer of the same part was faster, and cleared ours away
         if not path.exists():
             raise
-    finally:
-        hidden.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-    return path
+    return [path.parent, *new_folders]
 
 
 def set_of(schema: pa.Schema) -> MetricSet:
     """The set that a table's schema carries. Raises: InvalidInputError."""
     try:
-        return MetricSet.from_json(json.loads(schema.metadata[b"crosswind.set"]))
+        return _set_in(schema.metadata[b"crosswind.set"])
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInputError("table carries no metric set: make it with to_table") from error
+
+
+@lru_cache(maxsize=500)
+def _set_in(metadata: bytes) -> MetricSet:
+    return MetricSet.from_json(json.loads(metadata))
 
 
 def _converted(column: Column) -> str:
@@ -264,14 +316,22 @@ def _quoted(text: str) -> str:
 
 
 def _by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    days = pc.divide(table["ts_ns"], 86_400_000_000_000)
+    first, last = pc.min_max(table["ts_ns"]).as_py().values() if len(table) else (0, 0)
+    if first // DAY_NS == last // DAY_NS:
+        if len(table):
+            yield _date(first // DAY_NS), table
+        return
+    days = pc.divide(table["ts_ns"], DAY_NS)
     for day in pc.unique(days).to_pylist():
-        date = datetime.fromtimestamp(day * 86_400, tz=UTC).date()
-        yield date.isoformat(), table.filter(pc.equal(days, day))
+        yield _date(day), table.filter(pc.equal(days, day))
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _date(day: int) -> str:
+    return datetime.fromtimestamp(day * 86_400, tz=UTC).date().isoformat()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

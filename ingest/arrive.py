@@ -71,7 +71,7 @@ def _arrive(store: Store, path: Path, identity: str, rejected_bytes: int) -> Arr
     rejected.mkdir(exist_ok=True)
     is_understood = load_segment(store, path, loaded, aside=rejected / f"{identity[:32]}-{path.name}")
     if not is_understood:
-        keep_within(rejected, rejected_bytes)
+        keep_within(rejected.iterdir(), rejected_bytes)
     fate = Fate.DUPLICATE if loaded.duplicates else Fate.STORED if is_understood else Fate.PARTIAL
     return Arrived(identity, fate, loaded.rows, tuple(_without_folder(each, path) for each in loaded.problems))
 

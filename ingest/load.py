@@ -17,17 +17,17 @@ from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.job import Job
-from crosswind.data.lake import to_table
-from crosswind.data.metric import MetricSet
+from crosswind.data.lake import set_of
 from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Rank, Run
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
 from crosswind.ingest.aside import keep_copy
+from crosswind.ingest.gather import Gathered
 from crosswind.ingest.readers.reader import Reader, Report
 from crosswind.ingest.records import PLACES, in_one_order, rank_of, run_of
-from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame
-from crosswind.ingest.spool import RECOVERED, batch_id, read_segment, recover, sealed_segments
+from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows, read_loosely
+from crosswind.ingest.spool import RECOVERED, batch_id, recover, sealed_segments
 
 QUOTED = 20  # refused frames of a segment that are told one by one
 TIMED = (STEP.name, COLLECTIVE.name)
@@ -48,7 +48,8 @@ class Loaded:
 
 @dataclass
 class _Content:
-    tables: dict[MetricSet, list[pa.Table]] = field(default_factory=dict)
+    gathered: Gathered
+    tables: list[pa.Table] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     places: list[Allocation | Placement] = field(default_factory=list)
@@ -58,13 +59,13 @@ class _Content:
 
     def row_count(self) -> int:
         """Rows of all sets."""
-        return sum(len(table) for tables in self.tables.values() for table in tables)
+        return sum(len(table) for table in self.tables)
 
     def lost_runs(self) -> set[str]:
         """The runs that a dead writer told of."""
         if not self.writer_died:
             return set()
-        timed = [table for metric_set, tables in self.tables.items() if metric_set.name in TIMED for table in tables]
+        timed = [table for table in self.tables if set_of(table.schema).name in TIMED]
         told = {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks}
         with_runs = (table for table in timed if "run_id" in table.column_names)
         return told.union(*(pc.unique(table["run_id"]).to_pylist() for table in with_runs))
@@ -127,12 +128,11 @@ def load_segment(store: Store, path: Path, loaded: Loaded, *, aside: Path | None
         if session.has_batch(identity):
             loaded.duplicates += 1
             return True
-    reader = read_segment(path)
+    reader = read_loosely(path)
     content = _content(store, reader, path)
     if reader.report.reason:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
-    for number, tables in enumerate(content.tables.values()):
-        store.lake.append(f"{identity[:32]}-{number}", pa.concat_tables(tables))
+    store.lake.append_all({f"{identity[:32]}-{number}": table for number, table in enumerate(content.tables)})
     is_understood = not content.refused_frames and reader.report.reason is None
     if aside is not None and not is_understood:
         keep_copy(path, aside)
@@ -193,27 +193,26 @@ def _store_records(session: Session, records: Iterable[Job | Run], loaded: Loade
     return jobs
 
 
-def _content(store: Store, frames: Iterable[Frame], path: Path) -> _Content:
-    content = _Content()
+def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Path) -> _Content:
+    content, reasons = _Content(Gathered(store.lake.check)), []
     for frame in frames:
         try:
-            _take(store, frame, content)
+            _take(frame, content)
         except ProjectError as error:
-            content.refused_frames += 1
-            if content.refused_frames <= QUOTED:
-                content.problems.append(f"{path.name}: {error}")
-    if content.refused_frames > QUOTED:
-        content.problems.append(f"{path.name}: {content.refused_frames - QUOTED} more frames refused")
+            reasons.append(str(error))
+    content.tables = content.gathered.tables()
+    reasons += content.gathered.refused
+    content.refused_frames = len(reasons)
+    content.problems += [f"{path.name}: {reason}" for reason in reasons[:QUOTED]]
+    if len(reasons) > QUOTED:
+        content.problems.append(f"{path.name}: {len(reasons) - QUOTED} more frames refused")
     return content
 
 
-def _take(store: Store, frame: Frame, content: _Content) -> None:
+def _take(frame: Frame | SweepRows, content: _Content) -> None:
     match frame:
-        case RowsFrame(metric_set, columns):
-            if metric_set not in content.tables:
-                store.lake.check(metric_set, beside=content.tables)
-            table = to_table(metric_set, columns)
-            content.tables.setdefault(metric_set, []).append(table)
+        case RowsFrame() | SweepRows():
+            content.gathered.add(frame)
         case RecordFrame("run", value):
             content.runs.append(run_of(_named(value)))
         case RecordFrame("rank", value):

@@ -11,11 +11,11 @@ import os
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Generic, Self, TypeVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, is_name
@@ -23,6 +23,8 @@ from crosswind.data.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, 
 HEADER = struct.Struct("<II")
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length can make a reader allocate
 STRICT_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+SET_FRAME = b'{"kind":"set"'  # how our own writers begin one
+KNOWN_SET_BYTES = 64 * 1024  # some 300 columns; larger sets are read anew each time
 SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 BOUNDS: Mapping[str, tuple[Scalar, Scalar]] = {
@@ -37,6 +39,13 @@ COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
     "max_rate": (int, float),
     "width_bits": (int,),
 }
+
+
+def _refuse_constant(literal: str) -> object:
+    raise ValueError(f"{literal} is not JSON")
+
+
+STRICT_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,7 @@ class RecordFrame:
 
 
 Frame = SetFrame | RowsFrame | RecordFrame
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +129,23 @@ class SegmentReport:
             raise MalformedError(self.reason)
 
 
-class SegmentReader:
+class SegmentReader(Generic[Parsed]):
     """The frames of one segment up to its end or its first bad frame; `report` then tells which."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parse: Callable[[bytes, Mapping[str, MetricSet]], Parsed]) -> None:
         self.report = SegmentReport(path, 0, 0, None)
         self.whole_bytes = 0
         self._sets: dict[str, MetricSet] = {}
+        self._parse_payload = parse
         self._frames = self._read(path)
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Frame:
+    def __next__(self) -> Parsed:
         return next(self._frames)
 
-    def _read(self, path: Path) -> Iterator[Frame]:
+    def _read(self, path: Path) -> Iterator[Parsed]:
         count, reason = 0, None
         with _opened(path) as file:
             try:
@@ -148,19 +159,24 @@ class SegmentReader:
             torn_bytes = os.fstat(file.fileno()).st_size - self.whole_bytes
         self.report = SegmentReport(path, count, torn_bytes, reason)
 
-    def _parse(self, payload: bytes) -> Frame:
-        frame = parse_payload(payload, self._sets)
+    def _parse(self, payload: bytes) -> Parsed:
+        frame = self._parse_payload(payload, self._sets)
         if isinstance(frame, SetFrame):
             self._sets[frame.metric_set.name] = frame.metric_set
         return frame
 
 
-def read_segment(path: Path) -> SegmentReader:
+def read_segment(path: Path) -> SegmentReader[Frame]:
     """An iterator over the whole frames of a segment; it ends at a torn or garbled frame, see `.report`.
 
     Raises: UnavailableError, on the first frame, when the file cannot be opened.
     """
-    return SegmentReader(path)
+    return SegmentReader(path, parse_payload)
+
+
+def read_loosely(path: Path) -> SegmentReader[Frame | SweepRows]:
+    """As `read_segment`, for who holds the values of all rows against their sets himself."""
+    return SegmentReader(path, parse_loosely)
 
 
 def read_frames(path: Path) -> Iterator[Frame]:
@@ -168,7 +184,7 @@ def read_frames(path: Path) -> Iterator[Frame]:
 
     Raises: MalformedError naming file and offset at the first bad frame; UnavailableError when it cannot be opened.
     """
-    reader = SegmentReader(path)
+    reader = read_segment(path)
     yield from reader
     reader.report.require_whole()
 
@@ -204,8 +220,23 @@ def encode_sweep_rows(found: SweepRows) -> bytes:
 def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
     """What one payload says; rows need their set among those announced before.
 
+    Raises: MalformedError when it is not strict JSON, not of a known shape, or its values are not the set's.
+    """
+    frame = parse_loosely(payload, sets)
+    if isinstance(frame, SweepRows):
+        frame = RowsFrame(frame.metric_set, frame.columns())
+    if isinstance(frame, RowsFrame):
+        check_columns(frame.metric_set, frame.columns)
+    return frame
+
+
+def parse_loosely(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame | SweepRows:
+    """What one payload says; whoever calls has to hold its values against the set, as `check_columns` does.
+
     Raises: MalformedError when it is not strict JSON or not of a known shape.
     """
+    if payload.startswith(SET_FRAME) and len(payload) <= KNOWN_SET_BYTES:
+        return _known_set(payload)
     value = _object(_strictly_loaded(payload), "payload")
     match value.get("kind"):
         case "set":
@@ -218,6 +249,15 @@ def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
             return _record(value)
         case kind:
             raise MalformedError(f"frame kind {kind!r:.80}: expected set, rows, samples or record")
+
+
+@lru_cache(maxsize=300)
+def _known_set(payload: bytes) -> SetFrame:
+    """A set that stands in every segment of every agent, read once."""
+    value = _object(_strictly_loaded(payload), "payload")
+    if value.get("kind") != "set":  # said twice, and otherwise the second time
+        raise MalformedError(f"frame kind {value.get('kind')!r:.80}: expected set")
+    return SetFrame(_metric_set(_object(value.get("set"), "set")))
 
 
 @lru_cache(maxsize=200)
@@ -252,16 +292,18 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _payloads(file: BinaryIO) -> Iterator[bytes]:
+    left = os.fstat(file.fileno()).st_size
     while header := file.read(HEADER.size):
         if len(header) < HEADER.size:
             raise MalformedError(f"torn frame header of {len(header)} bytes, expected {HEADER.size}")
         length, crc = HEADER.unpack(header)
+        left -= len(header)
         if not 0 < length <= MAX_FRAME_BYTES:
             raise MalformedError(f"frame length {length}, expected 1 to {MAX_FRAME_BYTES}")
-        left = os.fstat(file.fileno()).st_size - file.tell()
         if length > left:
             raise MalformedError(f"torn frame: {left} bytes left of {length}")
         payload = file.read(length)
+        left -= length
         if zlib.crc32(payload) != crc:
             raise MalformedError(f"frame checksum {zlib.crc32(payload):08x}, expected {crc:08x}")
         yield payload
@@ -288,22 +330,24 @@ def _rows(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> RowsFra
     lists = {column: values for column, values in columns.items() if isinstance(values, list)}
     if not columns or len(lists) != len(columns):
         raise MalformedError(f"rows of {metric_set.name}: expected an object of lists, found {columns!s:.80}")
-    check_columns(metric_set, lists)
     return RowsFrame(metric_set, lists)
 
 
-def _samples(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> RowsFrame:
+def _samples(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> SweepRows:
     metric_set, rows = _announced(value, sets), value.get("rows")
-    if not SHARED.issubset(column.name for column in metric_set.columns):
+    if not _has_node_keys(metric_set):
         raise MalformedError(
             f"samples of {metric_set.name}: expected a set with the columns {', '.join(sorted(SHARED))}"
         )
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+    if not isinstance(rows, list) or set(map(type, rows)) != {list}:
         raise MalformedError(f"samples of {metric_set.name}: expected a list of rows, found {rows!s:.80}")
     shared: dict[str, Any] = {name: value.get(name) for name in SHARED - {"device"}}
-    columns = SweepRows(metric_set, rows=rows, **shared).columns()  # whose types are checked with all others
-    check_columns(metric_set, columns)
-    return RowsFrame(metric_set, columns)
+    return SweepRows(metric_set, rows=rows, **shared)
+
+
+@lru_cache(maxsize=500)
+def _has_node_keys(metric_set: MetricSet) -> bool:
+    return SHARED.issubset(column.name for column in metric_set.columns)
 
 
 def _announced(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> MetricSet:
@@ -330,13 +374,9 @@ def _object(value: object, what: str) -> dict[str, object]:
 
 def _strictly_loaded(payload: bytes) -> object:
     try:
-        return json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
+        return STRICT_DECODER.decode(payload.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"payload is not strict JSON: {error!s:.200}") from error
-
-
-def _refuse_constant(literal: str) -> object:
-    raise ValueError(f"{literal} is not JSON")
 
 
 def _strict_json(value: Mapping[str, object]) -> bytes:

@@ -45,19 +45,20 @@ class Shipper:
                 log.exception("shipping from %s failed", self._spool)
                 wait = self._backoff.slowly()
             stop.wait(wait)
-        self._client.close()
 
     def ship_all(self, stop: threading.Event | None = None) -> float:
         """Sends every sealed segment; returns after how many seconds to look again."""
-        for path in sealed_segments(self._spool):
-            if stop is not None and stop.is_set():
-                break
-            if self._passed_over.get(path.name, 0.0) <= time.monotonic():
-                wait = self._ship(path)
-                if wait is not None:
-                    return wait
-        self._client.close()  # by the next segment the server would have closed it
-        return LOOK_SECONDS
+        try:
+            for path in sealed_segments(self._spool):
+                if stop is not None and stop.is_set():
+                    break
+                if self._passed_over.get(path.name, 0.0) <= time.monotonic():
+                    wait = self._ship(path)
+                    if wait is not None:
+                        return wait
+            return LOOK_SECONDS
+        finally:
+            self._client.close()  # before the next segment the server would close it
 
     def _ship(self, path: Path) -> float | None:
         """Sends one segment; None when the next one may follow at once, else how long to wait."""

@@ -196,7 +196,8 @@ def test_what_is_understood_of_a_segment_is_stored_and_the_whole_kept_aside(send
     path = raw(tmp_path / "spool", known + frames({"kind": "record", "record": "weather", "value": {"wind": 3}}))
     answer = sender.post(URL, content=path.read_bytes(), headers=headers_of(path))
     assert (answer.status_code, answer.json()["status"], answer.json()["rows"]) == (201, "partial", 3)
-    assert answer.json()["problems"] == [f"{NAME}: record 'weather': expected run, rank or recovered"]
+    [problem] = answer.json()["problems"]
+    assert problem.startswith(f"{NAME}: record 'weather': expected run, rank, ")
     [kept] = (tmp_path / "home" / "rejected").iterdir()
     assert kept.name == f"{headers_of(path)['Crosswind-Batch'][:32]}-{NAME}"
     assert kept.read_bytes() == path.read_bytes()

@@ -1,6 +1,7 @@
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -148,3 +149,21 @@ def test_the_url_is_one_that_a_browser_here_can_open(host: str, shown: str) -> N
     settings = ServerSettings(host=host, port=0, token="x" * 16, root_path="/node/n1")
     with listen(settings) as listening:
         assert url_of(listening, settings) == f"http://{shown}:{listening.getsockname()[1]}/node/n1/"
+
+
+def test_a_unix_socket_is_its_owners_alone(tmp_path: Path) -> None:
+    settings = ServerSettings(uds=tmp_path / "server.sock")
+    with listen(settings) as listening:
+        assert stat.S_IMODE((tmp_path / "server.sock").stat().st_mode) == 0o600
+        assert url_of(listening, settings) == f"unix://{tmp_path}/server.sock"
+        with pytest.raises(UnavailableError, match=r"cannot listen on .*server.sock"):
+            listen(settings)
+
+
+def test_the_unix_socket_of_a_dead_server_is_replaced_and_a_file_of_somebody_else_is_not(tmp_path: Path) -> None:
+    listen(ServerSettings(uds=tmp_path / "server.sock")).close()
+    listen(ServerSettings(uds=tmp_path / "server.sock")).close()
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(UnavailableError, match="cannot listen on"):
+        listen(ServerSettings(uds=tmp_path / "notes"))
+    assert (tmp_path / "notes").read_text() == "mine"

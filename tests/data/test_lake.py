@@ -209,10 +209,11 @@ def test_times_before_1970_and_at_the_end_of_the_clock_are_kept(lake: Lake) -> N
 
 def test_what_a_killed_writer_left_is_no_part_and_goes_with_the_next_writing(lake: Lake) -> None:
     [path] = put(lake, "p", OLD, {"ts_ns": [1]})
-    half = path.with_name(f".{path.name}.0a1b2c3d")
+    half = lake.root / ".writing" / f"{'.'.join(path.relative_to(lake.root).parts)}.0a1b2c3d"
     half.write_bytes(b"PAR1")
     assert answer(lake, "select count(*) from link") == [(1,)]
     put(lake, "p", OLD, {"ts_ns": [1]})
+    assert list(half.parent.iterdir()) == []
     assert list(path.parent.iterdir()) == [path]
 
 

@@ -1,6 +1,7 @@
 """`crosswind serve`: pages and API over what is stored."""
 
 import argparse
+from pathlib import Path
 
 from crosswind.api import server
 from crosswind.api.settings import ServerSettings
@@ -15,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
+    parser.add_argument("--uds", type=Path, metavar="PATH", help="listen on this Unix socket instead of a port")
     parser.add_argument("--root-path", default="", help="prefix under which a proxy shows the pages")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a further name of this server"
@@ -29,6 +31,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         token=settings.token,
         root_path=arguments.root_path,
         hosts=tuple(arguments.allow_host),
+        uds=arguments.uds,
     )
     return serve(settings, wanted, as_json=arguments.json)
 

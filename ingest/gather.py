@@ -1,0 +1,99 @@
+"""The rows of a segment gathered by metric set, so that each column is held against its set and built only once."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crosswind.data.errors import MalformedError, ProjectError
+from crosswind.data.lake import to_table
+from crosswind.data.metric import DTYPES, NODE_KEYS, MetricSet, Scalar
+from crosswind.ingest.segment import RowsFrame, SweepRows
+
+VALUES_AT_ONCE = 500_000  # as Python's own objects, which take ten times their place in a table
+SHARED = frozenset(key.name for key in NODE_KEYS)
+
+
+@dataclass
+class _SetRows:
+    metric_set: MetricSet
+    sweeps: list[SweepRows] = field(default_factory=list)
+    tables: list[pa.Table] = field(default_factory=list)
+    value_count: int = 0
+
+
+class Gathered:
+    """Rows by set; `check` refuses sets that contradict others, `refused` says which frames were left out, and why."""
+
+    def __init__(self, check: Callable[[MetricSet, Iterable[MetricSet]], None]) -> None:
+        self.refused: list[str] = []
+        self._check = check
+        self._by_set: dict[int, _SetRows] = {}  # by identity: a reader gives all rows of a set the same object
+
+    def add(self, frame: RowsFrame | SweepRows) -> None:
+        """Takes a frame's rows. Raises: MalformedError when its set contradicts another."""
+        rows = self._by_set.get(id(frame.metric_set)) or self._admitted(frame.metric_set)
+        if isinstance(frame, RowsFrame):
+            rows.tables.append(_checked_table(frame.metric_set, frame.columns))
+            return
+        rows.sweeps.append(frame)
+        rows.value_count += sum(map(len, frame.rows))
+        if rows.value_count > VALUES_AT_ONCE:
+            self._build(rows)
+
+    def tables(self) -> list[pa.Table]:
+        """One table a set."""
+        for rows in self._by_set.values():
+            self._build(rows)
+        by_set: dict[MetricSet, list[pa.Table]] = {}
+        for rows in self._by_set.values():
+            by_set.setdefault(rows.metric_set, []).extend(rows.tables)
+        return [pa.concat_tables(tables) for tables in by_set.values() if tables]
+
+    def _admitted(self, metric_set: MetricSet) -> _SetRows:
+        self._check(metric_set, [rows.metric_set for rows in self._by_set.values()])
+        return self._by_set.setdefault(id(metric_set), _SetRows(metric_set))
+
+    def _build(self, rows: _SetRows) -> None:
+        if not rows.sweeps:
+            return
+        try:
+            rows.tables.append(_sweeps_table(rows.metric_set, rows.sweeps))
+        except MalformedError:  # find out which, and keep the others
+            for sweep in rows.sweeps:
+                try:
+                    rows.tables.append(_sweeps_table(rows.metric_set, [sweep]))
+                except ProjectError as error:
+                    self.refused.append(str(error))
+        rows.sweeps, rows.value_count = [], 0
+
+
+def _sweeps_table(metric_set: MetricSet, sweeps: Sequence[SweepRows]) -> pa.Table:
+    names = ["device", *(column.name for column in metric_set.columns if column.name not in SHARED)]
+    rows = list(chain.from_iterable(sweep.rows for sweep in sweeps))
+    lengths = set(map(len, rows)) - {len(names)}
+    if lengths:
+        raise MalformedError(f"samples of {metric_set.name}: {lengths.pop()} values in a row, expected {len(names)}")
+    columns: dict[str, Sequence[Scalar]] = dict(zip(names, zip(*rows, strict=True), strict=True))
+    for name in SHARED - {"device"}:
+        columns[name] = [value for sweep in sweeps for value in [getattr(sweep, name)] * len(sweep.rows)]
+    return _checked_table(metric_set, columns)
+
+
+def _checked_table(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> pa.Table:
+    """The table. Raises: MalformedError naming set and column when a value is not of the column's type."""
+    dtypes = {column.name: column.dtype for column in metric_set.columns}
+    for name, values in columns.items():
+        foreign = set(map(type, values)).difference(DTYPES[dtypes.get(name, "string")], (type(None),))
+        if foreign and name in dtypes:
+            names = sorted(kind.__name__ for kind in foreign)
+            raise MalformedError(
+                f"rows of {metric_set.name}: column {name}: {names} among the values, expected {dtypes[name]}"
+            )
+    table = to_table(metric_set, columns)
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        if dtypes[name] == "float64" and not pc.all(pc.is_finite(values)).as_py() and values.null_count < len(values):
+            raise MalformedError(f"rows of {metric_set.name}: column {name}: expected finite numbers")
+    return table
