@@ -17,7 +17,7 @@ from crosswind.ingest.procfs import read_file
 WIDTH_BITS = 56  # of every counter below, in Cassini 1 and 2
 RANGE = 2**WIDTH_BITS
 CLASSES = range(8)  # traffic classes
-ENGINES = range(4)  # list processing engines
+POOLS = range(4)  # of counters, one a list processing engine
 
 
 def _count(name: str, description: str, unit: str = "") -> Column:
@@ -51,26 +51,26 @@ LINK = {
 RETRIES = {
     f"pct_{name}": _count(f"pct_{name}", description)
     for name, description in {
-        "no_tct_nacks": "refusals for want of a connection at the target",
-        "no_mst_nacks": "refusals for want of message state at the target",
-        "no_trs_nacks": "refusals for want of result storage at the target",
-        "mst_hit_on_som": "first packets of messages already known",
-        "sct_timeouts": "connections that the source gave up waiting for",
-        "spt_timeouts": "packets that were not answered in time",
-        "tct_timeouts": "connections that the target closed for being idle",
-        "trs_rsp_nack_drops": "refusals dropped from the result storage",
+        "no_tct_nacks": "refusals for want of a connection entry",
+        "no_mst_nacks": "refusals for want of a message entry",
+        "no_trs_nacks": "refusals for want of a result entry",
+        "mst_hit_on_som": "new messages whose entry was there already",
+        "sct_timeouts": "connections without an answer in time, mostly because packets were lost",
+        "spt_timeouts": "packets without an answer in time, mostly because they were lost",
+        "tct_timeouts": "connections of others that timed out here",
+        "trs_rsp_nack_drops": "refusals that were dropped",
         "resource_busy": "requests that found a resource busy",
-        "retry_srb_requests": "requests sent again from the source's buffer",
+        "retry_srb_requests": "requests sent again",
     }.items()
 }
 MATCHING = {
-    f"lpe_net_match_{where}_{number}": _count(f"lpe_net_match_{where}_{number}", f"{what}, engine {number}")
+    f"lpe_net_match_{where}_{number}": _count(f"lpe_net_match_{where}_{number}", f"{what}, pool {number}")
     for where, what in (
-        ("priority", "messages that found a posted receive"),
-        ("overflow", "messages that came before their receive"),
-        ("request", "messages left to software to match"),
+        ("priority", "messages matched in the list of posted receives"),
+        ("overflow", "messages matched in the list for those that came too early"),
+        ("request", "messages matched in the list of requests"),
     )
-    for number in ENGINES
+    for number in POOLS
 }
 TRANSLATION = {
     "atu_cache_evictions": _count("atu_cache_evictions", "translations pushed out of the cache"),
@@ -89,13 +89,13 @@ TELEMETRY = TRAFFIC | PAUSES | LINK | RETRIES | MATCHING | TRANSLATION | PCIE
 HANDLER = {
     file: Column(f"rh_{file}_total", f"retry handler: {what}", Kind.COUNTER, width_bits=31, on_full=OnFull.RESET)
     for file, what in {
-        "spt_timeouts": "packets that were not answered in time",
+        "spt_timeouts": "packets without an answer in time, mostly because they were lost",
         "sct_timeouts": "connections that were not answered in time",
-        "tct_timeouts": "connections closed by the target for being idle",
+        "tct_timeouts": "connections of others that timed out here",
         "nacks": "refusals",
-        "nack_no_target_conn": "refusals for want of a connection at the target",
-        "nack_no_target_mst": "refusals for want of message state at the target",
-        "nack_no_target_trs": "refusals for want of result storage at the target",
+        "nack_no_target_conn": "refusals for want of a connection entry at the target",
+        "nack_no_target_mst": "refusals for want of a message entry at the target",
+        "nack_no_target_trs": "refusals for want of a result entry at the target",
         "nack_no_matching_conn": "refusals because the target knew no such connection",
         "nack_resource_busy": "refusals because a resource was busy",
         "nack_sequence_error": "refusals because a packet was out of order",
@@ -129,20 +129,19 @@ CXI = MetricSet(
 
 @dataclass
 class _Ring:
-    """The driver's last ten link restarts: more are told apart only by looking often enough."""
+    """The times of the driver's last ten link restarts, in seconds, each in a place that is used again in turn."""
 
-    paths: tuple[str, ...]
-    known: frozenset[int] = frozenset()
+    paths: tuple[str, ...] = ()
+    known: dict[str, int] = field(default_factory=dict)
     total: int = 0
 
     def count(self, files: KernelFiles) -> int | None:
-        """How many different restarts were ever seen; None where the driver shows none of its ring."""
-        stamps = [stamp for path in self.paths if (stamp := _whole(path, files)) is not None]
-        if not stamps:
+        """How many restarts were ever seen; None where the driver shows none of its ring."""
+        found = {path: stamp for path in self.paths if (stamp := _whole(path, files)) is not None}
+        if not found:
             return None
-        found = frozenset(stamps) - {0}
-        self.total += len(found - self.known)
-        self.known = found
+        self.total += sum(stamp not in (0, self.known.get(path)) for path, stamp in found.items())
+        self.known |= found
         return self.total
 
 
@@ -164,7 +163,8 @@ class CxiCollector:
     row, and `measured_ns` says when the last of them was taken. Widths are those of the driver's own table.
 
     Source: HewlettPackard/shs-cxi-driver cass_telem.c, cass_sysfs.c; shs-cassini-headers
-    cassini-telemetry-sysfs-defs.h (names, types, widths); shs-libcxi retry_handler/stats.c; ldms cxi_sampler(7).
+    cassini-telemetry-sysfs-defs.h (names, types, widths); shs-libcxi retry_handler/stats.c; ldms cxi_sampler(7);
+    https://docs.open-mpi.org/en/main/features/hwpc-cxi.html (meanings).
     """
 
     sysfs: Path = Path("/sys")
@@ -193,15 +193,16 @@ class CxiCollector:
     def _find(self) -> Iterator[_Adapter]:
         for name in names_in(self._folder):
             device = f"{self._folder}/{name}/device"
-            shown = TELEMETRY.keys() & set(names_if_any(f"{device}/telemetry"))
+            # Asking for sixty files costs a tenth of listing 1 900.
+            shown = [file for file in TELEMETRY if os.access(f"{device}/telemetry/{file}", os.R_OK)]
             handled = HANDLED.keys() & set(names_if_any(f"{self.run}/cxi/{name}"))
             restarts = [time for time in names_if_any(f"{device}/link_restarts") if time.startswith("time_")]
-            ring = self._rings.setdefault(name, _Ring(()))
+            ring = self._rings.setdefault(name, _Ring())
             ring.paths = tuple(f"{device}/link_restarts/{time}" for time in restarts)
             yield _Adapter(
                 name,
                 f"{device}/telemetry",
-                tuple((f"{device}/telemetry/{file}", TELEMETRY[file].name) for file in sorted(shown)),
+                tuple((f"{device}/telemetry/{file}", TELEMETRY[file].name) for file in shown),
                 f"{device}/properties/link",
                 ring,
                 tuple((f"{self.run}/cxi/{name}/{file}", HANDLED[file].name) for file in sorted(handled)),
