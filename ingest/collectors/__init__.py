@@ -7,16 +7,19 @@ from importlib.metadata import EntryPoint, entry_points
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import NODE_KEYS, Collector, MetricSet
 from crosswind.ingest.collectors import (
+    amd_gpu,
     cpu,
     cxi,
     disk,
     filesystem,
     frequency,
+    gpu_process,
     hwmon,
     infiniband,
     ipmi,
     memory,
     network,
+    nvml,
     occupancy,
     omnipath,
     perf,
@@ -51,6 +54,9 @@ SOURCES = (
     cxi.SOURCE,
     ipmi.SOURCE,
     redfish.SOURCE,
+    nvml.SOURCE,
+    gpu_process.SOURCE,
+    amd_gpu.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take

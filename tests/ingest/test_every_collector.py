@@ -32,7 +32,7 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
     "cxi": "fabric",
 }
 # Sources that read no files: their own tests stand in test_<name>.py.
-WITHOUT_TREE = {"filesystem", "ipmi", "occupancy", "perf", "redfish"}
+WITHOUT_TREE = {"amd_gpu", "gpu", "gpu_process", "filesystem", "ipmi", "occupancy", "perf", "redfish"}
 MAY_FALL = {"idle_seconds_total", "iowait_seconds_total"}  # the kernel corrects them downwards
 BASE_UNITS = {
     *("seconds", "bytes", "joules", "watts", "celsius", "hertz", "ratio", "volts", "amperes", "meters_per_second"),

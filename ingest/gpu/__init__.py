@@ -1,0 +1,1 @@
+"""What the vendors' GPU libraries need besides a collector: sessions, remembered refusals, epochs."""
