@@ -6,8 +6,9 @@ and no variable but those below is kept.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from crosswind.ingest.occupancy.confinement import Confinement
 from crosswind.ingest.probe.place import RANK_VARIABLES, WORLD_VARIABLES
 
 MAX_ENVIRONMENT_BYTES = 1 << 20  # what stands behind it is not looked at
@@ -65,6 +66,13 @@ class Identity:
         ):
             return False
         return all(getattr(self, name) == getattr(parent, name) for name in ("job_id", "step_id", "run_id", "rank"))
+
+    def confined_to(self, confinement: Confinement) -> "Identity":
+        """The identity with the job that the kernel vouches for; what it says of another job is not believed."""
+        node, is_of_it = self.node or confinement.node, self.job_id in (None, confinement.job_id)
+        known = self if is_of_it else Identity(node=node, system=self.system, refused=self.refused)
+        step_id = known.step_id or confinement.step_id
+        return replace(known, job_id=confinement.job_id, step_id=step_id, node=node, is_allocated=True)
 
 
 NOBODY = Identity()

@@ -167,12 +167,17 @@ class Occupancy:
         self._placed = now
 
     def _trusted(self) -> dict[int, Process]:
-        """The living processes without those that name a job which the prolog says is another user's."""
+        """The living processes without those that name a job which the prolog says is another user's.
+
+        Whom the kernel confines to a job is of that job, whoever it is.
+        """
         owners = {allocation.job_id: allocation.uid for allocation in self._filed.values()}
         return {
             pid: process
             for pid, process in self._processes.living.items()
-            if process.identity is None or owners.get(process.identity.job_id or "") in (None, process.uid)
+            if process.identity is None
+            or process.is_confined
+            or owners.get(process.identity.job_id or "") in (None, process.uid)
         }
 
     def _note_refused(self) -> None:
@@ -255,7 +260,7 @@ class Occupancy:
             system=identity.system or self._system,
             restart_count=identity.restart_count,
             array_id=identity.array_id,
-            uid=process.uid,
+            uid=None if process.is_hidden and process.uid == 0 else process.uid,  # Slurm's own, not the job's
             started_ns=self._started_ns(process.start_ticks),
             gpus=identity.job_gpus,
             cpus=identity.cpus,

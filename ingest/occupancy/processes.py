@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.occupancy.confinement import MAX_BYTES, confinement_of
 from crosswind.ingest.occupancy.environment import MAX_ENVIRONMENT_BYTES, NOBODY, Identity, identity_of
 from crosswind.ingest.procfs import count, read_file, stat_fields
 
@@ -17,21 +18,17 @@ YOUNG_TICKS = TICKS  # so long, a process may still show what it had before its 
 
 @dataclass(slots=True)
 class Process:
-    """One process. `identity` is None where its environment is hidden; `inherited` is what its parent's said."""
+    """One process. `identity` is what is known of it, None when nothing is; `inherited` is its parent's."""
 
     pid: int
     inode: int
     start_ticks: int
     parent: int
     uid: int = -1
-    is_kernel: bool = False
+    is_hidden: bool = False  # this user may not read its environment
+    is_confined: bool = False  # to a job, by the kernel
     identity: Identity | None = None
     inherited: Identity | None = field(default=None, repr=False)
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether this user may not see what the process is."""
-        return self.identity is None and not self.is_kernel
 
     @property
     def is_head(self) -> bool:
@@ -102,29 +99,41 @@ class Processes:
             fields = self._stat(pid)
             process = Process(pid, inode, count(fields[START], "stat"), count(fields[PARENT], "stat"))
             if count(fields[FLAGS], "stat") & KERNEL_THREAD:
-                process.is_kernel, process.identity = True, NOBODY
                 return process
         except (UnavailableError, MalformedError):
             self.living.pop(pid, None)
             return None
         self._read_environment(process)
+        self._read_confinement(process)
         return process
 
     def _read_environment(self, process: Process) -> None:
         try:
-            fd = os.open(f"{self._proc}/{process.pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+            process.uid = os.stat(f"{self._proc}/{process.pid}").st_uid  # noqa: PTH116 - a path object costs as much
+            content = _head(f"{self._proc}/{process.pid}/environ", MAX_ENVIRONMENT_BYTES)
         except OSError:
+            process.is_hidden = True
             return
-        try:
-            process.uid = os.fstat(fd).st_uid
-            content = os.read(fd, MAX_ENVIRONMENT_BYTES)
-        except OSError:  # it has just ended
-            return
-        finally:
-            os.close(fd)
         whole = content if len(content) < MAX_ENVIRONMENT_BYTES else content.rpartition(b"\0")[0]
         process.identity = identity_of(whole)
+
+    def _read_confinement(self, process: Process) -> None:
+        try:
+            confinement = confinement_of(_head(f"{self._proc}/{process.pid}/cgroup", MAX_BYTES))
+        except OSError:  # it has just ended, or this kernel has no control groups
+            return
+        if confinement is not None:
+            process.is_confined = True
+            process.identity = (process.identity or NOBODY).confined_to(confinement)
 
     def _stat(self, pid: int) -> list[bytes]:
         path = f"{self._proc}/{pid}/stat"
         return stat_fields(read_file(path), path)
+
+
+def _head(path: str, limit: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, limit)
+    finally:
+        os.close(fd)

@@ -1,0 +1,33 @@
+"""Which job a process is confined to, by the control group that Slurm put it into.
+
+Everybody may read it of every process, and a user cannot forge it, so it holds against what an environment says. The
+number of the task in its path is left alone: sources differ on whether it counts within the node or the step.
+
+Source: https://slurm.schedmd.com/cgroup_v2.html; proc_pid_cgroup(5).
+"""
+
+import re
+from dataclasses import dataclass
+
+MAX_BYTES = 4096
+# v2, with the node's name in front where several slurmd share a host; and v1, once a controller.
+SCOPE = re.compile(rb":/system\.slice/(?:([\w.-]{1,200})_)?slurmstepd\.scope/job_(\d{1,10})(?:/step_([\w+-]{1,60}))?")
+LEGACY = re.compile(rb":/slurm[^/\n]*/uid_\d{1,10}()/job_(\d{1,10})(?:/step_([\w+-]{1,60}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """The job and step of a control group; `node` where its path names one."""
+
+    job_id: str
+    step_id: str | None = None
+    node: str | None = None
+
+
+def confinement_of(groups: bytes) -> Confinement | None:
+    """The job in the content of /proc/<pid>/cgroup, or None outside of any."""
+    found = SCOPE.search(groups) or LEGACY.search(groups)
+    if found is None:
+        return None
+    node, job_id, step_id = (part.decode("ascii", "replace") if part else None for part in found.groups())
+    return Confinement(job_id or "", step_id, node)
