@@ -269,7 +269,7 @@ def _digits(content: bytes) -> int | None:
 
 SOURCE = Source(
     "cxi",
-    lambda host, _: CxiCollector(host.sysfs, host.root / "run"),  # its own files: it is read on a thread of its own
+    lambda host, _: CxiCollector(host.sysfs, host.root / "run", host.files),
     advice="the kernel driver cxi_ss1 with telemetry; in a virtual function, the leave of the physical one",
     timeout_seconds=5.0,  # a virtual function asks the physical one; the retry handler's files are a daemon's
 )

@@ -185,7 +185,7 @@ class InfinibandCollector:
 
 SOURCE = Source(
     "infiniband",
-    lambda host, _: InfinibandCollector(host.sysfs),  # its own files: it is read on a thread of its own
+    lambda host, _: InfinibandCollector(host.sysfs, host.files),
     advice="a kernel driver for the adapter, such as mlx5_ib, and its devices in this container or namespace",
     interval_seconds=1.0,  # each port counter is a command to the adapter's firmware, which jobs need too
     timeout_seconds=5.0,  # such a command takes a minute when the firmware hangs

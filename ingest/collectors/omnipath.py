@@ -93,7 +93,7 @@ class OmnipathCollector:
 
 SOURCE = Source(
     "omnipath",
-    lambda host, _: OmnipathCollector(host.sysfs),  # its own files: it is read on a thread of its own
+    lambda host, _: OmnipathCollector(host.sysfs, host.files),
     advice="the kernel driver hfi1, and its devices in this container or namespace",
     interval_seconds=1.0,  # the adapter is asked for all its counters at once
     timeout_seconds=5.0,
