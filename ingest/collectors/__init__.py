@@ -8,17 +8,22 @@ from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import NODE_KEYS, Collector, MetricSet
 from crosswind.ingest.collectors import (
     amd_gpu,
+    cgroup,
     cpu,
     cxi,
     disk,
+    ethtool,
     filesystem,
     frequency,
     gpu_process,
     hwmon,
     infiniband,
     ipmi,
+    lustre,
+    lustre_targets,
     memory,
     network,
+    nfs,
     nvml,
     occupancy,
     omnipath,
@@ -26,6 +31,7 @@ from crosswind.ingest.collectors import (
     pm_counters,
     pressure,
     process,
+    qdisc,
     rapl,
     redfish,
     softnet,
@@ -57,6 +63,12 @@ SOURCES = (
     nvml.SOURCE,
     gpu_process.SOURCE,
     amd_gpu.SOURCE,
+    cgroup.SOURCE,
+    ethtool.SOURCE,
+    qdisc.SOURCE,
+    lustre.SOURCE,
+    lustre_targets.SOURCE,
+    nfs.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take

@@ -30,9 +30,15 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
     "infiniband": "fabric",
     "omnipath": "fabric",
     "cxi": "fabric",
+    "lustre": "lustre_client",
+    "lustre_targets": "lustre_client",
+    "nfs": "nfs_client",
+    "cgroup": "slurm_v2",
 }
 # Sources that read no files: their own tests stand in test_<name>.py.
-WITHOUT_TREE = {"amd_gpu", "gpu", "gpu_process", "filesystem", "ipmi", "occupancy", "perf", "redfish"}
+WITHOUT_TREE = {
+    *("amd_gpu", "ethtool", "gpu", "gpu_process", "filesystem", "ipmi", "occupancy", "perf", "qdisc", "redfish"),
+}
 MAY_FALL = {"idle_seconds_total", "iowait_seconds_total"}  # the kernel corrects them downwards
 BASE_UNITS = {
     *("seconds", "bytes", "joules", "watts", "celsius", "hertz", "ratio", "volts", "amperes", "meters_per_second"),

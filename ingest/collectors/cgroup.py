@@ -1,0 +1,353 @@
+"""Processor time, memory, storage traffic and pressure of the control groups of watched runs."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
+from crosswind.ingest.cgroup_tree import UNIFIED, Trees, groups_of, is_readable_place
+from crosswind.ingest.collectors.source import Source, no_pids
+from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.procfs import count
+
+REFRESH_SECONDS = 10.0  # how soon a process that moved is noticed; a new one is at once
+NANOSECONDS_A_MICROSECOND = 1000
+NANOSECONDS_A_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+UNLIMITED_BYTES = 1 << 62  # version 1 writes the largest number of pages that it can hold
+
+
+def _counter(name: str, description: str) -> Column:
+    return Column(name, description, Kind.COUNTER)
+
+
+def _nanoseconds(name: str, description: str) -> Column:
+    return Column(name, description, Kind.COUNTER, unit="seconds", scale=1e-9)
+
+
+def _microseconds(name: str, description: str) -> Column:
+    return Column(name, description, Kind.COUNTER, unit="seconds", scale=1e-6)
+
+
+def _bytes(name: str, description: str) -> Column:
+    return Column(name, description, unit="bytes")
+
+
+def _summed(name: str, description: str, unit: str = "") -> Column:
+    # A disk that is taken out takes its share along.
+    return Column(name, f"{description}, over all disks", Kind.COUNTER, unit=unit, on_full=OnFull.RESET)
+
+
+CGROUP = MetricSet(
+    "cgroup",
+    "control groups of watched runs and of the jobs and steps around them; the device is the path",
+    (
+        _nanoseconds("cpu_seconds_total", "run on cores"),
+        _nanoseconds("user_seconds_total", "of it in programs"),
+        _nanoseconds("system_seconds_total", "of it in the kernel"),
+        _counter("periods_total", "periods of its limit of cpu time"),
+        _counter("throttled_periods_total", "of them those in which it used up its time"),
+        _nanoseconds("throttled_seconds_total", "its cores waited for the next period, summed"),
+        _bytes("memory_bytes", "memory in use, file cache included"),
+        _bytes("memory_peak_bytes", "the most it ever was"),
+        _bytes("memory_limit_bytes", "more than this is not given; missing without a limit"),
+        _bytes("swap_bytes", "swap space in use"),
+        _bytes("anonymous_bytes", "memory of programs"),
+        _bytes("file_bytes", "cache of files, shared memory included"),
+        _bytes("shared_bytes", "shared memory and tmpfs"),
+        _bytes("mapped_bytes", "files mapped into programs"),
+        _bytes("dirty_bytes", "waiting to be written to disk"),
+        _bytes("writeback_bytes", "being written to disk"),
+        _bytes("kernel_bytes", "memory of the kernel on its behalf"),
+        _bytes("slab_bytes", "of it kernel objects"),
+        _counter("page_faults_total", "page faults"),
+        _counter("major_page_faults_total", "page faults that waited for a disk"),
+        _counter("refaulted_anonymous_pages_total", "program pages swapped out and soon wanted again"),
+        _counter("refaulted_file_pages_total", "file pages reclaimed and soon wanted again"),
+        _counter("memory_high_total", "times it was slowed down above its soft limit"),
+        _counter("memory_limit_hits_total", "times it came up against its limit"),
+        _counter("ooms_total", "times memory could not be had"),
+        _counter("oom_kills_total", "processes killed for want of memory"),
+        _summed("read_bytes_total", "read", "bytes"),
+        _summed("written_bytes_total", "written", "bytes"),
+        _summed("reads_total", "read requests"),
+        _summed("writes_total", "write requests"),
+        Column("tasks", "processes and threads"),
+        _microseconds("cpu_waiting_seconds_total", "at least one task waited for a core"),
+        _microseconds("cpu_stalled_seconds_total", "all tasks waited for a core"),
+        _microseconds("memory_waiting_seconds_total", "at least one task waited for memory"),
+        _microseconds("memory_stalled_seconds_total", "all busy tasks waited for memory"),
+        _microseconds("io_waiting_seconds_total", "at least one task waited for storage"),
+        _microseconds("io_stalled_seconds_total", "all busy tasks waited for storage"),
+        Column("is_populated", "a process lives in it or below", Kind.FACT, "bool"),
+        Column("generation", "its number; a group made anew under the same path has another", Kind.EPOCH),
+    ),
+)
+Parse = Callable[[bytes, str], dict[str, Scalar]]
+
+
+def _number(name: str, below: int = 1 << 64) -> Parse:
+    """A number alone; nothing for `max` or from `below` on, which mean that there is no limit."""
+
+    def parse(content: bytes, path: str) -> dict[str, Scalar]:
+        text = content.strip()
+        value = below if text == b"max" else count(text, path)
+        return {name: value} if value < below else {}
+
+    return parse
+
+
+def _keyed(columns: Mapping[bytes, str], scale: int = 1, scales: Mapping[bytes, int] | None = None) -> Parse:
+    """Lines of a key and a number; `scale` makes nanoseconds of microseconds and ticks, exactly."""
+    factors = {key: (scales or {}).get(key, scale) for key in columns}
+
+    def parse(content: bytes, path: str) -> dict[str, Scalar]:
+        fields = content.split()
+        found = dict(zip(fields[::2], fields[1::2], strict=False))
+        return {name: count(found[key], path) * factors[key] for key, name in columns.items() if key in found}
+
+    return parse
+
+
+def _pressure(resource: str) -> Parse:
+    names = {b"some": f"{resource}_waiting_seconds_total", b"full": f"{resource}_stalled_seconds_total"}
+
+    def parse(content: bytes, path: str) -> dict[str, Scalar]:
+        found: dict[str, Scalar] = {}
+        for line in content.splitlines():
+            name, (_, mark, total) = names.get(line[:4]), line.rpartition(b" total=")
+            if name and mark:
+                found[name] = count(total, path)
+        return found
+
+    return parse
+
+
+def _io_stat(content: bytes, path: str) -> dict[str, Scalar]:
+    """A line a disk: its number, then `rbytes=1 wbytes=2 rios=3 wios=4` and more."""
+    sums: dict[str, int] = {}
+    for field_ in content.split():
+        key, mark, value = field_.partition(b"=")
+        if mark and key in IO_STAT:
+            sums[IO_STAT[key]] = sums.get(IO_STAT[key], 0) + count(value, path)
+    return dict(sums)
+
+
+def _blkio(read: str, written: str) -> Parse:
+    """A line a disk and direction: `8:0 Read 123`; at the end `Total 123`, which is 0 when nothing was done."""
+    names = {b"Read": read, b"Write": written}
+
+    def parse(content: bytes, path: str) -> dict[str, Scalar]:
+        if not content.rstrip().rpartition(b"\n")[2].startswith(b"Total "):
+            raise MalformedError(f"{path}: expected a last line starting with Total, found {content[-80:]!r:.80}")
+        sums = dict.fromkeys(names.values(), 0)
+        for fields in (line.split() for line in content.splitlines()):
+            if len(fields) == 3 and fields[1] in names:
+                sums[names[fields[1]]] += count(fields[2], path)
+        return dict(sums)
+
+    return parse
+
+
+def _populated(content: bytes, path: str) -> dict[str, Scalar]:
+    found = _keyed({b"populated": "is_populated"})(content, path)
+    return {name: bool(value) for name, value in found.items()}
+
+
+IO_STAT = {
+    b"rbytes": "read_bytes_total",
+    b"wbytes": "written_bytes_total",
+    b"rios": "reads_total",
+    b"wios": "writes_total",
+}
+MEMORY_STAT = {
+    b"anon": "anonymous_bytes",
+    b"file": "file_bytes",
+    b"shmem": "shared_bytes",
+    b"file_mapped": "mapped_bytes",
+    b"file_dirty": "dirty_bytes",
+    b"file_writeback": "writeback_bytes",
+    b"kernel": "kernel_bytes",
+    b"slab": "slab_bytes",
+    b"pgfault": "page_faults_total",
+    b"pgmajfault": "major_page_faults_total",
+    b"workingset_refault_anon": "refaulted_anonymous_pages_total",
+    b"workingset_refault_file": "refaulted_file_pages_total",
+}
+MEMORY_STAT_1 = {  # sums over the groups below have the prefix
+    b"total_rss": "anonymous_bytes",
+    b"total_cache": "file_bytes",
+    b"total_shmem": "shared_bytes",
+    b"total_mapped_file": "mapped_bytes",
+    b"total_dirty": "dirty_bytes",
+    b"total_writeback": "writeback_bytes",
+    b"total_swap": "swap_bytes",
+    b"total_pgfault": "page_faults_total",
+    b"total_pgmajfault": "major_page_faults_total",
+    b"total_workingset_refault_anon": "refaulted_anonymous_pages_total",
+    b"total_workingset_refault_file": "refaulted_file_pages_total",
+}
+CPU_TIMES = {
+    b"usage_usec": "cpu_seconds_total",
+    b"user_usec": "user_seconds_total",
+    b"system_usec": "system_seconds_total",
+    b"throttled_usec": "throttled_seconds_total",
+}
+CPU_PERIODS = {b"nr_periods": "periods_total", b"nr_throttled": "throttled_periods_total"}
+MEMORY_EVENTS = {
+    b"high": "memory_high_total",
+    b"max": "memory_limit_hits_total",
+    b"oom": "ooms_total",
+    b"oom_kill": "oom_kills_total",
+}
+# What each file of a group says, by controller; UNIFIED is version 2.
+FILES: Mapping[str, Mapping[str, Parse]] = {
+    UNIFIED: {
+        "cpu.stat": _keyed(CPU_TIMES | CPU_PERIODS, 1, dict.fromkeys(CPU_TIMES, NANOSECONDS_A_MICROSECOND)),
+        "memory.current": _number("memory_bytes"),
+        "memory.peak": _number("memory_peak_bytes"),
+        "memory.max": _number("memory_limit_bytes"),
+        "memory.swap.current": _number("swap_bytes"),
+        "memory.stat": _keyed(MEMORY_STAT),
+        "memory.events": _keyed(MEMORY_EVENTS),
+        "io.stat": _io_stat,
+        "pids.current": _number("tasks"),
+        "cpu.pressure": _pressure("cpu"),
+        "memory.pressure": _pressure("memory"),
+        "io.pressure": _pressure("io"),
+        "cgroup.events": _populated,
+    },
+    "cpuacct": {
+        "cpuacct.usage": _number("cpu_seconds_total"),
+        "cpuacct.stat": _keyed({b"user": "user_seconds_total", b"system": "system_seconds_total"}, NANOSECONDS_A_TICK),
+    },
+    "cpu": {"cpu.stat": _keyed({**CPU_PERIODS, b"throttled_time": "throttled_seconds_total"})},
+    "memory": {
+        "memory.usage_in_bytes": _number("memory_bytes"),
+        "memory.max_usage_in_bytes": _number("memory_peak_bytes"),
+        "memory.limit_in_bytes": _number("memory_limit_bytes", UNLIMITED_BYTES),
+        "memory.failcnt": _number("memory_limit_hits_total"),
+        "memory.kmem.usage_in_bytes": _number("kernel_bytes"),
+        "memory.stat": _keyed(MEMORY_STAT_1),
+        "memory.oom_control": _keyed({b"oom_kill": "oom_kills_total"}),
+    },
+    "blkio": {
+        "blkio.throttle.io_service_bytes_recursive": _blkio("read_bytes_total", "written_bytes_total"),
+        "blkio.throttle.io_serviced_recursive": _blkio("reads_total", "writes_total"),
+    },
+    "pids": {"pids.current": _number("tasks")},
+}
+
+
+OF_LEAVES = {  # these tell of the group itself alone: of use on older kernels, where no group is below it
+    f"{name}_recursive": name for name in ("blkio.throttle.io_service_bytes", "blkio.throttle.io_serviced")
+}
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One control group: its folder in one of its trees, and the files there are in all of them."""
+
+    path: str
+    folder: str
+    files: tuple[tuple[str, Parse], ...]
+
+
+@dataclass
+class _Known:
+    """Groups as last looked for."""
+
+    pids: frozenset[int] = frozenset()
+    until: float = 0.0
+    groups: tuple[_Group, ...] = ()
+
+
+@dataclass(frozen=True)
+class CgroupCollector:
+    """The groups that watched processes are in, the jobs and steps around them, and those of `paths`.
+
+    Both versions fill the same columns. Times are nanoseconds: microseconds of version 2 and clock ticks of version 1
+    are turned into them exactly. `memory.peak` came with Linux 5.19.
+    Source: https://docs.kernel.org/admin-guide/cgroup-v2.html;
+    https://docs.kernel.org/admin-guide/cgroup-v1/index.html; https://docs.kernel.org/accounting/psi.html
+    """
+
+    root: Path = Path("/")
+    pids: Callable[[], Iterable[int]] = no_pids
+    paths: tuple[str, ...] = ()
+    files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
+    metric_set: ClassVar[MetricSet] = CGROUP
+    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
+
+    def available(self) -> bool:
+        """Whether a cgroup file system is mounted."""
+        try:
+            return bool(Trees.mounted(self.root, self.files).folders)
+        except (UnavailableError, MalformedError):
+            return False
+
+    def read(self) -> Iterator[Sample]:
+        """One sample a group that is still there. Raises: UnavailableError, MalformedError."""
+        for group in self._groups():
+            try:
+                generation = os.stat(group.folder).st_ino  # noqa: PTH116 - a path object costs more than the call
+            except OSError:  # the step has ended
+                self._forget(group)
+                continue
+            values: dict[str, Scalar] = {"generation": generation}
+            for path, parse in group.files:
+                try:
+                    values |= parse(self.files.read(path), path)
+                except (UnavailableError, MalformedError):  # switched off, or hidden; the others stand
+                    continue
+            yield Sample(group.path[:200], values)
+
+    def _forget(self, group: _Group) -> None:
+        for folder in {path.rpartition("/")[0] for path, _ in group.files}:
+            self.files.forget(folder)
+        self._known.until = 0.0
+        Trees.mounted(self.root, self.files)  # are they still there at all?
+
+    def _groups(self) -> tuple[_Group, ...]:
+        pids = frozenset(self.pids())
+        known = self._known
+        if pids != known.pids or time.monotonic() >= known.until:
+            known.groups = tuple(self._found(pids))
+            known.pids, known.until = pids, time.monotonic() + REFRESH_SECONDS
+        return known.groups
+
+    def _found(self, pids: Iterable[int]) -> Iterator[_Group]:
+        trees = Trees.mounted(self.root, self.files).folders
+        wanted = groups_of(pids, self.root / "proc", self.files)
+        for place in filter(is_readable_place, self.paths):
+            wanted.setdefault(place, set()).update(trees)
+        for place, controllers in sorted(wanted.items()):
+            folders = {name: trees[name] + place for name in FILES if name in controllers and name in trees}
+            files = [each for name, folder in folders.items() for each in _files_in(folder, FILES[name])]
+            if files:
+                yield _Group(place, files[0][0].rpartition("/")[0], tuple(files))
+
+
+def _files_in(folder: str, parsers: Mapping[str, Parse]) -> Iterator[tuple[str, Parse]]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:  # it is gone, or this controller has no such group
+        return
+    names = {entry.name for entry in entries}
+    is_leaf = not any(entry.is_dir() for entry in entries)
+    for name, parse in parsers.items():
+        if name in names:
+            yield f"{folder}/{name}", parse
+        elif is_leaf and OF_LEAVES.get(name) in names:
+            yield f"{folder}/{OF_LEAVES[name]}", parse
+
+
+SOURCE = Source(
+    "cgroup",
+    lambda host, options: CgroupCollector(host.root, host.pids, options.texts("paths"), host.files),
+    advice="mount /sys/fs/cgroup; sources.cgroup.paths names groups besides those of watched runs",
+    options=("paths",),
+)
