@@ -1,46 +1,185 @@
+import shutil
+import time
 from pathlib import Path
 
 import pytest
+from tests.ingest.namespace import in_a_namespace, output_of
 
 from crosswind.data.errors import MalformedError
-from crosswind.ingest.collectors.network import NetworkCollector
+from crosswind.ingest.collectors.network import NETWORK, NetworkCollector
+from crosswind.ingest.kernel_files import KernelFiles
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+TREE = Path(__file__).parent / "recorded" / "two_cores"
 HEADINGS = "Inter-|   Receive\n face |bytes packets\n"
 
 
-def test_each_interface_is_a_device_and_tcp_is_one_too() -> None:
-    assert [sample.device for sample in NetworkCollector(RECORDED).read()] == ["lo", "ifb0", "ifb1", "eth0", "tcp"]
+def of(root: Path) -> NetworkCollector:
+    return NetworkCollector(root / "proc", KernelFiles(), root / "sys")
+
+
+def recorded(device: str) -> dict[str, object]:
+    [values] = [dict(sample.values) for sample in of(TREE).read() if sample.device == device]
+    return values
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    shutil.copytree(TREE, tmp_path / "root")
+    return tmp_path / "root"
+
+
+def test_each_interface_is_a_device_and_so_is_each_protocol() -> None:
+    assert [sample.device for sample in of(TREE).read()] == ["lo", "ifb0", "ifb1", "eth0", "ip", "tcp", "udp"]
 
 
 def test_received_and_sent_are_told_apart() -> None:
-    values = {sample.device: sample.values for sample in NetworkCollector(RECORDED).read()}["eth0"]
+    values = recorded("eth0")
     assert (values["receive_bytes_total"], values["receive_packets_total"]) == (466641190, 19739)
     assert (values["transmit_bytes_total"], values["transmit_packets_total"]) == (530635, 6060)
 
 
 def test_every_place_of_the_line_goes_to_its_column(tmp_path: Path) -> None:
-    (tmp_path / "net").mkdir()
-    (tmp_path / "net" / "dev").write_text(f"{HEADINGS}  ib0:{' '.join(str(place) for place in range(100, 116))}\n")
-    first = next(iter(NetworkCollector(tmp_path).read()))
+    (tmp_path / "proc" / "net").mkdir(parents=True)
+    line = f"{HEADINGS}  ib0:{' '.join(str(place) for place in range(100, 116))}\n"
+    (tmp_path / "proc" / "net" / "dev").write_text(line)
+    first = next(iter(of(tmp_path).read()))
     assert first.device == "ib0"
-    assert list(first.values.values()) == [100, 101, 102, 103, 108, 109, 110, 111]
+    assert list(first.values.values()) == [100, 101, 102, 103, 104, 105, 108, 109, 110, 111, 112, 114]
+
+
+def test_a_link_tells_its_speed_state_and_number() -> None:
+    values = recorded("eth0")
+    link = ("ifindex", "carrier_changes_total", "speed_bytes_per_second", "mtu_bytes", "carrier", "operstate")
+    assert [values[name] for name in link] == [4, 2, 25000, 1400, 1, "up"]
+    assert NETWORK["speed_bytes_per_second"].scale == 125_000  # 25000 Mbit/s are 3.125 GB/s
+
+
+def test_a_link_that_is_down_has_neither_speed_nor_carrier() -> None:
+    values = recorded("ifb0")
+    assert values.keys().isdisjoint({"speed_bytes_per_second", "carrier"})
+    assert (values["operstate"], values["mtu_bytes"]) == ("down", 1500)
+
+
+@pytest.mark.parametrize("speed", ["-1", "0", "4294967295", "", "fast", "9" * 30])
+def test_a_speed_that_nobody_knows_is_missing(root: Path, speed: str) -> None:
+    (root / "sys/class/net/eth0/speed").write_text(f"{speed}\n")
+    [eth0] = [sample for sample in of(root).read() if sample.device == "eth0"]
+    assert "speed_bytes_per_second" not in eth0.values
+
+
+@pytest.mark.parametrize("sign", ["ifindex", "carrier_changes"])
+def test_a_link_is_asked_for_its_state_again_when_it_changes(root: Path, sign: str) -> None:
+    collector, folder = of(root), root / "sys/class/net/eth0"
+    assert speed_of(collector) == 25000
+    (folder / "speed").write_text("100000\n")
+    assert speed_of(collector) == 25000
+    (folder / sign).write_text("7\n")
+    assert speed_of(collector) == 100000
+
+
+def test_a_link_is_asked_for_its_state_again_after_a_while(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector = of(root)
+    assert speed_of(collector) == 25000
+    (root / "sys/class/net/eth0/speed").write_text("100000\n")
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 11)
+    assert speed_of(collector) == 100000
+
+
+def speed_of(collector: NetworkCollector) -> object:
+    [eth0] = [sample for sample in collector.read() if sample.device == "eth0"]
+    return eth0.values["speed_bytes_per_second"]
+
+
+def test_an_interface_without_sysfs_keeps_its_counters(root: Path) -> None:
+    shutil.rmtree(root / "sys")
+    assert [len(sample.values) for sample in of(root).read()] == [12, 12, 12, 12, 18, 45, 8]
+
+
+def test_an_interface_that_went_is_gone_and_comes_back_as_another(root: Path) -> None:
+    collector, dev = of(root), root / "proc/net/dev"
+    lines = dev.read_text()
+    assert len(list(collector.read())) == 7
+    dev.write_text("".join(line for line in lines.splitlines(keepends=True) if "eth0" not in line))
+    assert [sample.device for sample in collector.read()] == ["lo", "ifb0", "ifb1", "ip", "tcp", "udp"]
+    dev.write_text(lines)
+    (root / "sys/class/net/eth0/ifindex").write_text("9\n")
+    assert [sample.values["ifindex"] for sample in collector.read() if sample.device == "eth0"] == [9]
 
 
 def test_tcp_tells_of_segments_sent_again() -> None:
-    *_, tcp = NetworkCollector(RECORDED).read()
-    assert dict(tcp.values) == {
+    assert {name: value for name, value in recorded("tcp").items() if value} == {
+        "active_opens_total": 403,
+        "passive_opens_total": 351,
+        "failed_opens_total": 11,
+        "reset_connections_total": 9,
+        "established_connections": 12,
         "received_segments_total": 710509,
         "sent_segments_total": 696328,
         "retransmitted_segments_total": 483,
+        "sent_resets_total": 83,
+        "sack_recoveries_total": 12,
+        "sack_reorders_total": 8,
+        "timestamp_reorders_total": 1,
+        "fast_retransmits_total": 14,
         "retransmit_timeouts_total": 2,
-        "listen_drops_total": 0,
+        "loss_probes_total": 481,
+        "duplicates_reported_total": 480,
+        "out_of_order_segments_total": 13,
+        "windows_opened_total": 324,
+        "windows_shut_total": 324,
+        "original_segments_total": 588586,
+        "delivered_segments_total": 589407,
+    }
+
+
+def test_marks_of_switches_and_lost_datagrams_have_columns(root: Path) -> None:
+    netstat, snmp = root / "proc/net/netstat", root / "proc/net/snmp"
+    netstat.write_text("TcpExt: TCPTimeouts ListenDrops\nTcpExt: 5 6\nIpExt: InECT0Pkts InCEPkts\nIpExt: 900 41\n")
+    snmp.write_text("Udp: InDatagrams RcvbufErrors\nUdp: 113 7\nTcp: InSegs MaxConn\nTcp: 3 -1\n")
+    *_, udp, tcp, ip = of(root).read()
+    assert dict(ip.values) == {"ip_ect0_packets_total": 900, "ip_congestion_marked_packets_total": 41}
+    assert dict(udp.values) == {"udp_received_datagrams_total": 113, "udp_receive_buffer_errors_total": 7}
+    assert dict(tcp.values) == {
+        "received_segments_total": 3,
+        "retransmit_timeouts_total": 5,
+        "listen_drops_total": 6,
     }
 
 
 @pytest.mark.parametrize("text", ["", "garbage\n", HEADINGS + "eth0: 1 2 3\n", HEADINGS + "eth0:" + " x" * 16 + "\n"])
-def test_a_garbled_file_is_malformed(tmp_path: Path, text: str) -> None:
-    (tmp_path / "net").mkdir()
-    (tmp_path / "net" / "dev").write_text(text)
+def test_a_garbled_file_is_malformed(root: Path, text: str) -> None:
+    (root / "proc/net/dev").write_text(text)
     with pytest.raises(MalformedError, match="net/dev"):
-        list(NetworkCollector(tmp_path).read())
+        list(of(root).read())
+
+
+@pytest.mark.parametrize("text", ["", "Tcp: InSegs\n", "Tcp: InSegs OutSegs\nTcp: 1\n", "Tcp: InSegs\nTcp: -1\n"])
+def test_a_garbled_protocol_is_malformed(root: Path, text: str) -> None:
+    (root / "proc/net/snmp").write_text(text)
+    with pytest.raises(MalformedError, match="net/snmp"):
+        list(of(root).read())
+
+
+@in_a_namespace
+def test_a_real_link_that_comes_and_goes_changes_its_counter_and_its_number() -> None:
+    setup = "mount -t sysfs none /sys; ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up"
+    script = """
+import subprocess
+from crosswind.ingest.collectors.network import NetworkCollector
+collector = NetworkCollector()
+def link():
+    return {sample.device: sample.values for sample in collector.read()}["v0"]
+def show(*names):
+    print(*[link().get(name) for name in names])
+show("carrier", "operstate", "speed_bytes_per_second", "mtu_bytes")
+before = link()
+subprocess.run("ip link set v1 down; ip link set v1 up; ip link set v1 down", shell=True, check=True)
+print(link()["carrier_changes_total"] - before["carrier_changes_total"])
+show("carrier", "operstate")
+subprocess.run("ip link del v0; ip link add v0 type veth peer name v1", shell=True, check=True)
+print(link()["ifindex"] - before["ifindex"] > 0)
+"""
+    first, changes, state, anew = output_of(setup, script).splitlines()
+    assert first == "1 up 10000 1500"
+    assert (changes, state, anew) == ("3", "0 lowerlayerdown", "True")

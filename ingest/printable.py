@@ -1,0 +1,13 @@
+"""Names that the kernel, drivers and administrators chose, made fit to stand in a row."""
+
+from typing import Final
+
+MAX_LENGTH: Final = 200
+
+
+def printable(raw: bytes) -> str:
+    """The text with whatever cannot be printed escaped, at most 200 characters long."""
+    text = raw.decode("utf-8", "backslashreplace")
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return text[:MAX_LENGTH]
