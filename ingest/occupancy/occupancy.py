@@ -267,7 +267,8 @@ class Occupancy:
         )
 
     def _started_ns(self, ticks: int) -> int:
-        return self._boot_ns + ticks * NANOSECONDS // TICKS
+        """The end of the tick in which it started, so that it never seems to come before the prolog that let it in."""
+        return self._boot_ns + (ticks + 1) * NANOSECONDS // TICKS
 
     def _summarise(self) -> None:
         filed = {each.job_id for each in self._filed.values() if each.ended_ns is None}
