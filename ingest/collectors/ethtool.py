@@ -1,0 +1,138 @@
+"""What a network adapter's driver counts under names of its own: pauses, discards, marks and lost packets."""
+
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
+from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.ethtool_ioctl import Ethtool
+from crosswind.ingest.printable import printable
+
+REFRESH_SECONDS = 10.0
+# What congestion and loss are called by the drivers of Mellanox, Intel, Broadcom, Amazon and Google.
+MATCH = (
+    *("pause", "pfc", "prio", "discard", "drop", "error", "_err", "err_", "crc", "fifo", "overrun", "overflow"),
+    *("out_of_buffer", "no_buf", "nobuf", "missed", "timeout", "ecn", "cnp", "retrans", "congest", "exceeded"),
+    *("stopped", "stall", "out_of_seq", "link_down"),
+)
+ETHTOOL = MetricSet(
+    "ethtool",
+    "statistics of an interface's driver that tell of congestion and loss, one a row, under the driver's own name",
+    (
+        Column("statistic", "the driver's name for it", Kind.KEY, "string"),
+        Column("value_total", "as the driver counts; a few are gauges", Kind.COUNTER, "uint64", on_full=OnFull.RESET),
+        Column("ifindex", "number of the interface; one made again has another", Kind.EPOCH),
+        Column("driver", "its driver", Kind.FACT, "string"),
+        Column("driver_version", "version of the driver, mostly that of the kernel", Kind.FACT, "string"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interface:
+    """What was learnt of one interface: how many statistics it has, and the rows of those asked for."""
+
+    index: int
+    driver: str
+    count: int
+    rows: Mapping[int, Mapping[str, Scalar]]  # by place among all; without the value
+
+
+@dataclass(frozen=True)
+class EthtoolCollector:
+    """Statistics whose names hold one of `match`, of the interfaces asked for, or of all but virtual wires.
+
+    Source: linux/ethtool.h; https://docs.kernel.org/networking/statistics.html
+    """
+
+    match: tuple[str, ...] = MATCH
+    interfaces: tuple[str, ...] = ()
+    ethtool: Ethtool = field(default_factory=Ethtool, repr=False, compare=False)
+    metric_set: ClassVar[MetricSet] = ETHTOOL
+    _learnt: dict[bytes, _Interface] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _renewed: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def available(self) -> bool:
+        """Whether a driver here keeps such statistics."""
+        try:
+            return next(self.read(), None) is not None
+        except (UnavailableError, MalformedError):
+            return False
+
+    def read(self) -> Iterator[Sample]:
+        """One sample a statistic. Raises: UnavailableError when no driver keeps any."""
+        self._learn_all_now_and_then()
+        if not any(known.rows for known in self._learnt.values()):
+            raise UnavailableError("SIOCETHTOOL: no interface of this network namespace has such statistics")
+        for interface in [name for name, known in self._learnt.items() if known.rows]:
+            try:
+                yield from self._statistics(interface)
+            except (UnavailableError, MalformedError):  # it has gone, or changes just now
+                self._renewed.clear()
+
+    def _statistics(self, interface: bytes) -> list[Sample]:
+        known = self._learnt[interface]
+        if self.ethtool.index(interface) != known.index:
+            known = self._learn(interface)
+        values = self.ethtool.values(interface, known.count)
+        if len(values) != known.count:  # another number of queues, or another driver
+            known = self._learn(interface)
+            values = self.ethtool.values(interface, known.count)
+        if len(values) != known.count:
+            raise UnavailableError(f"{printable(interface)}: its statistics change while being read")
+        device = printable(interface)
+        return [Sample(device, {**row, "value_total": values[place]}) for place, row in known.rows.items()]
+
+    def _learn_all_now_and_then(self) -> None:
+        now = time.monotonic()
+        if self._renewed and now - self._renewed[0] < REFRESH_SECONDS:
+            return
+        names = {os.fsencode(name) for _, name in socket.if_nameindex()}
+        if self.interfaces:
+            names &= {os.fsencode(name) for name in self.interfaces}
+        for gone in self._learnt.keys() - names:
+            del self._learnt[gone]
+        for interface in sorted(names):
+            self._learn_if_changed(interface)
+        self._renewed[:] = [now]
+
+    def _learn_if_changed(self, interface: bytes) -> None:
+        """A driver that was exchanged may keep the count, and even the index, of the one before."""
+        try:
+            known = self._learnt.get(interface)
+            if known is None or not known.rows or self.ethtool.driver(interface).name != known.driver:
+                self._learn(interface)
+        except (UnavailableError, MalformedError):  # a loopback, or a driver that keeps nothing
+            self._learnt.pop(interface, None)
+
+    def _learn(self, interface: bytes) -> _Interface:
+        index, driver = self.ethtool.index(interface), self.ethtool.driver(interface)
+        facts: dict[str, Scalar] = {"ifindex": index, "driver": driver.name, "driver_version": driver.version}
+        names = () if driver.name == "veth" and not self.interfaces else self.ethtool.names(interface)
+        rows = {place: {"statistic": name, **facts} for name, place in self._chosen(names).items()}
+        self._learnt[interface] = _Interface(index, driver.name, len(names), rows)
+        return self._learnt[interface]
+
+    def _chosen(self, names: Iterable[str]) -> dict[str, int]:
+        places: dict[str, int] = {}
+        for place, name in enumerate(names):
+            if name and any(part in name.lower() for part in self.match):
+                places.setdefault(name, place)  # a name that stands twice names the first
+        return places
+
+
+SOURCE = Source(
+    "ethtool",
+    lambda host, options: EthtoolCollector(  # noqa: ARG005 - drivers are asked, no file is read
+        tuple(part.lower() for part in options.texts("match", MATCH)), options.texts("interfaces")
+    ),
+    advice="a network adapter whose driver answers ethtool -S; name it in interfaces if it is a veth",
+    interval_seconds=1.0,  # some drivers ask their firmware
+    timeout_seconds=5.0,  # for as long as somebody else configures the network
+    options=("match", "interfaces"),
+)
