@@ -13,6 +13,7 @@ from crosswind.ingest.collectors import (
     cxi,
     disk,
     ethtool,
+    facility,
     filesystem,
     frequency,
     gpu_process,
@@ -69,6 +70,7 @@ SOURCES = (
     lustre.SOURCE,
     lustre_targets.SOURCE,
     nfs.SOURCE,
+    facility.SOURCE,
 )
 ENTRY_POINT_GROUP = "crosswind.collectors"
 STRANGER_SECONDS = 5.0  # how long other people's collectors may take

@@ -8,10 +8,10 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.metric import MetricSet, Sample, Scalar
+from crosswind.data.metric import Collector, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors import sensor_set
 from crosswind.ingest.collectors.redfish_client import Access, RedfishClient, Resource
-from crosswind.ingest.collectors.sensor_set import SENSOR, Unit, is_nameable, readings, sensor
+from crosswind.ingest.collectors.sensor_set import SENSOR, NotConfigured, Unit, is_nameable, readings, sensor
 from crosswind.ingest.collectors.source import Host, Options, Source
 
 CHASSIS = "/redfish/v1/Chassis"
@@ -199,25 +199,10 @@ def _instant(text: object) -> int | None:
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000) * 1000
 
 
-@dataclass(frozen=True)
-class NoRedfish:
-    """The source while nobody has said where to ask."""
-
-    metric_set: ClassVar[MetricSet] = SENSOR
-
-    def available(self) -> bool:
-        """No."""
-        return False
-
-    def read(self) -> Iterator[Sample]:
-        """Nothing. Raises: UnavailableError."""
-        raise UnavailableError("sources.redfish.url: not set")
-
-
-def _make(_: Host, options: Options) -> RedfishCollector | NoRedfish:
+def _make(_: Host, options: Options) -> Collector:
     url = options.text("url")
     if not url:
-        return NoRedfish()
+        return NotConfigured("sources.redfish.url")
     access = Access(url.rstrip("/"), options.text("user"), options.text("credential_file"), options.text("ca_file"))
     chassis = options.texts("chassis")
     if not all(name and all(char.isalnum() or char in "._-" for char in name) for name in chassis):

@@ -1,9 +1,10 @@
 """The one table of sensors around the node: of its management controller, its rack and its building."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
+from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 
 MAX_TEXT = 200
@@ -33,12 +34,18 @@ FLOW = _gauge("flow_liters_per_second", "flow of a liquid", "liters_per_second")
 PRESSURE = _gauge("pressure_pascals", "pressure", "pascals")
 HEALTH = Column("health", "what the source itself thinks of the reading, in its own words", Kind.FACT, "string")
 MEASURED = Column("measured_ns", "when the source says that it measured, ns UTC; missing where it does not", Kind.FACT)
+SKIPPED = Column(
+    "skipped_lines_total",
+    "lines of a gateway's file (the device) that gave no reading; health says why the last one did not",
+    Kind.COUNTER,
+    on_full=OnFull.RESET,
+)
 SENSOR = MetricSet(
     "sensor",
     "sensors of the management controller, the rack and the building; the device is the sensor's name",
     (
         *(TEMPERATURE, HUMIDITY, RATIO, POWER, ENERGY, VOLTAGE, CURRENT, SPEED, FLOW, PRESSURE),
-        *(HEALTH, MEASURED),
+        *(HEALTH, MEASURED, SKIPPED),
     ),
 )
 
@@ -67,7 +74,7 @@ def readings(values: Mapping[Unit, object]) -> dict[str, Scalar]:
 
 def is_possible(value: float) -> bool:
     """Whether a sensor could have measured this: a finite number, and not a counter's all-ones."""
-    return math.isfinite(value) and abs(value) <= LARGEST
+    return abs(value) <= LARGEST
 
 
 def number_of(text: str) -> float | None:
@@ -92,3 +99,19 @@ def sensor(name: str, values: Mapping[str, Scalar], *, health: object = None, me
 def is_nameable(text: object) -> bool:
     """Whether this text can be a sensor's name."""
     return isinstance(text, str) and 0 < len(text) <= MAX_TEXT and text.isprintable()
+
+
+@dataclass(frozen=True)
+class NotConfigured:
+    """A source of sensors while its settings do not say where to ask."""
+
+    option: str
+    metric_set: ClassVar[MetricSet] = SENSOR
+
+    def available(self) -> bool:
+        """No."""
+        return False
+
+    def read(self) -> Iterator[Sample]:
+        """Nothing. Raises: UnavailableError."""
+        raise UnavailableError(f"{self.option}: not set")

@@ -37,7 +37,19 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
 }
 # Sources that read no files: their own tests stand in test_<name>.py.
 WITHOUT_TREE = {
-    *("amd_gpu", "ethtool", "gpu", "gpu_process", "filesystem", "ipmi", "occupancy", "perf", "qdisc", "redfish"),
+    *(
+        "amd_gpu",
+        "ethtool",
+        "facility",
+        "filesystem",
+        "gpu",
+        "gpu_process",
+        "ipmi",
+        "occupancy",
+        "perf",
+        "qdisc",
+        "redfish",
+    ),
 }
 MAY_FALL = {"idle_seconds_total", "iowait_seconds_total"}  # the kernel corrects them downwards
 BASE_UNITS = {
