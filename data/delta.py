@@ -43,8 +43,8 @@ UNKNOWN = Flag.FIRST | Flag.MISSING | Flag.REPEATED | Flag.EPOCH | Flag.SATURATE
 class Pairs:
     """Consecutive values of a counter within one epoch; the arrays have one entry a pair.
 
-    `ends` are the ranges in raw units, 0 where they are not known. `follows` says that a pair begins where the one
-    before it ended.
+    `ends` tells how many values it can show: 0 stands for 2 ** 64 or, of a fraction, for no end. `follows` says that a
+    pair begins where the one before it ended.
     """
 
     column: Column
@@ -56,9 +56,7 @@ class Pairs:
 
 
 def differences(series: Series, name: str) -> pd.DataFrame:
-    """What a counter grew by, one row for each row of `series.rows` and in their order; missing is NA, never NaN.
-
-    Nothing is ever negative.
+    """What a counter grew by, one row for each row of `series.rows`, in their order; missing is NA, nothing below 0.
 
     Columns: `delta` in the raw unit, exact; `growth` and `rate` in base units and base units a second; `seconds` that
     the difference spans: from the value before it, over rows that have none; `flag`, a sum of `Flag`s.
@@ -105,42 +103,55 @@ def _spans(begin_ns: Ints, end_ns: Ints) -> Floats:
 
 
 def _ends(series: Series, column: Column, places: Ints) -> Numbers:
-    if not column.range_from:
-        return np.full(len(places), 0 if column.width_bits == 64 else 2**column.width_bits, np.uint64)
+    size = np.uint64(2**column.width_bits % 2**64)
     if column.range_from not in series.rows.column_names:
-        return np.zeros(len(places), np.uint64)
-    return numbers(series.rows, column.range_from)[0][series.order[places]]
+        return np.full(len(places), size)
+    told = numbers(series.rows, column.range_from)[0][series.order[places]]
+    return np.where(told > 0, told, size)
 
 
 def _wrapped(pairs: Pairs) -> tuple[Numbers, Flags]:
-    """The way round the end, if it is known to be so short that nothing else can have happened."""
-    fell = pairs.after < pairs.before
-    grown = pairs.after - pairs.before
-    if pairs.column.width_bits == 64 and not pairs.column.range_from:  # too wide to wrap, but right before its end
-        is_far = fell & (grown >= HALF) if grown.dtype == np.uint64 else fell
-        return grown, np.where(is_far, Flag.AMBIGUOUS, 0).astype(np.int16)
-    fallen = pairs.before - pairs.after
-    grown = np.where(fell, pairs.ends - fallen, grown)
-    is_unsure = fell & (fallen > pairs.ends)
+    """The way round the end, where it is so short that nothing else is likely to have happened.
+
+    That is what the counter can have grown by meanwhile or, where nobody knows, half of its range: of a counter that
+    fell by less, none can say in which direction it went.
+    """
+    fell, ends = pairs.after < pairs.before, pairs.ends
+    grown = np.where(fell, ends - (pairs.before - pairs.after), pairs.after - pairs.before)
+    has_end = (ends > 0) | (ends.dtype != np.uint64)
+    is_unsure = fell & has_end & (pairs.before - pairs.after > ends)
     if pairs.column.max_rate > 0:
-        most = pairs.column.max_rate / pairs.column.scale * pairs.seconds
-        is_unsure |= (most > pairs.ends) | (fell & (grown > most))
-    return grown, np.where(is_unsure, Flag.AMBIGUOUS, 0).astype(np.int16)
+        most = _most(pairs)
+        endless = 2.0**64 if ends.dtype == np.uint64 else np.inf
+        is_unsure |= (fell & (grown > most)) | (most > np.where(ends > 0, ends, endless))
+    else:
+        is_unsure |= fell & (grown > np.where(ends > 0, ends // 2, HALF))
+    return grown, _flagged(is_unsure, Flag.AMBIGUOUS)
 
 
 def _saturated(pairs: Pairs) -> tuple[Numbers, Flags]:
     """Nothing once it stands at its end; it falls only when somebody clears it, at a moment nobody knows."""
-    last = 2**pairs.column.width_bits - 1
-    ends = pairs.ends if pairs.column.range_from else np.full(1, last, pairs.after.dtype)
-    is_full = (ends > 0) & (pairs.after >= ends)
-    is_unknown = is_full | (pairs.after < pairs.before)
-    return pairs.after - pairs.before, np.where(is_unknown, Flag.SATURATED, 0).astype(np.int16)
+    ends = pairs.ends if pairs.ends.dtype == np.uint64 else np.where(pairs.ends > 0, pairs.ends, np.inf)
+    is_unknown = (pairs.after >= ends - 1) | (pairs.after < pairs.before)
+    return pairs.after - pairs.before, _flagged(is_unknown, Flag.SATURATED)
 
 
 def _reset(pairs: Pairs) -> tuple[Numbers, Flags]:
-    """What it shows, where it began anew."""
+    """What it shows, where it began anew, unless it cannot have grown so fast."""
     fell = pairs.after < pairs.before
-    return np.where(fell, pairs.after, pairs.after - pairs.before), np.where(fell, Flag.RESET, 0).astype(np.int16)
+    is_unsure = fell & (pairs.after > _most(pairs))
+    grown = np.where(fell, pairs.after, pairs.after - pairs.before)
+    return grown, _flagged(is_unsure, Flag.AMBIGUOUS) | _flagged(fell & ~is_unsure, Flag.RESET)
+
+
+def _most(pairs: Pairs) -> Floats:
+    """What it can have grown by, in the raw unit."""
+    rate = pairs.column.max_rate / pairs.column.scale
+    return rate * pairs.seconds if rate > 0 else np.full(len(pairs.seconds), np.inf)
+
+
+def _flagged(rows: Bools, flag: Flag) -> Flags:
+    return np.where(rows, flag, 0).astype(np.int16)
 
 
 def _clamped(pairs: Pairs) -> tuple[Numbers, Flags]:
@@ -155,7 +166,7 @@ def _clamped(pairs: Pairs) -> tuple[Numbers, Flags]:
     highest = pd.Series(highest).groupby(np.cumsum(begins)).cummax().to_numpy()
     floor[~begins] = highest[:-1][~begins[1:]]
     is_below = (pairs.after < floor) | begins_anew
-    return highest - floor, np.where(is_below, Flag.CORRECTED, 0).astype(np.int16)
+    return highest - floor, _flagged(is_below, Flag.CORRECTED)
 
 
 RULES: Mapping[OnFull, Callable[[Pairs], tuple[Numbers, Flags]]] = {

@@ -45,7 +45,8 @@ class OnFull(StrEnum):
 class Column:
     """One column of a metric set; value in base unit = raw value x scale.
 
-    A counter's range is 2 ** width_bits, or what the column `range_from` of the same row says, in the same raw unit.
+    A counter's range is 2 ** width_bits, or what the column `range_from` of the same row says, if anything, in the same
+    raw unit.
     `max_rate` is what it never grows faster than, in base units a second; 0 when nobody knows. It tells how long a gap
     may be until a counter that wraps could have done so twice.
     """

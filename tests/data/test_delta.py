@@ -63,12 +63,19 @@ FIRST = (None, Flag.FIRST)
         (COUNT, [TOP - 4, 5], [(10, NONE)]),
         (COUNT, [100, 5, 6], [(None, Flag.AMBIGUOUS), (1, NONE)]),
         (WRAP32, [2**32 - 1, 0, 2**31], [(1, NONE), (2**31, NONE)]),
-        (WRAP32, [3_000_000_000, 1_000_000_000], [(2_294_967_296, NONE)]),
+        (WRAP32, [3_000_000_000, 1_000_000_000], [(None, Flag.AMBIGUOUS)]),
+        (replace(WRAP32, max_rate=2**32), [3_000_000_000, 1_000_000_000], [(2_294_967_296, NONE)]),
+        (WRAP32, [1000, 5], [(None, Flag.AMBIGUOUS)]),
         (WRAP32, [2**40, 5], [(None, Flag.AMBIGUOUS)]),
         (WRAP56, [2**56 - 3, 4], [(7, NONE)]),
         (SATURATE32, [1, 2**32 - 2, 2**32 - 1, 2**32 - 1], [(2**32 - 3, NONE), *[(None, Flag.SATURATED)] * 2]),
         (SATURATE32, [2**32 - 1, 3, 5], [(None, Flag.SATURATED), (2, NONE)]),
         (RESET, [100, 5, 6], [(5, Flag.RESET), (1, NONE)]),
+        (
+            replace(RESET, max_rate=10),
+            [100, 5, 3, 50, 11],
+            [(5, Flag.RESET), (3, Flag.RESET), (47, NONE), (None, Flag.AMBIGUOUS)],
+        ),
         (CLAMP, [548281, 548282, 548281, 548282, 548284], [(1, NONE), (0, Flag.CORRECTED), (0, NONE), (2, NONE)]),
         (CLAMP, [100, 3, 5], [(0, Flag.CORRECTED), (2, NONE)]),
         (CLAMP, [100, 101, 3, 5], [(1, NONE), (0, Flag.CORRECTED), (2, NONE)]),
@@ -76,6 +83,9 @@ FIRST = (None, Flag.FIRST)
         (RESET, [9, None, 5], [(None, Flag.MISSING), (5, Flag.GAP | Flag.RESET)]),
         (replace(COUNT, dtype="int64"), [5, -3, 9], [(None, Flag.MISSING), (4, Flag.GAP)]),
         (replace(COUNT, dtype="float64"), [0.5, 2.0, 1.0], [(1.5, NONE), (None, Flag.AMBIGUOUS)]),
+        (replace(WRAP32, dtype="float64"), [2.0**32 - 1, 1.0], [(2.0, NONE)]),
+        (replace(SATURATE32, dtype="float64"), [1.5, 2.0, 2.0**32], [(0.5, NONE), (None, Flag.SATURATED)]),
+        (replace(COUNT, dtype="float64", on_full=OnFull.SATURATE), [1.5, 2.0], [(0.5, NONE)]),
         (replace(COUNT, dtype="float64"), [1.0, float("inf"), 2.0], [(None, Flag.MISSING), (1.0, Flag.GAP)]),
     ],
 )
@@ -99,6 +109,13 @@ def test_energy_wraps_at_the_range_that_stands_beside_it() -> None:
     assert told(frame(ENERGY, rows)) == [FIRST, (1_328_850, NONE)]
     assert told(frame(ENERGY, every_second(ENERGY, [9, 5]))) == [FIRST, (None, Flag.AMBIGUOUS)]  # no range was read
     assert told(frame(ENERGY, every_second(ENERGY, [9, 5], range_joules=3))) == [FIRST, (None, Flag.AMBIGUOUS)]
+
+
+def test_where_no_range_stands_beside_a_counter_it_is_as_wide_as_its_column() -> None:
+    port = replace(ENERGY, on_full=OnFull.SATURATE)
+    values = [2**32 - 2, 2**32 - 1]
+    assert told(frame(port, every_second(port, values, range_joules=2**32))) == [FIRST, (None, Flag.SATURATED)]
+    assert told(frame(port, every_second(port, values))) == [FIRST, (1, NONE)]
 
 
 def test_a_gap_in_which_it_could_have_wrapped_twice_has_no_difference() -> None:
@@ -260,25 +277,23 @@ def walk(
 
 
 def rule(column: Column, before: int, value: int, highest: int, row: Row, span_ns: int) -> tuple[int | None, Flag, int]:
-    end = (row[RANGE.name] or 0) if column.range_from else 2**column.width_bits
+    end = (column.range_from and row[RANGE.name]) or 2**column.width_bits
+    most = Fraction(column.max_rate) / Fraction(column.scale) * span_ns / SECOND
     match column.on_full:
         case OnFull.CLAMP if value < before // 2:
             return 0, Flag.CORRECTED, value
         case OnFull.CLAMP:
             return max(value - highest, 0), Flag.CORRECTED if value < highest else NONE, max(value, highest)
-        case OnFull.RESET:
-            return (value, Flag.RESET, 0) if value < before else (value - before, NONE, 0)
-        case OnFull.SATURATE:
-            last = end if column.range_from else end - 1
-            is_unknown = value < before or (last > 0 and value >= last)
-            return (None, Flag.SATURATED, 0) if is_unknown else (value - before, NONE, 0)
-    delta = value - before if value >= before else value - before + end
-    if column.width_bits == 64 and not column.range_from:
-        is_unsure = value < before and delta >= 2**63
-    else:
-        most = Fraction(column.max_rate) / Fraction(column.scale) * span_ns / SECOND
-        is_unsure = delta < 0 or (column.max_rate > 0 and (most > end or (value < before and delta > most)))
-    return (None, Flag.AMBIGUOUS, 0) if is_unsure else (delta, NONE, 0)
+        case OnFull.RESET if value < before:
+            return (None, Flag.AMBIGUOUS, 0) if most and value > most else (value, Flag.RESET, 0)
+        case OnFull.SATURATE if value < before or value >= end - 1:
+            return None, Flag.SATURATED, 0
+        case OnFull.WRAP if most and most > end:
+            return None, Flag.AMBIGUOUS, 0
+        case OnFull.WRAP if value < before:
+            delta = value - before + end
+            return (delta, NONE, 0) if 0 <= delta <= (most or end // 2) else (None, Flag.AMBIGUOUS, 0)
+    return value - before, NONE, 0
 
 
 def rows_of(column: Column) -> st.SearchStrategy[list[dict[str, Any]]]:
@@ -304,6 +319,8 @@ COLUMNS = [
     replace(ENERGY, on_full=OnFull.SATURATE),
     replace(WRAP32, width_bits=1),
     replace(WRAP32, max_rate=2.0**20, scale=0.5),
+    replace(RESET, max_rate=2.0**30),
+    replace(COUNT, max_rate=2.0**30),
     replace(ENERGY, max_rate=2.0**-10, scale=2.0**-20),
 ]
 
