@@ -10,7 +10,7 @@ from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.ingest.kernel_files import KernelFiles
 
 UNIFIED: Final = ""  # the name of version 2's tree, as in /proc/<pid>/cgroup
-CONTROLLERS: Final = ("cpu", "cpuacct", "memory", "blkio", "pids")  # of version 1 that have something to tell
+CONTROLLERS: Final = ("cpu", "cpuacct", "memory", "blkio", "pids", "rdma")  # of version 1 that have something to tell
 # slurmd puts its node name before or behind its own where several run on a node.
 SLURM_SCOPE: Final = re.compile(r"(.+_)?slurmstepd\.scope")
 SLURM_ROOT: Final = re.compile(r"slurm(_.+)?")

@@ -9,15 +9,12 @@ from typing import ClassVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
-from crosswind.ingest.cgroup_tree import UNIFIED, Trees, groups_of, is_readable_place
+from crosswind.ingest.cgroup_files import FILES, OF_LEAVES, PERIOD, QUOTA, Parse
+from crosswind.ingest.cgroup_tree import Trees, groups_of, is_readable_place
 from crosswind.ingest.collectors.source import Source, no_pids
 from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count
 
 REFRESH_SECONDS = 10.0  # how soon a process that moved is noticed; a new one is at once
-NANOSECONDS_A_MICROSECOND = 1000
-NANOSECONDS_A_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-UNLIMITED_BYTES = 1 << 62  # version 1 writes the largest number of pages that it can hold
 
 
 def _counter(name: str, description: str) -> Column:
@@ -32,13 +29,17 @@ def _microseconds(name: str, description: str) -> Column:
     return Column(name, description, Kind.COUNTER, unit="seconds", scale=1e-6)
 
 
+def _limit(name: str, description: str) -> Column:
+    return Column(name, description, unit="seconds", scale=1e-6)
+
+
 def _bytes(name: str, description: str) -> Column:
     return Column(name, description, unit="bytes")
 
 
 def _summed(name: str, description: str, unit: str = "") -> Column:
-    # A disk that is taken out takes its share along.
-    return Column(name, f"{description}, over all disks", Kind.COUNTER, unit=unit, on_full=OnFull.RESET)
+    # A disk that is taken out takes its share along: the sum falls, and has not begun anew.
+    return Column(name, f"{description}, over all disks", Kind.COUNTER, unit=unit, on_full=OnFull.CLAMP)
 
 
 CGROUP = MetricSet(
@@ -48,6 +49,8 @@ CGROUP = MetricSet(
         _nanoseconds("cpu_seconds_total", "run on cores"),
         _nanoseconds("user_seconds_total", "of it in programs"),
         _nanoseconds("system_seconds_total", "of it in the kernel"),
+        _limit(QUOTA, "cpu time it may use a period, over all cores; missing without a limit"),
+        _limit(PERIOD, "length of a period"),
         _counter("periods_total", "periods of its limit of cpu time"),
         _counter("throttled_periods_total", "of them those in which it used up its time"),
         _nanoseconds("throttled_seconds_total", "its cores waited for the next period, summed"),
@@ -76,6 +79,8 @@ CGROUP = MetricSet(
         _summed("reads_total", "read requests"),
         _summed("writes_total", "write requests"),
         Column("tasks", "processes and threads"),
+        Column("rdma_handles", "connections to RDMA devices"),
+        Column("rdma_objects", "queues, memory regions and the like on RDMA devices"),
         _microseconds("cpu_waiting_seconds_total", "at least one task waited for a core"),
         _microseconds("cpu_stalled_seconds_total", "all tasks waited for a core"),
         _microseconds("memory_waiting_seconds_total", "at least one task waited for memory"),
@@ -86,165 +91,6 @@ CGROUP = MetricSet(
         Column("generation", "its number; a group made anew under the same path has another", Kind.EPOCH),
     ),
 )
-Parse = Callable[[bytes, str], dict[str, Scalar]]
-
-
-def _number(name: str, below: int = 1 << 64) -> Parse:
-    """A number alone; nothing for `max` or from `below` on, which mean that there is no limit."""
-
-    def parse(content: bytes, path: str) -> dict[str, Scalar]:
-        text = content.strip()
-        value = below if text == b"max" else count(text, path)
-        return {name: value} if value < below else {}
-
-    return parse
-
-
-def _keyed(columns: Mapping[bytes, str], scale: int = 1, scales: Mapping[bytes, int] | None = None) -> Parse:
-    """Lines of a key and a number; `scale` makes nanoseconds of microseconds and ticks, exactly."""
-    factors = {key: (scales or {}).get(key, scale) for key in columns}
-
-    def parse(content: bytes, path: str) -> dict[str, Scalar]:
-        fields = content.split()
-        found = dict(zip(fields[::2], fields[1::2], strict=False))
-        return {name: count(found[key], path) * factors[key] for key, name in columns.items() if key in found}
-
-    return parse
-
-
-def _pressure(resource: str) -> Parse:
-    names = {b"some": f"{resource}_waiting_seconds_total", b"full": f"{resource}_stalled_seconds_total"}
-
-    def parse(content: bytes, path: str) -> dict[str, Scalar]:
-        found: dict[str, Scalar] = {}
-        for line in content.splitlines():
-            name, (_, mark, total) = names.get(line[:4]), line.rpartition(b" total=")
-            if name and mark:
-                found[name] = count(total, path)
-        return found
-
-    return parse
-
-
-def _io_stat(content: bytes, path: str) -> dict[str, Scalar]:
-    """A line a disk: its number, then `rbytes=1 wbytes=2 rios=3 wios=4` and more."""
-    sums: dict[str, int] = {}
-    for field_ in content.split():
-        key, mark, value = field_.partition(b"=")
-        if mark and key in IO_STAT:
-            sums[IO_STAT[key]] = sums.get(IO_STAT[key], 0) + count(value, path)
-    return dict(sums)
-
-
-def _blkio(read: str, written: str) -> Parse:
-    """A line a disk and direction: `8:0 Read 123`; at the end `Total 123`, which is 0 when nothing was done."""
-    names = {b"Read": read, b"Write": written}
-
-    def parse(content: bytes, path: str) -> dict[str, Scalar]:
-        if not content.rstrip().rpartition(b"\n")[2].startswith(b"Total "):
-            raise MalformedError(f"{path}: expected a last line starting with Total, found {content[-80:]!r:.80}")
-        sums = dict.fromkeys(names.values(), 0)
-        for fields in (line.split() for line in content.splitlines()):
-            if len(fields) == 3 and fields[1] in names:
-                sums[names[fields[1]]] += count(fields[2], path)
-        return dict(sums)
-
-    return parse
-
-
-def _populated(content: bytes, path: str) -> dict[str, Scalar]:
-    found = _keyed({b"populated": "is_populated"})(content, path)
-    return {name: bool(value) for name, value in found.items()}
-
-
-IO_STAT = {
-    b"rbytes": "read_bytes_total",
-    b"wbytes": "written_bytes_total",
-    b"rios": "reads_total",
-    b"wios": "writes_total",
-}
-MEMORY_STAT = {
-    b"anon": "anonymous_bytes",
-    b"file": "file_bytes",
-    b"shmem": "shared_bytes",
-    b"file_mapped": "mapped_bytes",
-    b"file_dirty": "dirty_bytes",
-    b"file_writeback": "writeback_bytes",
-    b"kernel": "kernel_bytes",
-    b"slab": "slab_bytes",
-    b"pgfault": "page_faults_total",
-    b"pgmajfault": "major_page_faults_total",
-    b"workingset_refault_anon": "refaulted_anonymous_pages_total",
-    b"workingset_refault_file": "refaulted_file_pages_total",
-}
-MEMORY_STAT_1 = {  # sums over the groups below have the prefix
-    b"total_rss": "anonymous_bytes",
-    b"total_cache": "file_bytes",
-    b"total_shmem": "shared_bytes",
-    b"total_mapped_file": "mapped_bytes",
-    b"total_dirty": "dirty_bytes",
-    b"total_writeback": "writeback_bytes",
-    b"total_swap": "swap_bytes",
-    b"total_pgfault": "page_faults_total",
-    b"total_pgmajfault": "major_page_faults_total",
-    b"total_workingset_refault_anon": "refaulted_anonymous_pages_total",
-    b"total_workingset_refault_file": "refaulted_file_pages_total",
-}
-CPU_TIMES = {
-    b"usage_usec": "cpu_seconds_total",
-    b"user_usec": "user_seconds_total",
-    b"system_usec": "system_seconds_total",
-    b"throttled_usec": "throttled_seconds_total",
-}
-CPU_PERIODS = {b"nr_periods": "periods_total", b"nr_throttled": "throttled_periods_total"}
-MEMORY_EVENTS = {
-    b"high": "memory_high_total",
-    b"max": "memory_limit_hits_total",
-    b"oom": "ooms_total",
-    b"oom_kill": "oom_kills_total",
-}
-# What each file of a group says, by controller; UNIFIED is version 2.
-FILES: Mapping[str, Mapping[str, Parse]] = {
-    UNIFIED: {
-        "cpu.stat": _keyed(CPU_TIMES | CPU_PERIODS, 1, dict.fromkeys(CPU_TIMES, NANOSECONDS_A_MICROSECOND)),
-        "memory.current": _number("memory_bytes"),
-        "memory.peak": _number("memory_peak_bytes"),
-        "memory.max": _number("memory_limit_bytes"),
-        "memory.swap.current": _number("swap_bytes"),
-        "memory.stat": _keyed(MEMORY_STAT),
-        "memory.events": _keyed(MEMORY_EVENTS),
-        "io.stat": _io_stat,
-        "pids.current": _number("tasks"),
-        "cpu.pressure": _pressure("cpu"),
-        "memory.pressure": _pressure("memory"),
-        "io.pressure": _pressure("io"),
-        "cgroup.events": _populated,
-    },
-    "cpuacct": {
-        "cpuacct.usage": _number("cpu_seconds_total"),
-        "cpuacct.stat": _keyed({b"user": "user_seconds_total", b"system": "system_seconds_total"}, NANOSECONDS_A_TICK),
-    },
-    "cpu": {"cpu.stat": _keyed({**CPU_PERIODS, b"throttled_time": "throttled_seconds_total"})},
-    "memory": {
-        "memory.usage_in_bytes": _number("memory_bytes"),
-        "memory.max_usage_in_bytes": _number("memory_peak_bytes"),
-        "memory.limit_in_bytes": _number("memory_limit_bytes", UNLIMITED_BYTES),
-        "memory.failcnt": _number("memory_limit_hits_total"),
-        "memory.kmem.usage_in_bytes": _number("kernel_bytes"),
-        "memory.stat": _keyed(MEMORY_STAT_1),
-        "memory.oom_control": _keyed({b"oom_kill": "oom_kills_total"}),
-    },
-    "blkio": {
-        "blkio.throttle.io_service_bytes_recursive": _blkio("read_bytes_total", "written_bytes_total"),
-        "blkio.throttle.io_serviced_recursive": _blkio("reads_total", "writes_total"),
-    },
-    "pids": {"pids.current": _number("tasks")},
-}
-
-
-OF_LEAVES = {  # these tell of the group itself alone: of use on older kernels, where no group is below it
-    f"{name}_recursive": name for name in ("blkio.throttle.io_service_bytes", "blkio.throttle.io_serviced")
-}
 
 
 @dataclass(frozen=True)

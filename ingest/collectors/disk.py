@@ -1,7 +1,7 @@
 """Reads, writes, discards and flushes of each block device and partition, and for how long it was busy."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -37,7 +37,7 @@ STATISTICS = (  # in the order of the line, behind the name
     _sectors("written_bytes_total", "written"),
     _milliseconds("write_seconds_total", "summed over all writes, those at once counted each"),
     Column("requests_in_flight", "handed to the device and not yet answered"),
-    _milliseconds("busy_seconds_total", "at least one request was in flight"),
+    replace(_milliseconds("busy_seconds_total", "at least one request was in flight"), max_rate=1.0),
     _milliseconds("request_seconds_total", "summed over all requests, those at once counted each"),
     _requests("discards_total", "discards completed"),
     _requests("merged_discards_total", "discards that became part of another"),

@@ -49,18 +49,13 @@ def _counted(place: tuple[int, int], name: str, description: str, unit: str = ""
     return _Counted(Event(name, *place, is_of_kernel=place in OF_KERNEL), column)
 
 
-# Groups are small enough for the four counters that a core may have; what does not fit at once takes turns.
+# Groups are small enough for the four counters that a core may have; what does not fit at once takes turns. They are
+# in the order in which descriptors are given to them.
 GROUPS = {
     "hardware": (
         _counted((HARDWARE, 0), "cycles_total", "cycles at the core's present frequency", "cycles"),
         _counted((HARDWARE, 1), "instructions_total", "instructions completed"),
         _counted((HARDWARE, 9), "reference_cycles_total", "cycles at a constant frequency", "cycles"),
-    ),
-    "cache": (
-        _counted((HARDWARE, 2), "cache_references_total", "accesses of the last level of cache, on most machines"),
-        _counted((HARDWARE, 3), "cache_misses_total", "of them those that went to memory"),
-        _counted((HARDWARE, 4), "branches_total", "branches completed"),
-        _counted((HARDWARE, 5), "branch_misses_total", "of them those that were predicted wrongly"),
     ),
     "software": (
         _counted((SOFTWARE, 0), "cpu_clock_seconds_total", "a core's clock while counting", "seconds"),
@@ -72,6 +67,12 @@ GROUPS = {
         _counted((SOFTWARE, 11), "cgroup_switches_total", "switches to a task of another cgroup"),
         _counted((SOFTWARE, 7), "alignment_faults_total", "accesses that the kernel had to align"),
         _counted((SOFTWARE, 8), "emulation_faults_total", "instructions that the kernel had to emulate"),
+    ),
+    "cache": (
+        _counted((HARDWARE, 2), "cache_references_total", "accesses of the last level of cache, on most machines"),
+        _counted((HARDWARE, 3), "cache_misses_total", "of them those that went to memory"),
+        _counted((HARDWARE, 4), "branches_total", "branches completed"),
+        _counted((HARDWARE, 5), "branch_misses_total", "of them those that were predicted wrongly"),
     ),
 }
 
@@ -116,6 +117,7 @@ class _Watch:
     generation: int  # start of the process, which tells it from a later one of the same pid
     began_ns: int
     with_kernel: bool
+    threads: int
     groups: Mapping[str, Sequence[Group]]
     before: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -223,31 +225,36 @@ class PerfCollector:
             watch = None
         if watch is None:
             watch = self._watches[device] = self._watched(target, generation)
-        threads = len(watch.groups["software"])
-        return watch.values() | ({"threads_at_start": threads} if target.cpu < 0 else {})
+        return watch.values() | ({"threads_at_start": watch.threads} if target.cpu < 0 else {})
 
     def _watched(self, target: Target, generation: int) -> _Watch:
         targets = _threads(self.proc, target.pid) if target.cpu < 0 else [target]
-        used = sum(watch.descriptors for watch in self._watches.values())
-        if used + len(targets) * EVENTS > self.descriptors:
-            needed = f"{len(targets) * EVENTS} descriptors are needed, {self.descriptors - used} are left"
+        granted = self.descriptors if target.cpu < 0 else self.descriptors // 2  # a rank may come after the cores
+        left = granted - sum(watch.descriptors for watch in self._watches.values())
+        if len(targets) * min(map(len, GROUPS.values())) > left:
+            needed = f"{len(targets) * EVENTS} descriptors are needed, {left} are left"
             raise OSError(errno.EMFILE, f"{needed}; raise RLIMIT_NOFILE")
         began_ns = time.monotonic_ns()
         try:
-            return _Watch(generation, began_ns, True, self._opened(targets, with_kernel=True))
+            return _Watch(generation, began_ns, True, len(targets), self._opened(targets, left, with_kernel=True))
         except PermissionError:
-            return _Watch(generation, began_ns, False, self._opened(targets, with_kernel=False))
+            return _Watch(generation, began_ns, False, len(targets), self._opened(targets, left, with_kernel=False))
 
-    def _opened(self, targets: Sequence[Target], *, with_kernel: bool) -> dict[str, list[Group]]:
+    def _opened(self, targets: Sequence[Target], left: int, *, with_kernel: bool) -> dict[str, list[Group]]:
+        """Groups of each name, one a target, as long as descriptors are left for all targets."""
         groups: dict[str, list[Group]] = {name: [] for name in GROUPS}
         try:
             for name, counted in GROUPS.items():
+                events = [each.event for each in counted]
+                if len(targets) * len(events) > left:
+                    groups[name].append(Group(self.kernel, (), {}, {each.name: errno.EMFILE for each in events}))
+                    continue
                 for target in targets:
                     with suppress(ProcessLookupError):  # the thread has ended meanwhile
-                        events = [each.event for each in counted]
                         groups[name].append(opened(self.kernel, events, target, with_kernel=with_kernel))
+                left -= sum(len(group.fds) for group in groups[name])
         except OSError:
-            _Watch(0, 0, with_kernel, groups).close()
+            _Watch(0, 0, with_kernel, 0, groups).close()
             raise
         return groups
 

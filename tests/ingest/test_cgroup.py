@@ -79,6 +79,8 @@ def test_version_2_tells_of_the_task_its_step_and_its_job() -> None:
         "reads_total": 22 + 3,
         "writes_total": 1,
         "tasks": 17,
+        "rdma_handles": 3,
+        "rdma_objects": 2023,
         "cpu_waiting_seconds_total": 501,
         "cpu_stalled_seconds_total": 101,
         "memory_waiting_seconds_total": 502,
@@ -96,6 +98,7 @@ def test_version_1_fills_the_same_columns_from_one_tree_a_controller() -> None:
         "cpu_seconds_total": 1284950123456,
         "user_seconds_total": 101910 * 10_000_000,  # USER_HZ is 100 on every Linux in use
         "system_seconds_total": 26584 * 10_000_000,
+        "cpu_period_seconds": 100000,
         "periods_total": 310,
         "throttled_periods_total": 12,
         "throttled_seconds_total": 84215000123,
@@ -133,6 +136,13 @@ def test_a_limit_is_in_bytes_and_no_limit_is_missing(tree: str, job: str, task: 
     found = recorded(tree)
     assert found[job]["memory_limit_bytes"] == 34359738368
     assert "memory_limit_bytes" not in found[f"{job}/step_0/{task}"]
+
+
+@pytest.mark.parametrize(("tree", "job"), [("slurm_v1", JOB_1), ("slurm_v2", JOB_2)])
+def test_a_limit_of_cpu_time_is_a_quota_a_period_and_no_limit_is_missing(tree: str, job: str) -> None:
+    found = recorded(tree)
+    assert (found[job]["cpu_quota_seconds"], found[job]["cpu_period_seconds"]) == (800000, 100000)
+    assert "cpu_quota_seconds" not in found[f"{job}/step_0"]
 
 
 def test_times_of_both_versions_become_seconds() -> None:

@@ -171,14 +171,21 @@ def test_another_users_rank_is_refused_with_the_setting_that_decides(tmp_path: P
 
 def test_what_does_not_fit_into_the_descriptors_is_left_out_and_told(tmp_path: Path) -> None:
     kernel = FakePerf()
+    perf = collector(node(tmp_path, 4242, 4243), kernel, descriptors=30)
+    values = values_of(perf)
+    assert (values["instructions_total"], values["minor_page_faults_total"]) == (2014, 10014)
+    assert values["not_counted"] == "EMFILE: cache_references, cache_misses, branches, branch_misses"
+    assert len(kernel.open_fds) == 24
+
+
+def test_a_rank_with_more_threads_than_descriptors_says_so_and_leaves_them_to_others(tmp_path: Path) -> None:
+    kernel = FakePerf()
     kernel.no_cores = False
-    perf = collector(node(tmp_path, *range(4242, 4246)), kernel, descriptors=40)
+    perf = collector(node(tmp_path, *range(4242, 4256)), kernel, descriptors=40)
     samples = {sample.device: sample.values for sample in perf.read()}
-    assert samples["4242"] == {
-        "not_counted": "all: EMFILE, 64 descriptors are needed, 40 are left; raise RLIMIT_NOFILE"
-    }
+    reason = "all: EMFILE, 224 descriptors are needed, 40 are left; raise RLIMIT_NOFILE"
+    assert samples["4242"] == {"not_counted": reason}
     assert samples["cpu0"]["cycles_total"] == 7
-    assert len(kernel.open_fds) == 32
 
 
 def test_a_rank_that_ended_is_gone_with_its_descriptors(tmp_path: Path) -> None:
