@@ -176,9 +176,11 @@ def sleepers(folder: Path) -> Iterator[int]:
 
 
 def values_now(folder: Path) -> float:
+    """Values of a sweep at 10 Hz, where slower sources are seldom due."""
     with tempfile.TemporaryDirectory() as spool:
-        for _ in range(4):
-            subprocess.run((*AGENT, "--once", "--spool", spool, "--run-dir", str(folder)), check=True)
+        command = (*AGENT, "--spool", spool, "--run-dir", str(folder), "--interval", "0.1")
+        with program(command):
+            time.sleep(2.5)
         return spooled(Path(spool))[0]
 
 

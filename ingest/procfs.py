@@ -74,7 +74,12 @@ def start_ticks(pid: int, proc: str = "/proc") -> int:
     Raises: UnavailableError when it is gone or only waits to be reaped.
     """
     path = f"{proc}/{pid}/stat"
-    fields = stat_fields(read_file(path), path)
+    return started_ticks(read_file(path), path)
+
+
+def started_ticks(content: bytes, path: str) -> int:
+    """The same from what /proc/<pid>/stat says. Raises: as `start_ticks`."""
+    fields = stat_fields(content, path)
     if fields[0] in b"ZX":
         raise UnavailableError(f"{path}: the process has ended")
     return count(fields[19], path)

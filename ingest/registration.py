@@ -86,6 +86,14 @@ def announced(directory: Path, proc: Path = Path("/proc")) -> Announced:
     return Announced(tuple(ranks), stale, garbled)
 
 
+def changed_ns(directory: Path) -> int | None:
+    """When an announcement last came or went; None where nobody has announced anything."""
+    try:
+        return (directory / "ranks").stat().st_mtime_ns
+    except OSError:
+        return None
+
+
 def _read(path: Path) -> Announcement:
     try:
         with path.open("rb") as file:

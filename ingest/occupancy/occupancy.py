@@ -11,17 +11,19 @@ from pathlib import Path
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.occupancy import Allocation, Placement, Source, merge_places
+from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.environment import NOBODY
 from crosswind.ingest.occupancy.job_files import JobFiles
 from crosswind.ingest.occupancy.processes import TICKS, YOUNG_TICKS, Process, Processes
 from crosswind.ingest.occupancy.ranks import Tree, passes_on, ranks_among
-from crosswind.ingest.procfs import start_ticks
-from crosswind.ingest.registration import Announcement, announced
+from crosswind.ingest.procfs import started_ticks
+from crosswind.ingest.registration import Announcement, announced, changed_ns
 
 LOG = logging.getLogger("crosswind.agent")
 MAX_NEWS = 10_000  # records that wait; the spool would have to refuse them for a long time
 MAX_JOBS = 1024  # a user may name any job in any number of processes
 MAX_RANKS = 4096
+ANNOUNCED_SECONDS = 20.0  # announcements that nothing seems to have touched are read again after so long
 CLOCK_SET_NS = 100_000_000  # a smaller difference is that between two looks at two clocks
 NANOSECONDS = 1_000_000_000
 Record = tuple[str, Mapping[str, object]]
@@ -70,6 +72,9 @@ class Occupancy:
         self._undecided: list[int] = []
         self._programs: set[ProcessKey] = set()  # known to be no shell and no launcher
         self._announced: dict[int, Announcement] = {}
+        self._announced_ns: int | None = None  # when one last came or went, as of the last reading
+        self._announced_at = float("-inf")
+        self._files = KernelFiles()
         self._garbled_announcements = 0
         self._jobs: dict[AllocationKey, Allocation] = {}  # by environment
         self._placed: dict[ProcessKey, Placement] = {}
@@ -110,20 +115,25 @@ class Occupancy:
         if abs(boot_ns() - self._boot_ns) > CLOCK_SET_NS:
             self._boot_ns = boot_ns()
         are_files_new = self._job_files is not None and self._job_files.refresh()
-        are_announced_new = self._look_for_announcements()
+        have_ended = self._has_ended_ranks()
+        are_announced_new = self._look_for_announcements(have_ended)
         is_tree_new = self._processes.refresh(self._undecided)
         if are_files_new:
             self._take_files()
         if is_tree_new:
             self._note_refused()
-        if is_tree_new or are_announced_new or are_files_new or self._has_ended_ranks():
+        if is_tree_new or are_announced_new or are_files_new or have_ended:
             self._find_ranks(now_ns)
             self._find_jobs(now_ns)
         self._summarise()
 
-    def _look_for_announcements(self) -> bool:
+    def _look_for_announcements(self, have_ended: bool) -> bool:
         if self._run_directory is None:
             return False
+        changed, now = changed_ns(self._run_directory), time.monotonic()
+        if changed == self._announced_ns and not have_ended and now - self._announced_at < ANNOUNCED_SECONDS:
+            return False
+        self._announced_ns, self._announced_at = changed, now
         answer = announced(self._run_directory, self._proc)
         before, self._announced = self._announced, {rank.pid: rank for rank in answer.ranks}
         self._garbled_announcements = answer.garbled
@@ -133,9 +143,11 @@ class Occupancy:
         return any(not self._lives(*key) for key in self._placed)
 
     def _lives(self, pid: int, ticks: int) -> bool:
+        path = f"{self._proc}/{pid}/stat"
         try:
-            return start_ticks(pid, str(self._proc)) == ticks
+            return started_ticks(self._files.read(path), path) == ticks
         except (UnavailableError, MalformedError):
+            self._files.forget(f"{self._proc}/{pid}")
             return False
 
     def _take_files(self) -> None:
