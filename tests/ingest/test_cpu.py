@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.errors import MalformedError
+from crosswind.data.metric import OnFull
 from crosswind.ingest.collectors.cpu import CPU, CpuCollector
 
 RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
@@ -50,6 +51,11 @@ def test_a_garbled_load_is_missing(tmp_path: Path, text: str) -> None:
 def test_a_core_that_was_taken_offline_is_absent(tmp_path: Path) -> None:
     collector = written(tmp_path, "cpu  1 2 3 4 5 6 7 8 0 0\ncpu7 1 2 3 4 5 6 7 8 0 0\n")
     assert [sample.device for sample in collector.read()] == ["all", "cpu7"]
+
+
+def test_what_the_kernel_corrects_downwards_is_marked() -> None:
+    corrected = [column.name for column in CPU.columns if column.on_full is OnFull.CLAMP]
+    assert corrected == ["idle_seconds_total", "iowait_seconds_total"]
 
 
 @pytest.mark.parametrize(
