@@ -70,9 +70,11 @@ class _Ledger:
     start_ticks: int
     living: Mapping[str, Nanoseconds] = field(default_factory=dict)
     ended: Nanoseconds = (0, 0)
+    told: int = 0  # how many threads the process last said that it has
 
-    def totals(self, living: Mapping[str, Nanoseconds]) -> Nanoseconds:
+    def totals(self, living: Mapping[str, Nanoseconds], told: int) -> Nanoseconds:
         """Run and wait over all threads seen so far, given those that live now."""
+        self.told = told
         ended = [seen for thread, seen in self.living.items() if living.get(thread, (-1, -1)) < seen]
         self.ended = _sum([self.ended, *ended])
         self.living = living
@@ -114,17 +116,17 @@ class ProcessCollector:
     def _values(self, pid: int) -> dict[str, int]:
         folder = f"{self.proc}/{pid}"
         # What may be hidden comes first: once the last file is read, the process was there all the while.
-        threads = self._threads(folder)
+        ledger = self._ledgers.get(pid)
+        threads = self._threads(folder, ledger)
         hidden = self._named(f"{folder}/status", STATUS_NAMES) | self._named(f"{folder}/io", IO_NAMES)
         values = self._stat(f"{folder}/stat") | hidden
         if str(pid) not in threads:
             return values
-        ledger = self._ledgers.get(pid)
         if ledger is None or ledger.start_ticks != values["start_ticks"]:
             ledger = self._ledgers[pid] = _Ledger(values["start_ticks"])
         for ended in ledger.living.keys() - threads.keys():
             self.files.forget(f"{folder}/task/{ended}")
-        schedule = (*ledger.totals(threads), *threads[str(pid)])
+        schedule = (*ledger.totals(threads, values["threads"]), *threads[str(pid)])
         return values | dict(zip((column.name for column in SCHEDULE), schedule, strict=True))
 
     def _stat(self, path: str) -> dict[str, int]:
@@ -138,16 +140,22 @@ class ProcessCollector:
             return {}
         return named(content, path, names)
 
-    def _threads(self, folder: str) -> dict[str, Nanoseconds]:
-        """Nanoseconds run and waited by each living thread; the process's own file tells of its main thread alone."""
+    def _threads(self, folder: str, ledger: _Ledger | None) -> dict[str, Nanoseconds]:
+        """Nanoseconds run and waited by each living thread; the process's own file tells of its main thread alone.
+
+        They are listed when they are not as many as known: one that took another's place is seen a sweep later.
+        """
+        names: Iterable[str] = ledger.living if ledger else ()
+        if ledger is None or len(ledger.living) != ledger.told:
+            try:
+                names = os.listdir(f"{folder}/task")  # noqa: PTH208 - a path object would cost more than the read
+            except OSError:  # the process has ended
+                return {}
         found = {}
-        try:
-            for thread in os.listdir(f"{folder}/task"):  # noqa: PTH208 - a path object would cost more than the read
-                with suppress(UnavailableError):  # it has just ended, or this kernel keeps no schedstats
-                    path = f"{folder}/task/{thread}/schedstat"
-                    found[thread] = _run_and_wait(self.files.read(path), path)
-        except OSError:  # the process has ended
-            return {}
+        for thread in names:
+            with suppress(UnavailableError):  # it has just ended, or this kernel keeps no schedstats
+                path = f"{folder}/task/{thread}/schedstat"
+                found[thread] = _run_and_wait(self.files.read(path), path)
         return found
 
 
