@@ -124,6 +124,7 @@ IP = (
 COLUMNS = {"tcp": TCP, "udp": UDP, "ip": IP}
 DEVICES = {name: device for device, columns in COLUMNS.items() for name in columns}
 KEPT_PLANS = 64
+OVERFLOWN = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,13 @@ class Protocols:
         return self._plans[names]
 
 
+def without_overflow(values: dict[str, int]) -> dict[str, int]:
+    """The counters but for those that an error of a driver or the kernel has made negative: almost 2 ** 64."""
+    if max(values.values()) < OVERFLOWN:
+        return values
+    return {name: value for name, value in values.items() if value < OVERFLOWN}
+
+
 def _planned(names: bytes) -> _Plan | None:
     fields = names.split()
     prefix = names.partition(b":")[0] + b"."
@@ -178,4 +186,4 @@ def _numbers(plan: _Plan, fields: list[bytes], path: str) -> dict[str, int]:
     wanted = [fields[place] for place in plan.places]
     if not b"".join(wanted).isdigit() or len(max(wanted, key=len)) > 20:
         raise MalformedError(f"{path}: expected whole numbers of {plan.device}, found {wanted!r:.80}")
-    return dict(zip(plan.columns, map(int, wanted), strict=True))
+    return without_overflow(dict(zip(plan.columns, map(int, wanted), strict=True)))

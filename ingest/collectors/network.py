@@ -11,9 +11,9 @@ from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.printable import printable
-from crosswind.ingest.protocols import IP, TCP, UDP, Protocols
+from crosswind.ingest.protocols import IP, TCP, UDP, Protocols, without_overflow
 
-REFRESH_SECONDS: Final = 10.0  # asking for the speed may wait for whoever configures the network
+REFRESH_SECONDS: Final = 60.0  # asking for the speed may wait for whoever configures the network just then
 UNKNOWN_SPEED: Final = 2**31 - 1  # some drivers write -1 without its sign
 # The place of each column in a line of /proc/net/dev.
 INTERFACE = {
@@ -61,7 +61,7 @@ class _Link:
 
 @dataclass(frozen=True)
 class NetworkCollector:
-    """Counters of each interface and of the protocols; a link's state is read again when it changes, or after 10 s.
+    """Counters of each interface and of the protocols; a link's state is read again when it changes, or after 60 s.
 
     Source: proc_pid_net(5); https://docs.kernel.org/networking/statistics.html; ABI/testing/sysfs-class-net
     """
@@ -145,7 +145,7 @@ class NetworkCollector:
 def _counters(fields: list[bytes], path: str, line: bytes) -> dict[str, int]:
     if len(fields) != 16 or not b"".join(fields).isdigit() or len(max(fields, key=len)) > 20:
         raise MalformedError(f"{path}: expected 16 numbers an interface, found {line!r:.80}")
-    return dict(zip(NAMES, [int(fields[place]) for place in PLACES], strict=True))
+    return without_overflow(dict(zip(NAMES, [int(fields[place]) for place in PLACES], strict=True)))
 
 
 SOURCE = Source("network", lambda host, _: NetworkCollector(host.proc, host.files, host.sysfs), advice="mount /proc")

@@ -47,6 +47,18 @@ def test_every_place_of_the_line_goes_to_its_column(tmp_path: Path) -> None:
     assert list(first.values.values()) == [100, 101, 102, 103, 104, 105, 108, 109, 110, 111, 112, 114]
 
 
+def test_a_counter_that_its_driver_made_negative_is_missing_and_hides_no_other(root: Path) -> None:
+    dev, snmp = root / "proc/net/dev", root / "proc/net/snmp"
+    dev.write_text(dev.read_text().replace("466641190", str(2**64 - 3)))
+    snmp.write_text(f"Tcp: InSegs OutSegs\nTcp: 7 {2**64 - 1}\nUdp: InDatagrams\nUdp: {2**63 - 1}\n")
+    values = {sample.device: sample.values for sample in of(root).read()}
+    assert "receive_bytes_total" not in values["eth0"]
+    assert values["eth0"]["receive_packets_total"] == 19739
+    assert "sent_segments_total" not in values["tcp"]
+    assert values["tcp"]["received_segments_total"] == 7
+    assert values["udp"] == {"udp_received_datagrams_total": 2**63 - 1}
+
+
 def test_a_link_tells_its_speed_state_and_number() -> None:
     values = recorded("eth0")
     link = ("ifindex", "carrier_changes_total", "speed_bytes_per_second", "mtu_bytes", "carrier", "operstate")
@@ -82,7 +94,7 @@ def test_a_link_is_asked_for_its_state_again_after_a_while(root: Path, monkeypat
     assert speed_of(collector) == 25000
     (root / "sys/class/net/eth0/speed").write_text("100000\n")
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 11)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
     assert speed_of(collector) == 100000
 
 
