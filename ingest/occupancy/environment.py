@@ -20,9 +20,11 @@ LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 VISIBLE_GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 NODES = ("CROSSWIND_NODE", "SLURMD_NODENAME")
 SYSTEMS = ("CROSSWIND_SYSTEM", "SLURM_CLUSTER_NAME")
+SITE_SCRIPT = "SLURM_SCRIPT_CONTEXT"  # in every prolog and epilog, which are the site's and not the job's
 OTHERS = (
     *("SLURM_STEP_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"),
     *("SLURM_CPUS_ON_NODE", "SLURM_JOB_GPUS", "CROSSWIND_RUN_ID"),
+    SITE_SCRIPT,
 )
 KEPT = frozenset(
     name.encode()
@@ -89,7 +91,7 @@ def identity_of(environment: bytes) -> Identity:
         name, mark, value = item.partition(b"=")
         if mark and name in KEPT:
             found.setdefault(name.decode(), value)
-    return _identity(_Fields(found)) if found else NOBODY
+    return _identity(_Fields(found)) if found and SITE_SCRIPT not in found else NOBODY
 
 
 class _Fields:

@@ -1,3 +1,5 @@
+import threading
+import time
 from dataclasses import replace
 from itertools import permutations
 
@@ -80,3 +82,25 @@ def test_who_was_on_a_node_is_found_by_half_open_intervals(catalog: Catalog) -> 
         assert {each.job_id for each in found} == {"over", "still", "unknown"}
         many = [f"m{number}" for number in range(1200)]
         assert {each.job_id for each in session.places.allocations_on(["n2", *many], 0, 10**18)} == {"elsewhere"}
+
+
+def test_two_servers_that_learn_of_a_place_at_once_lose_nothing(catalog: Catalog) -> None:
+    has_merged = threading.Event()
+
+    def end() -> None:
+        with catalog.write() as session:
+            session.places.merge(ENDED)
+            session.places.merge(GONE)
+            has_merged.set()
+            time.sleep(0.3)  # the other one comes meanwhile
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    assert has_merged.wait(10)
+    with catalog.write() as session:
+        session.places.merge(BEGUN)
+        session.places.merge(ANNOUNCED)
+    thread.join()
+    with catalog.read() as session:
+        assert session.places.allocations("7") == [replace(BEGUN, ended_ns=900)]
+        assert session.places.placements_of_run("01RUN") == [RANK]

@@ -73,6 +73,12 @@ def test_the_shell_of_salloc_on_a_login_node_allocates_nothing_there() -> None:
     assert identity_of(b"PBS_JOBID=12").is_allocated
 
 
+def test_a_prolog_or_epilog_of_a_job_is_not_the_job() -> None:
+    # It carries the restart count under another name than the job's own processes.
+    script = b"SLURMD_NODENAME=n1\0SLURM_JOB_ID=12\0SLURM_JOB_RESTART_COUNT=1\0SLURM_SCRIPT_CONTEXT=prolog_slurmd"
+    assert identity_of(script) is NOBODY
+
+
 @pytest.mark.parametrize(
     ("value", "gpus"),
     [

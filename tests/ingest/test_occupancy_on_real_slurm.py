@@ -114,6 +114,11 @@ def use_scripts(slurm: Any, directory: Path) -> None:
 def run_jobs(slurm: Any) -> dict[str, str]:
     ids = {"two nodes": slurm.submit("two nodes", TASKS, "--nodes=2", "--ntasks=4")}
     slurm.wait_for(ids["two nodes"], {"COMPLETED"})
+    ids["requeued"] = slurm.submit("requeued", "srun sleep 300", "--ntasks=1", "--requeue")
+    slurm.wait_for(ids["requeued"], {"RUNNING"})
+    time.sleep(1)  # long enough to be seen
+    slurm.ask("scontrol", "requeue", ids["requeued"])
+    slurm.wait_for(ids["requeued"], {"PENDING"})
     ids["array"] = slurm.submit("array", "srun sleep 3", "--array=0-2", "--ntasks=1")
     ids["cancelled"] = slurm.submit("cancelled", "srun sleep 300", "--ntasks=1")
     slurm.wait_for(ids["array"], {"COMPLETED"})
@@ -121,6 +126,11 @@ def run_jobs(slurm: Any) -> dict[str, str]:
     time.sleep(2)  # long enough to be seen in sacct's whole seconds
     slurm.ask("scancel", ids["cancelled"])
     slurm.wait_for(ids["cancelled"], {"CANCELLED"})
+    slurm.ask("scontrol", "update", f"jobid={ids['requeued']}", "starttime=now")  # it would wait two minutes
+    slurm.wait_for(ids["requeued"], {"RUNNING"})
+    time.sleep(1)
+    slurm.ask("scancel", ids["requeued"])
+    slurm.wait_for(ids["requeued"], {"CANCELLED"})
     return ids
 
 
@@ -200,6 +210,19 @@ def test_a_cancelled_job_has_ended(watched: Watched, who: str) -> None:
     assert rank.ended_ns is not None
     assert allocation.ended_ns is not None
     assert rank.ended_ns <= allocation.ended_ns
+
+
+@pytest.mark.parametrize("who", ["told", "untold"])
+def test_a_requeued_job_has_an_allocation_for_each_start(watched: Watched, who: str) -> None:
+    agent: Agent = getattr(watched, who)
+    job_id = watched.ids["requeued"]
+    first, second = agent.of_job(job_id)
+    assert (first.restart_count, second.restart_count) == (0, 1)
+    assert first.ended_ns is not None
+    assert second.started_ns is not None
+    assert first.ended_ns < second.started_ns
+    assert_as_accounted(second, watched.accounts[job_id], grace_ns=KILL_WAIT_NS)
+    assert [each.rank for each in agent.ranks_of(job_id)] == [0, 0]
 
 
 def test_every_job_was_seen_while_it_ran_and_none_is_seen_any_more(watched: Watched) -> None:
