@@ -13,6 +13,7 @@ from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 
 MICRO = 1e-6
+MAX_WATTS = 2000.0  # more than any zone of a node draws: processors have limits of 400 to 600 W, psys holds several
 ENERGY = "energy_joules_total"
 RANGE = Column("range_joules", "where the energy counter begins anew", Kind.FACT, unit="joules", scale=MICRO)
 
@@ -31,7 +32,9 @@ RAPL = MetricSet(
     "energy of each RAPL zone (the device: package-0, package-0/dram, psys ...), never to be summed: a package holds"
     " its core and uncore, psys holds packages and memory",
     (
-        Column(ENERGY, "energy used", Kind.COUNTER, unit="joules", scale=MICRO, range_from=RANGE.name),
+        Column(
+            ENERGY, "energy used", Kind.COUNTER, unit="joules", scale=MICRO, range_from=RANGE.name, max_rate=MAX_WATTS
+        ),
         RANGE,
         *LIMITS.values(),
     ),
