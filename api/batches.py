@@ -44,5 +44,4 @@ async def take_batch(
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     arrived = await intake.take(await request.body(), coding, name=crosswind_segment, batch_id=crosswind_batch)
     response.status_code = 200 if arrived.fate is Fate.DUPLICATE else 201
-    facts = {"status": arrived.fate, "rows": arrived.rows, "problems": list(arrived.problems)}
-    return BatchView(batch_id=arrived.batch_id, **facts)
+    return BatchView(batch_id=arrived.batch_id, status=arrived.fate, rows=arrived.rows, problems=list(arrived.problems))

@@ -1,5 +1,6 @@
 """From spools and files of others into the store, exactly once."""
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -22,13 +23,16 @@ from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Rank, Run
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
+from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_copy
 from crosswind.ingest.gather import Gathered
+from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.readers.reader import Reader, Report
 from crosswind.ingest.records import PLACES, in_one_order, rank_of, run_of
 from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows, read_loosely
 from crosswind.ingest.spool import RECOVERED, batch_id, recover, sealed_segments
 
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # NFS without lockd, Lustre without flock
 QUOTED = 20  # refused frames of a segment that are told one by one
 TIMED = (STEP.name, COLLECTIVE.name)
 
@@ -75,15 +79,19 @@ def load_spool(store: Store, directory: Path) -> Loaded:
     """Stores every segment of a spool and removes what is stored; segments of dead writers are recovered first.
 
     A run whose writer died without saying how it ended becomes `lost`. A segment of which not everything can be
-    understood is kept aside as `.rejected`, and said. Whoever else stores the same spool waits.
+    understood is kept aside as `.rejected`, and said. Whoever else stores the same spool waits. Where the file system
+    keeps no locks, nothing is recovered, which is said as well.
     Raises: UnavailableError when folder or store do not answer.
     """
     if not directory.is_dir():
         raise UnavailableError(f"spool {directory}: no such folder")
     loaded = Loaded()
     try:
-        with _alone_in(directory):
-            recover(directory)
+        with _alone_in(directory) as problem:
+            if problem is None:
+                recover(directory, is_abandoned_in(directory, node_name()))
+            else:
+                loaded.problems.append(problem)
             for path in sealed_segments(directory):
                 _move_in(store, path, loaded)
     except (OSError, *NO_ANSWER) as error:
@@ -92,13 +100,31 @@ def load_spool(store: Store, directory: Path) -> Loaded:
 
 
 @contextmanager
-def _alone_in(directory: Path) -> Iterator[None]:
+def _alone_in(directory: Path) -> Iterator[str | None]:
+    """Holds the folder's lock; gives why there is none, where the file system keeps none."""
     fd = os.open(directory / "ingest.lock", os.O_RDWR | os.O_CREAT, 0o640)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
+        yield _locked(fd, directory)
     finally:
         os.close(fd)
+
+
+def _locked(fd: int, directory: Path) -> str | None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        return without_locks(directory, error)
+    return None
+
+
+def without_locks(directory: Path, error: OSError) -> str:
+    """What a spool on a file system without locks means, and what to do."""
+    return (
+        f"spool {directory}: its file system keeps no locks ({error.strerror}): only sealed segments are stored, what "
+        "dead writers left open stays there; mount it with locks, or ship from each node (crosswind sync --to)"
+    )
 
 
 def _move_in(store: Store, path: Path, loaded: Loaded) -> None:

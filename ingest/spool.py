@@ -13,7 +13,7 @@ import secrets
 import stat
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -265,13 +265,13 @@ def sealed_segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.segment"))
 
 
-def recover(directory: Path) -> list[SegmentReport]:
+def recover(directory: Path, is_abandoned: Callable[[Path], bool] = lambda _: True) -> list[SegmentReport]:
     """Seals what dead writers left behind, cut to the last whole frame; a report on each file.
 
-    Files of living writers are left alone, and files without a whole frame are removed.
-    Raises: UnavailableError when the disk refuses.
+    Files of living writers are left alone, and files without a whole frame are removed. Where a lock may not be seen,
+    `is_abandoned` says which files to try at all. Raises: UnavailableError when the disk refuses.
     """
-    reports = (_recover_one(path) for path in sorted(directory.glob("*.open")))
+    reports = (_recover_one(path) for path in sorted(directory.glob("*.open")) if is_abandoned(path))
     return [report for report in reports if report is not None]
 
 
@@ -309,7 +309,7 @@ def _recover_one(path: Path) -> SegmentReport | None:
     return replace(reader.report, path=sealed or path)
 
 
-def _say_recovered(fd: int, reader: SegmentReader) -> None:
+def _say_recovered(fd: int, reader: SegmentReader[Frame]) -> None:
     """Ends the segment with the record that its writer died, for whoever stores it; a full disk leaves it unsaid."""
     value = {"torn_bytes": reader.report.torn_bytes, "reason": reader.report.reason}
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies, proxy_bypass
 
 from crosswind.data.errors import InvalidInputError
 
@@ -48,10 +48,10 @@ def way_to(url: str) -> Way:
     parts = _split(url)
     if parts.scheme == "unix":
         return Way(lambda: UnixConnection(parts.path), "")
-    proxies = getproxies_environment()
+    proxies = getproxies()
     proxy = proxies.get(parts.scheme)
     host = parts.hostname or ""
-    if not proxy or _is_loopback(host) or proxy_bypass_environment(f"{host}:{_port(parts)}", proxies):
+    if not proxy or _is_loopback(host) or proxy_bypass(f"{host}:{_port(parts)}", proxies):
         return Way(lambda: _connection(parts.scheme, host, _port(parts)), parts.path.rstrip("/"))
     return _by_proxy(parts, urlsplit(proxy if "://" in proxy else f"http://{proxy}"))
 

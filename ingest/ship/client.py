@@ -43,7 +43,8 @@ class Client:
         except (OSError, HTTPException) as error:
             self.close()
             if not is_reused:
-                raise UnavailableError(f"{self._url} does not answer: {error or type(error).__name__}") from error
+                reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                raise UnavailableError(f"{self._url} does not answer: {reason}") from error
         return self.post(
             path, body, headers
         )  # the server may close a connection that waited; what we send may come twice

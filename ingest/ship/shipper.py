@@ -10,17 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_within
+from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.ship.backoff import LONGEST_SECONDS, Backoff
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipped import Shipped
 from crosswind.ingest.ship.verdict import Verdict, reason_of, verdict_on
-from crosswind.ingest.spool import batch_id, sealed_segments
+from crosswind.ingest.spool import batch_id, recover, sealed_segments
 
 PATH = "/v1/ingest/batches"
 MEDIA = "application/vnd.crosswind.segment"
 LOOK_SECONDS = 1.0  # between looks at a spool that is empty
+RECOVERY_SECONDS = 60.0
 REJECTED_BYTES = 64 * 1024 * 1024
 log = logging.getLogger("crosswind.ship")
 
@@ -34,6 +37,7 @@ class Shipper:
         self._client = Client(url, token)
         self._backoff = Backoff()
         self._codings = list(packings())
+        self._recovery_due = 0.0
         self._passed_over: dict[str, float] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -48,6 +52,7 @@ class Shipper:
 
     def ship_all(self, stop: threading.Event | None = None) -> float:
         """Sends every sealed segment; returns after how many seconds to look again."""
+        self._recover()
         try:
             for path in sealed_segments(self._spool):
                 if stop is not None and stop.is_set():
@@ -60,6 +65,17 @@ class Shipper:
         finally:
             self._client.close()  # before the next segment the server would close it
 
+    def _recover(self) -> None:
+        """Now and then seals what dead writers left open: ranks may die while the node's agent lives."""
+        if time.monotonic() < self._recovery_due or not self._spool.is_dir():
+            return
+        self._recovery_due = time.monotonic() + RECOVERY_SECONDS
+        try:
+            for report in recover(self._spool, is_abandoned_in(self._spool, node_name())):
+                log.warning("recovered %s: %d frames, %d torn bytes", report.path, report.frames, report.torn_bytes)
+        except (ProjectError, OSError) as error:
+            log.error("what dead writers left in %s stays there: %s", self._spool, error)
+
     def _ship(self, path: Path) -> float | None:
         """Sends one segment; None when the next one may follow at once, else how long to wait."""
         try:
@@ -67,7 +83,9 @@ class Shipper:
         except InvalidInputError as error:  # a file that somebody else put there
             return self._reject(path, str(error))
         except (ProjectError, OSError) as error:
-            return self._pass_over(path, str(error)) if path.exists() else None  # else given up for want of space
+            if path.exists():  # else given up for want of space
+                self._pass_over(path, str(error))
+            return None
         try:
             answer = self._sent(path.name, identity, content)
         except UnavailableError as error:
@@ -90,7 +108,8 @@ class Shipper:
             case Verdict.REFUSED:
                 return self._reject(path, reason_of(answer))
             case Verdict.TOO_LARGE:
-                return self._pass_over(path, reason_of(answer))
+                self._pass_over(path, reason_of(answer))
+                return None
             case Verdict.OTHER_CODING if self._take_other_coding(answer):
                 return 0.0
             case Verdict.LATER:

@@ -1,0 +1,109 @@
+import errno
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.metric import Column, Kind, MetricSet
+from crosswind.ingest.abandoned import file_system_of, is_abandoned_in
+from crosswind.ingest.load import without_locks
+from crosswind.ingest.spool import SpoolWriter, recover, sealed_segments
+
+LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY),))
+# As proc_pid_mountinfo(5) describes it; the second line's optional field and the escaped blank are in its example.
+MOUNTINFO = """\
+22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
+36 22 0:32 / /home rw,noatime master:1 - nfs4 server:/home rw,vers=4.2,local_lock=none
+41 22 0:39 / /scratch rw - lustre 10.0.0.1@o2ib:/scratch rw,localflock
+42 22 0:40 / /scratch/local\\040disk rw - xfs /dev/nvme0n1 rw
+43 36 0:41 / /home/overmounted rw - nfs4 server:/other rw
+44 36 0:42 / /home/overmounted rw - tmpfs tmpfs rw
+"""
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Path:
+    path = tmp_path / "mountinfo"
+    path.write_text(MOUNTINFO)
+    return path
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """The mounts of a node to whom all of the test's folder is NFS."""
+    path = tmp_path / "mountinfo"
+    path.write_text(f"36 22 0:32 / {tmp_path} rw - nfs4 server:/home rw,local_lock=flock\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/var/lib/crosswind", "ext4"),
+        ("/home/me/.local/share/crosswind/spool", "nfs4"),
+        ("/homestead", "ext4"),
+        ("/scratch/me", "lustre"),
+        ("/scratch/local disk/spool", "xfs"),
+        ("/home/overmounted/spool", "tmpfs"),
+    ],
+)
+def test_a_folder_is_on_the_file_system_mounted_closest_above_it(mounts: Path, folder: str, kind: str) -> None:
+    assert file_system_of(Path(folder), mounts) == kind
+
+
+def test_where_nobody_tells_the_file_system_it_may_be_shared(tmp_path: Path) -> None:
+    assert file_system_of(tmp_path, tmp_path / "none") == ""
+    assert not is_abandoned_in(tmp_path, "n1", tmp_path / "none")(left_open(tmp_path, "run-rank0"))
+
+
+def left_open(spool: Path, origin: str, silent_seconds: float = 0.0) -> Path:
+    """A file as a writer leaves it that dies, or that lives on a node whose locks are not seen here."""
+    writer = SpoolWriter(spool, origin)
+    writer.append_rows(LINK, {"ts_ns": [1, 2]})
+    [path] = spool.glob(f"*.{origin}.open")
+    os.close(writer._active.fd)  # type: ignore[union-attr]  # as the kernel closes a dead writer's
+    moment = time.time() - silent_seconds
+    os.utime(path, (moment, moment))
+    return path
+
+
+def test_on_a_shared_file_system_only_files_that_are_surely_abandoned_are_sealed(tmp_path: Path, shared: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    own = left_open(spool, "agent.n1")
+    others = [left_open(spool, "agent.n2"), left_open(spool, "agent.n10"), left_open(spool, "run-rank0")]
+    silent = left_open(spool, "run-rank1", silent_seconds=601)
+    reports = recover(spool, is_abandoned_in(spool, "n1", shared))
+    assert {report.path for report in reports} == {own.with_suffix(".segment"), silent.with_suffix(".segment")}
+    assert sorted(spool.glob("*.open")) == sorted(others)
+
+
+def test_a_living_writer_of_this_node_keeps_its_file_however_silent(tmp_path: Path, shared: Path) -> None:
+    with SpoolWriter(tmp_path / "spool", "agent.n1") as writer:
+        writer.append_rows(LINK, {"ts_ns": [1]})
+        [path] = (tmp_path / "spool").glob("*.open")
+        os.utime(path, (1, 1))
+        assert recover(tmp_path / "spool", is_abandoned_in(tmp_path / "spool", "n1", shared)) == []
+    assert len(sealed_segments(tmp_path / "spool")) == 1
+
+
+def test_a_node_name_stands_in_the_origin_as_the_agent_writes_it(tmp_path: Path, shared: Path) -> None:
+    path = left_open(tmp_path, "agent.gpu_07")
+    assert is_abandoned_in(tmp_path, "gpu/07", shared)(path)
+
+
+def test_on_a_nodes_own_file_system_the_lock_alone_decides(tmp_path: Path, mounts: Path) -> None:
+    mounts.write_text(f"22 1 8:2 / {tmp_path} rw - xfs /dev/sda2 rw\n")
+    left_open(tmp_path, "run-rank0")
+    assert len(recover(tmp_path, is_abandoned_in(tmp_path, "n1", mounts))) == 1
+
+
+def test_a_file_that_was_sealed_meanwhile_is_not_abandoned(tmp_path: Path, shared: Path) -> None:
+    assert not is_abandoned_in(tmp_path, "n1", shared)(tmp_path / "gone.run-rank0.open")
+
+
+def test_a_file_system_without_locks_is_told_with_what_to_do() -> None:
+    told = without_locks(Path("/home/me/spool"), OSError(errno.ENOLCK, os.strerror(errno.ENOLCK)))
+    assert told.startswith("spool /home/me/spool: its file system keeps no locks (No locks available): only sealed")
+    assert "crosswind sync --to" in told
