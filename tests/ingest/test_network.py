@@ -195,3 +195,24 @@ print(link()["ifindex"] - before["ifindex"] > 0)
     first, changes, state, anew = output_of(setup, script).splitlines()
     assert first == "1 up 10000 1500"
     assert (changes, state, anew) == ("3", "0 lowerlayerdown", "True")
+
+
+@in_a_namespace
+def test_interfaces_that_come_and_go_leave_no_open_files() -> None:
+    script = """
+import os, subprocess
+from crosswind.ingest.collectors.network import NetworkCollector
+collector = NetworkCollector()
+def opened():
+    devices = [sample.device for sample in collector.read()]
+    return len(os.listdir("/proc/self/fd")), [device for device in devices if device.startswith("pod")]
+print(opened()[0])
+for turn in range(3):
+    subprocess.run(f"ip link add pod{turn} type veth peer name v1", shell=True, check=True)
+    print(opened()[1])
+    subprocess.run(f"ip link del pod{turn}", shell=True, check=True)
+print(opened()[0])
+"""
+    first, *devices, last = output_of("mount -t sysfs none /sys", script).splitlines()
+    assert devices == ["['pod0']", "['pod1']", "['pod2']"]
+    assert first == last
