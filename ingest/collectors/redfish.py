@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar
 from urllib.parse import unquote
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.metric import Collector, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors import sensor_set
-from crosswind.ingest.collectors.redfish_client import Access, RedfishClient, Resource
+from crosswind.ingest.collectors.redfish_client import Access, RedfishClient, RefusedError, Resource
 from crosswind.ingest.collectors.sensor_set import SENSOR, NotConfigured, Unit, is_nameable, readings, sensor
 from crosswind.ingest.collectors.source import Host, Options, Source
 
@@ -71,6 +71,7 @@ class RedfishCollector:
     access: Access
     chassis: tuple[str, ...] = ()
     metric_set: ClassVar[MetricSet] = SENSOR
+    _refused: list[Mapping[str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
         """Whether it was told where to ask; nobody is asked."""
@@ -78,8 +79,15 @@ class RedfishCollector:
 
     def read(self) -> Iterator[Sample]:
         """One sample a sensor. Raises: UnavailableError, MalformedError, InvalidInputError."""
-        with RedfishClient(self.access) as client:
-            samples = [sample for path in self._paths(client) for sample in _chassis(client, path)]
+        headers = self.access.headers()
+        if headers in self._refused:  # asking on would lock the account
+            raise RefusedError(f"{self.access.url}: refused this user and password; waits until they change")
+        try:
+            with RedfishClient(self.access, headers) as client:
+                samples = [sample for path in self._paths(client) for sample in _chassis(client, path)]
+        except RefusedError:
+            self._refused[:] = [headers]
+            raise
         if not samples:
             raise UnavailableError(f"{self.access.url}{CHASSIS}: no sensor reads")
         yield from _merged(samples)

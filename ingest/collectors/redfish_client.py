@@ -1,6 +1,7 @@
 """Asks one Redfish service for resources: over one connection, bounded in bytes and time, and never elsewhere."""
 
 import base64
+import http
 import http.client
 import json
 import os
@@ -18,7 +19,7 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 MAX_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-REFUSALS = (401, 403, 429, 503)  # of whoever asks, rather than of this resource
+REFUSALS = (403, 429, 503)  # of whoever asks, rather than of this resource
 Resource = Mapping[str, object]
 
 
@@ -50,16 +51,20 @@ class Access:
         return headers
 
 
+class RefusedError(UnavailableError):
+    """The service does not take this user and password."""
+
+
 class RedfishClient:
     """One look at a service: as long as its time lasts.
 
     Source: DMTF DSP0266, Redfish Specification (HTTP Basic authentication, `@odata.id` links)
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, headers: Mapping[str, str]) -> None:
         self._access = access
         self._until = time.monotonic() + access.timeout_seconds
-        self._headers = access.headers()
+        self._headers = headers
         self._connection = _connection(access)
 
     def __enter__(self) -> Self:
@@ -71,8 +76,8 @@ class RedfishClient:
     def get(self, path: str) -> Resource | None:
         """The resource; None where the service has none of that name, or cannot tell of this one.
 
-        Raises: UnavailableError when it is not there, refuses or takes too long; MalformedError for anything but a
-        JSON object of bounded size.
+        Raises: RefusedError; UnavailableError when it is not there, has no time or takes too long; MalformedError for
+        anything but a JSON object of bounded size.
         """
         place = f"{self._access.url}{path}"
         try:
@@ -82,6 +87,8 @@ class RedfishClient:
             raise UnavailableError(f"{place}: {type(error).__name__}: {error!s:.200}") from error
         if status == 200:
             return _parsed(body, place)
+        if status == http.HTTPStatus.UNAUTHORIZED:
+            raise RefusedError(f"{place}: status 401: expected another user or password")
         if status < 400 or status in REFUSALS:  # a redirect too: the password is for this host alone
             raise UnavailableError(f"{place}: status {status}, expected 200")
         return None

@@ -227,7 +227,7 @@ def test_a_password_that_others_may_read_is_refused_and_nothing_is_asked(
     assert service.asked == []
 
 
-@pytest.mark.parametrize("status", [301, 302, 401, 403, 503])
+@pytest.mark.parametrize("status", [301, 302, 403, 429, 503])
 def test_a_refusal_is_told_with_its_status_and_a_redirect_is_not_followed(service: Service, status: int) -> None:
     def refuse(handler: BaseHTTPRequestHandler) -> bool:
         assert isinstance(handler, Handler)
@@ -238,6 +238,27 @@ def test_a_refusal_is_told_with_its_status_and_a_redirect_is_not_followed(servic
     with pytest.raises(UnavailableError, match=f"{CHASSIS}: status {status}, expected 200"):
         read(service)
     assert len(service.asked) == 1
+
+
+def test_a_password_that_was_refused_is_not_tried_again_until_it_changes(service: Service, tmp_path: Path) -> None:
+    def is_refused(handler: BaseHTTPRequestHandler) -> bool:
+        if handler.headers["Authorization"] == "Basic bW9uaXRvcjp3b3Jk":
+            return False
+        assert isinstance(handler, Handler)
+        handler.send(401, b"{}")
+        return True
+
+    service.answer = is_refused
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    secret.write_text("wrong\n")
+    collector = RedfishCollector(Access(service.url, "monitor", str(secret)))
+    for _ in range(5):
+        with pytest.raises(UnavailableError, match="password"):
+            list(collector.read())
+    assert service.asked == [CHASSIS]
+    secret.write_text("word\n")
+    assert len(list(collector.read())) == len(EXPECTED)
 
 
 def test_links_that_lead_away_from_the_service_are_not_followed(service: Service) -> None:
