@@ -261,7 +261,7 @@ def test_without_a_cgroup_file_system_the_source_is_down(tmp_path: Path) -> None
         rows(collector)
 
 
-BUSY = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ntime.sleep(60)"
+BUSY = "import time\nwhile time.process_time() < 0.15: pass\nprint('done', flush=True)\ntime.sleep(60)"
 
 
 def own_place(controller: str) -> str | None:
@@ -281,7 +281,7 @@ def own_place(controller: str) -> str | None:
 
 @contextmanager
 def busy_in(controller: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process that computes for 0.3 s in a group of its own, and the name of it."""
+    """A process that computes for 0.15 s in a group of its own, and the name of it."""
     name = f"crosswind_test_{os.getpid()}"
     folder = Path(f"{own_place(controller)}/{name}")
     folder.mkdir()
@@ -319,8 +319,7 @@ def test_on_this_machine_version_2_tells_the_time_of_a_process() -> None:
     with busy_in("") as (process, name):
         values = after_work(process, name)
     assert isinstance(values["cpu_seconds_total"], int)
-    # The process says 0.3 s of its own; starting Python happened before it was moved.
-    assert 0.28e9 < values["cpu_seconds_total"] < 0.6e9
+    assert 0.1e9 < values["cpu_seconds_total"] < 0.5e9  # 0.15 s, of which starting Python may come before the move
     assert values["is_populated"] is True
 
 
@@ -346,11 +345,11 @@ def test_on_this_machine_version_1_tells_the_time_and_the_throttling_of_a_proces
     with busy_in("cpuacct") as (process, name), limited(process, name):
         values = after_work(process, name)
     assert isinstance(values["cpu_seconds_total"], int)
-    assert 0.28e9 < values["cpu_seconds_total"] < 0.6e9
+    assert 0.1e9 < values["cpu_seconds_total"] < 0.5e9
     assert isinstance(values["throttled_periods_total"], int)
-    assert values["throttled_periods_total"] >= 3  # 0.3 s at half a core in periods of 50 ms
+    assert values["throttled_periods_total"] >= 3  # 0.1 s or more, of which a period gives 0.005 s
     assert isinstance(values["throttled_seconds_total"], int)
-    assert 0.05e9 < values["throttled_seconds_total"] < 2e9
+    assert 0.1e9 < values["throttled_seconds_total"] < 5e9
 
 
 @contextmanager
@@ -359,7 +358,7 @@ def limited(process: subprocess.Popen[str], name: str) -> Iterator[None]:
     folder.mkdir()
     try:
         (folder / "cpu.cfs_period_us").write_text("50000")
-        (folder / "cpu.cfs_quota_us").write_text("25000")
+        (folder / "cpu.cfs_quota_us").write_text("5000")
         (folder / "cgroup.procs").write_text(str(process.pid))
         yield
     finally:

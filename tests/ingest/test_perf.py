@@ -224,14 +224,15 @@ def touch(pages):
     memory.madvise(mmap.MADV_NOHUGEPAGE)
     for page in range(pages):
         memory[page * mmap.PAGESIZE] = 1
+print("ready", flush=True)
 sys.stdin.readline()
 before = used()
 touch(1000)
 thread = threading.Thread(target=touch, args=(2000,))
 thread.start(); thread.join()
 subprocess.run([sys.executable, "-c", "pass"], check=True)
-for _ in range(30):
-    time.sleep(0.001)
+for _ in range(300):
+    time.sleep(0.0005)
 print(*(after - earlier for earlier, after in zip(before, used())), flush=True)
 sys.stdin.readline()
 """
@@ -251,7 +252,8 @@ def test_faults_and_switches_of_a_process_its_threads_and_children_are_those_tha
     with child() as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        time.sleep(0.2)  # it waits for its first line
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.05)  # it waits for its first line
         perf = PerfCollector(lambda: [process.pid], with_cores=False)
         before = values_of(perf, str(process.pid))
         process.stdin.write("go\n")
@@ -262,9 +264,11 @@ def test_faults_and_switches_of_a_process_its_threads_and_children_are_those_tha
         pytest.skip("only root counts in the kernel here")
     counted = {name: after[name] - before[name] for name in ("minor_page_faults_total", "context_switches_total")}  # type: ignore[operator]
     assert faults > 3000
-    # Both count the same events; the lines that it reads and writes fall between the two ways of counting.
-    assert counted["minor_page_faults_total"] == pytest.approx(faults, abs=60)
-    assert counted["context_switches_total"] == pytest.approx(switches, abs=6)
+    assert switches > 300
+    # Both count the same events. The lines that it reads and writes fall between the two, and on a busy machine so do
+    # the times that its core is taken away meanwhile.
+    assert counted["minor_page_faults_total"] == pytest.approx(faults, abs=100)
+    assert counted["context_switches_total"] == pytest.approx(switches, abs=30)
 
 
 @pytest.mark.skipif(not PerfCollector().available(), reason="perf_event_open is refused here")
