@@ -9,6 +9,7 @@ from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.ingest.procfs import MAX_FILE_BYTES
 
 CHUNK_BYTES: Final = 64 * 1024
+PAGE_BYTES: Final = 4096  # the first guess: a larger buffer costs more than the read of a small file
 WHOLE_BYTES: Final = 2048  # a shorter answer is whole: the kernel fills a page, but for a last record that did not fit
 KEPT: Final = 4096  # descriptors at most
 
@@ -23,6 +24,7 @@ class KernelFiles:
 
     def __init__(self, kept: int = KEPT) -> None:
         self._fds: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}  # of the buffers for files that are larger than a page
         self._limit = kept
         weakref.finalize(self, _close, self._fds)
 
@@ -35,8 +37,8 @@ class KernelFiles:
         if fd is None:
             return self._open(path)
         try:
-            content = os.pread(fd, CHUNK_BYTES, 0)
-            return content if 0 < len(content) < WHOLE_BYTES else _rest(fd, content, path)
+            content = os.pread(fd, self._sizes.get(path, PAGE_BYTES), 0)
+            return content if 0 < len(content) < WHOLE_BYTES else self._whole(fd, content, path)
         except OSError:  # the device behind it is gone; another of that name may be there
             self._forget(path)
             return self._open(path)
@@ -61,7 +63,7 @@ class KernelFiles:
         fd = -1
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            content = _rest(fd, os.pread(fd, CHUNK_BYTES, 0), path)
+            content = self._whole(fd, os.pread(fd, PAGE_BYTES, 0), path)
             if os.fstat(fd).st_size != len(content) and len(self._fds) < self._limit:
                 self._fds[path], fd = fd, -1
             return content
@@ -71,7 +73,14 @@ class KernelFiles:
             if fd >= 0:
                 os.close(fd)
 
+    def _whole(self, fd: int, content: bytes, path: str) -> bytes:
+        content = _rest(fd, content, path)
+        if path in self._fds and len(content) >= self._sizes.get(path, PAGE_BYTES):
+            self._sizes[path] = 2 * len(content)
+        return content
+
     def _forget(self, path: str) -> None:
+        self._sizes.pop(path, None)
         with suppress(OSError):
             os.close(self._fds.pop(path))
 

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Samples until SIGTERM or SIGINT; then takes a last sweep and seals it."""
     logging.basicConfig(level=logging.INFO, format="crosswind agent: %(message)s")
+    _open_many_files()
     stop, hangup = stop_on_signals(), reload_on_hangup()  # before anything that takes time
     wanted = _wanted(arguments, settings)
     if arguments.once:
@@ -34,6 +36,12 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.json:
         say_json({"spool": str(wanted.spool)})
     return 0
+
+
+def _open_many_files() -> None:
+    """Takes as many descriptors as the hard limit allows: large nodes have thousands of counter files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _wanted(arguments: argparse.Namespace, settings: Settings) -> AgentSettings:
