@@ -1,0 +1,175 @@
+"""A small HTTP server for Prometheus on this machine: `/metrics` and `/healthz`."""
+
+import gzip
+import ipaddress
+import logging
+import os
+import socket
+import socketserver
+import stat
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.ingest.exposition.families import Families
+from crosswind.ingest.exposition.text import Renderer, media_type_for
+from crosswind.ingest.sweep import Shown
+
+LOG = logging.getLogger("crosswind.agent")
+MOST_AT_ONCE = 8  # connections; another one is closed
+PATIENCE_SECONDS = 5.0  # with a connection that says nothing, or does not take what it asked for
+LOOK_SECONDS = 0.5  # between looks at whether to stop
+UNIX = "unix:"
+
+Latest = Callable[[], Mapping[str, Shown]]
+Answer = tuple[int, str, bytes]
+
+
+def serve(listen: str, latest: Latest, stop: threading.Event) -> threading.Thread:
+    """Serves what `latest` gives on `127.0.0.1:9750`, `[::1]:9750` or `unix:/path` until `stop` is set.
+
+    The thread has begun to listen when it is returned. `latest` is called on other threads than the agent's.
+    Raises: InvalidInputError for an address that makes no sense or is not this machine's own; UnavailableError when
+    it cannot be had.
+    """
+    family, address = _parsed(listen)
+    try:
+        if family == socket.AF_UNIX:
+            _clear(Path(str(address)))
+        server = _Server(family, address, Renderer(Families()), latest)
+    except OSError as error:
+        raise UnavailableError(f"metrics.listen {listen}: {error.strerror or error}") from error
+    thread = threading.Thread(target=_run, args=(server, stop), name="metrics", daemon=True)
+    thread.start()
+    return thread
+
+
+def _run(server: "_Server", stop: threading.Event) -> None:
+    with server:
+        while not stop.is_set():
+            server.handle_request()
+    if server.address_family == socket.AF_UNIX:
+        Path(str(server.server_address)).unlink(missing_ok=True)
+
+
+def _parsed(listen: str) -> tuple[socket.AddressFamily, Any]:
+    if listen.startswith(UNIX):
+        path = listen.removeprefix(UNIX)
+        if not path.startswith("/") or len(os.fsencode(path)) > 100:
+            raise InvalidInputError(
+                f"metrics.listen {listen!r:.200}: expected unix: and an absolute path, not too long"
+            )
+        return socket.AF_UNIX, path
+    host, mark, port = listen.rpartition(":")
+    if not mark or not port.isascii() or not port.isdigit() or not 0 <= int(port[:6]) < 2**16:
+        raise InvalidInputError(f"metrics.listen {listen!r:.200}: expected 127.0.0.1:9750, [::1]:9750 or unix:/path")
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.removeprefix("[").removesuffix("]"))
+    except ValueError as error:
+        raise InvalidInputError(f"metrics.listen {listen!r:.200}: {host!r:.100} is no IP address") from error
+    if not address.is_loopback:
+        raise InvalidInputError(
+            f"metrics.listen {listen!r:.200}: only loopback is served, as nobody is asked who he is;"
+            " put a proxy that does in front of it"
+        )
+    return socket.AF_INET6 if address.version == 6 else socket.AF_INET, (str(address), int(port))
+
+
+def _clear(path: Path) -> None:
+    """Removes a socket that nobody listens on any more. Raises: UnavailableError when somebody does."""
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise UnavailableError(f"metrics.listen unix:{path}: something that is no socket stands there")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        with suppress(OSError):
+            probe.connect(str(path))
+            raise UnavailableError(f"metrics.listen unix:{path}: another process serves it")
+    path.unlink(missing_ok=True)
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    timeout = LOOK_SECONDS
+
+    def __init__(self, family: socket.AddressFamily, address: Any, renderer: Renderer, latest: Latest) -> None:
+        self.address_family = family
+        self._renderer = renderer
+        self._rendering = threading.Lock()
+        self._latest = latest
+        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+        super().__init__(address, _Handler)
+
+    def answer(self, path: str, accept: str) -> Answer:
+        """Status, media type and body for a path."""
+        if path == "/healthz":
+            return 200, "text/plain; charset=utf-8", b"ok\n"
+        if path != "/metrics":
+            return 404, "text/plain; charset=utf-8", b"there are /metrics and /healthz\n"
+        media_type = media_type_for(accept)
+        with self._rendering:
+            return 200, media_type, self._renderer.render(dict(self._latest()), media_type)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Gives the connection a thread, or closes it when there are too many."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be had
+            self._places.release()
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serves the connection, and gives its place back."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - given by the base class
+        """Logs what went wrong with a connection, which a caller that goes away is enough for."""
+        LOG.debug("metrics: a connection failed", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = PATIENCE_SECONDS
+    server: _Server
+    server_version = "crosswind"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answers /metrics and /healthz."""
+        status, media_type, body = self._answer()
+        packed = "gzip" in self.headers.get("Accept-Encoding", "").lower()
+        body = gzip.compress(body, 3) if packed else body
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body)))
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Vary", "Accept, Accept-Encoding")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _answer(self) -> Answer:
+        try:
+            return self.server.answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
+        except Exception:
+            LOG.exception("metrics: cannot be written")
+            return 500, "text/plain; charset=utf-8", b"cannot be written; the agent's log says why\n"
+
+    def address_string(self) -> str:
+        """Who asks, which a Unix socket does not tell."""
+        return str(self.client_address)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's signature
+        """Nothing: a line for every scrape helps nobody."""

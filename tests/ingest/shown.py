@@ -1,0 +1,35 @@
+"""What a sweep shows last, of recorded trees and of rows made by hand."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from crosswind.data.metric import Column, MetricSet, Scalar
+from crosswind.ingest.collectors import SOURCES, made
+from crosswind.ingest.collectors.source import Host, Options
+from crosswind.ingest.reading import InlineReader
+from crosswind.ingest.segment import SweepRows
+from crosswind.ingest.sweep import Shown, with_node_keys
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def of_sources(root: Path, names: Sequence[str]) -> dict[str, Shown]:
+    """One reading of each of these sources."""
+    found = {}
+    for source in SOURCES:
+        if source.name in names:
+            reader = InlineReader(source.name, made(source, Host(root), Options(source.name)))
+            reading = reader.read()
+            found[source.name] = shown(reader.metric_set, reading.rows, reason=reading.reason)
+    return found
+
+
+def shown(metric_set: MetricSet, rows: Sequence[Sequence[Scalar]], *, reason: str | None = None) -> Shown:
+    """Rows as the sweep keeps them."""
+    return Shown(SweepRows(with_node_keys(metric_set), 1, 1, "node-1", None, rows), 0.25, reason)
+
+
+def made_up(rows: Mapping[str, Sequence[Scalar]], *columns: Column) -> dict[str, Shown]:
+    """A set `made_up` of these columns, by device."""
+    metric_set = MetricSet("made_up", "for tests", columns)
+    return {"made_up": shown(metric_set, [(device, *values) for device, values in rows.items()])}
