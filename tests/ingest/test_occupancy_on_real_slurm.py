@@ -17,7 +17,8 @@ from crosswind.ingest.records import ALLOCATION_KEY, PLACEMENT_KEY, PLACES
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "deploy" / "slurm"
-TOLERANCE_NS = 2_000_000_000  # sacct has whole seconds, and the epilog comes after the job
+TOLERANCE_NS = 2_000_000_000  # slurmd looks once a second whether a job's processes are gone, before its epilog
+SECOND_NS = 1_000_000_000  # sacct cuts off what is below
 KILL_WAIT_NS = 2_000_000_000  # of the cluster: sacct's end is the cancellation, the processes may go on so long
 LOOK_SECONDS = 0.1
 TASKS = "srun sh -c 'sleep 4; true'"  # a shell, and below it the program
@@ -145,8 +146,8 @@ def accounts(slurm: Any) -> dict[str, tuple[int, int]]:
 def assert_as_accounted(allocation: Allocation, account: tuple[int, int], *, grace_ns: int = 0) -> None:
     assert allocation.started_ns is not None
     assert allocation.ended_ns is not None
-    assert abs(allocation.started_ns - account[0]) <= TOLERANCE_NS
-    assert -TOLERANCE_NS <= allocation.ended_ns - account[1] <= TOLERANCE_NS + grace_ns
+    assert -TOLERANCE_NS <= allocation.started_ns - account[0] <= SECOND_NS + TOLERANCE_NS
+    assert -TOLERANCE_NS <= allocation.ended_ns - account[1] <= SECOND_NS + TOLERANCE_NS + grace_ns
 
 
 def test_a_job_on_two_nodes_is_allocated_there_when_sacct_says(watched: Watched) -> None:
