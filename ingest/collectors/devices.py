@@ -1,15 +1,13 @@
 """Devices that the kernel shows as folders of files with one number each: found now and then, read at every sweep."""
 
-import os
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Sample, Scalar
+from crosswind.ingest.collectors.listing import Listing
 from crosswind.ingest.kernel_files import KernelFiles
 
-LISTED_NS = 9_000_000_000  # whoever reads once a second notices a new device within 10 s; one that is gone at once
 MAX_TEXT = 200
 MAX_DIGITS = 18  # the longest that always fits 64 bits with a sign
 
@@ -27,29 +25,11 @@ class DeviceList:
     """The devices found last. One that shows nothing is left out until they are looked for again."""
 
     def __init__(self) -> None:
-        self._devices: list[Device] = []
-        self._due_ns = 0
+        self._listing: Listing[Device] = Listing()
 
     def samples(self, find: Callable[[], Iterable[Device]], files: KernelFiles) -> list[Sample]:
         """A sample of each device that shows a number now. Raises: what `find` raises."""
-        now_ns = time.monotonic_ns()
-        is_new = now_ns >= self._due_ns
-        if is_new:
-            self._devices, self._due_ns = list(find()), now_ns + LISTED_NS
-        found = [(device, _numbers(device, files)) for device in self._devices]
-        alive = [(device, numbers) for device, numbers in found if numbers]
-        if len(alive) < len(found) and not is_new:
-            self._due_ns = 0
-        self._devices = [device for device, _ in alive]
-        return [Sample(device.name, {**device.facts, **numbers}) for device, numbers in alive]
-
-
-def names_in(folder: str) -> list[str]:
-    """The names in a folder, sorted. Raises: UnavailableError."""
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names alone are wanted
-    except OSError as error:
-        raise UnavailableError(f"{folder}: {error.strerror}") from error
+        return self._listing.samples(find, lambda device: _sample(device, files))
 
 
 def number_in(path: str, files: KernelFiles) -> int | None:
@@ -77,7 +57,7 @@ def text_in(path: str, files: KernelFiles) -> str | None:
     return text if 0 < len(text) <= MAX_TEXT and text.isprintable() else None
 
 
-def _numbers(device: Device, files: KernelFiles) -> dict[str, int]:
+def _sample(device: Device, files: KernelFiles) -> Sample | None:
     numbers: dict[str, int] = {}
     for column, path in device.files:  # the inmost loop of every sweep: one call a file
         try:
@@ -88,4 +68,4 @@ def _numbers(device: Device, files: KernelFiles) -> dict[str, int]:
         number = int(digits) if len(digits) <= MAX_DIGITS and digits.isdigit() else whole_number(content)
         if number is not None:
             numbers[column] = number
-    return numbers
+    return Sample(device.name, {**device.facts, **numbers}) if numbers else None

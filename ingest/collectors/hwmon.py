@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample
-from crosswind.ingest.collectors.devices import Device, DeviceList, names_in, number_in, text_in
+from crosswind.ingest.collectors.devices import Device, DeviceList, number_in, text_in
+from crosswind.ingest.collectors.listing import names_in
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
-from crosswind.ingest.collectors.devices import LISTED_NS, MAX_DIGITS, names_in, number_in
+from crosswind.ingest.collectors.devices import MAX_DIGITS, number_in
+from crosswind.ingest.collectors.listing import LISTED_NS, names_in
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Column, MetricSet, Sample
-from crosswind.ingest.collectors.devices import Device, DeviceList, names_in, text_in
+from crosswind.ingest.collectors.devices import Device, DeviceList, text_in
+from crosswind.ingest.collectors.listing import names_in
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 
