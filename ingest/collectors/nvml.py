@@ -227,7 +227,7 @@ class NvmlCollector:
 
     def _fields(self, device: NvmlDevice) -> dict[str, Scalar]:
         session = self.session
-        wanted = [field_id for field_id in FIELDS if not session.refusals.holds((device.uuid, field_id))]
+        wanted = tuple(field_id for field_id in FIELDS if not session.refusals.holds((device.uuid, field_id)))
         found: dict[str, Scalar] = {}
         for answer in session.ask(device, "nvmlDeviceGetFieldValues", wanted) or () if wanted else ():
             field_id = (answer.fieldId, answer.scopeId)

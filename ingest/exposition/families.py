@@ -151,7 +151,7 @@ def _family(found: dict[str, Family], family_name: str, name: Name, column: Colu
     family = found.get(family_name)
     if family is None:
         kind = name.kind or KINDS[column.kind]
-        family = found[family_name] = Family(family_name, kind, column.description)
+        family = found[family_name] = Family(family_name, kind, name.help or column.description)
     return family
 
 

@@ -20,17 +20,18 @@ def _gpu(row: Row) -> Labels | None:
 def _name(column: str) -> Name:
     stem = column.removesuffix("_total")
     if column.endswith("_clock_hertz"):
-        return Name("gpu_clock_hertz", _gpu, (("clock", column.removesuffix("_clock_hertz")),))
+        return Name("gpu_clock_hertz", _gpu, (("clock", column.removesuffix("_clock_hertz")),), help="clocks")
     if column.startswith("throttle_"):
-        is_time = stem.endswith("_seconds")
+        unit = "seconds" if stem.endswith("_seconds") else "cycles"
         reason = stem.removeprefix("throttle_").removesuffix("_seconds")
-        return Name(f"gpu_throttle_{'seconds' if is_time else 'cycles'}_total", _gpu, (("reason", reason),))
+        return Name(f"gpu_throttle_{unit}_total", _gpu, (("reason", reason),), help="held down, by reason")
     if column.startswith("ecc_"):
         volatile = "false" if stem.endswith("_lifetime") else "true"
         kind = MEMORY_ERRORS[stem.removesuffix("_lifetime")]
-        return Name("gpu_ecc_errors_total", _gpu, (("type", kind), ("volatile", volatile)))
+        return Name("gpu_ecc_errors_total", _gpu, (("type", kind), ("volatile", volatile)), help="memory errors")
     if column.startswith("remapped_rows_"):
-        return Name("gpu_remapped_rows_total", _gpu, (("type", stem.removeprefix("remapped_rows_")),))
+        labels = (("type", stem.removeprefix("remapped_rows_")),)
+        return Name("gpu_remapped_rows_total", _gpu, labels, help="rows of memory that were replaced")
     for long, short in DIRECTIONS.items():
         column = column.replace(f"_{long}_", f"_{short}_")
     return Name(f"gpu_{column}", _gpu)

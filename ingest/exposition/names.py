@@ -34,7 +34,8 @@ class Name:
     """A name in use for a column.
 
     `of` labels a row, or says None of one that has no place under this name. `family` may hold `{part}`, which `part`
-    takes from the device. `is_raw` asks for the number as the kernel gave it, without its scale.
+    takes from the device. `is_raw` asks for the number as the kernel gave it, without its scale. `help` stands for the
+    column's description where several columns share the name.
     """
 
     family: str
@@ -43,3 +44,4 @@ class Name:
     kind: str = ""  # counter, gauge or untyped; what the column is, when empty
     is_raw: bool = False
     part: Callable[[str], str | None] | None = None
+    help: str = ""

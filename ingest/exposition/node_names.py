@@ -31,6 +31,11 @@ PLACES = {  # of /proc/net/dev
 PROTOCOLS = {"tcp", "udp", "ip"}
 RESOURCES = {"cpu", "io", "memory"}
 UNTYPED = "untyped"
+CORES, CALLS = "time of each core by mode", "NFS calls of the node by method"
+PRESSURE = {
+    "waiting": "time in which some task waited for it",
+    "stalled": "time in which no task got on for want of it",
+}
 
 
 def _core(row: Row) -> Labels | None:
@@ -97,7 +102,10 @@ def _cpu() -> dict[str, Name]:
     modes = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
     every = _only("all")
     return {
-        **{f"{mode}_seconds_total": Name("node_cpu_seconds_total", _core, (("mode", mode),)) for mode in modes},
+        **{
+            f"{mode}_seconds_total": Name("node_cpu_seconds_total", _core, (("mode", mode),), help=CORES)
+            for mode in modes
+        },
         "context_switches_total": Name("node_context_switches_total", every),
         "forks_total": Name("node_forks_total", every),
         "interrupts_total": Name("node_intr_total", every),
@@ -221,7 +229,7 @@ NFS = {
     "rpc_auth_refreshes_total": Name("node_nfs_rpc_authentication_refreshes_total", _only("all")),
     **{
         f"v{version}_{name}_calls_total": Name(
-            "node_nfs_requests_total", _only("all"), (("method", method), ("proto", version))
+            "node_nfs_requests_total", _only("all"), (("method", method), ("proto", version)), help=CALLS
         )
         for version, methods in NFS_CALLS.items()
         for name, method in methods.items()
@@ -232,8 +240,10 @@ NODE_NAMES: Mapping[str, Mapping[str, Name]] = {
     "memory": _memory(),
     "network": _network(),
     "pressure": {
-        f"{what}_seconds_total": Name(f"node_pressure_{{part}}_{what}_seconds_total", of_node, part=_resource)
-        for what in ("waiting", "stalled")
+        f"{what}_seconds_total": Name(
+            f"node_pressure_{{part}}_{what}_seconds_total", of_node, part=_resource, help=text
+        )
+        for what, text in PRESSURE.items()
     },
     "disk": _named("node_disk_", _disk, DISK)
     | {"discarded_bytes_total": Name("node_disk_discarded_sectors_total", _disk, is_raw=True)},

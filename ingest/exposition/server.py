@@ -97,6 +97,7 @@ def _clear(path: Path) -> None:
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 2 * MOST_AT_ONCE
     timeout = LOOK_SECONDS
 
     def __init__(self, family: socket.AddressFamily, address: Any, renderer: Renderer, latest: Latest) -> None:

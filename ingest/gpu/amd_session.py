@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -57,7 +57,7 @@ class AmdSession:
 
     def ask(self, device: AmdDevice, call: str, *arguments: Any) -> Any:
         """The answer to a call about a device; None where there is none. Raises: UnavailableError."""
-        question = (device.name, call, *map(str, arguments))
+        question = (device.name, call, arguments)
         return None if self.refusals.holds(question) else self._asked(call, device.handle, *arguments, note=question)
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class AmdSession:
             raise UnavailableError(f"AMD SMI: {_line(error)}") from error
         self._is_open = True
 
-    def _asked(self, call: str, *arguments: Any, note: tuple[str, ...] | None = None) -> Any:
+    def _asked(self, call: str, *arguments: Any, note: Hashable = None) -> Any:
         try:
             return getattr(self.library, call)(*arguments)
         except AttributeError:  # another version

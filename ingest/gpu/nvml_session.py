@@ -60,7 +60,7 @@ class NvmlSession:
 
     def ask(self, device: NvmlDevice, call: str, *arguments: Any) -> Any:
         """The answer to a call about a device; None where there is none. Raises: LostError, UnavailableError."""
-        question = (device.uuid, call, *map(str, arguments))
+        question = (device.uuid, call, arguments)
         if self.refusals.holds(question):
             return None
         try:
@@ -109,7 +109,7 @@ class NvmlSession:
     def _asked(self, call: str, *arguments: Any) -> Any:
         try:
             return getattr(self.library, call)(*arguments)
-        except AttributeError:
+        except (AttributeError, UnicodeDecodeError):  # it lacks the call, or decodes a text that is none
             return None
         except self.library.NVMLError as error:
             self._judge(error)
