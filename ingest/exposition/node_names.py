@@ -186,8 +186,14 @@ INFINIBAND = {
     "receive_constraint_errors_total": "port_constraint_errors_received_total",
     "link_error_recoveries_total": "link_error_recovery_total",
     "link_downed_total": "link_downed_total",
+    "receive_remote_physical_errors_total": "port_receive_remote_physical_errors_total",
+    "receive_switch_relay_errors_total": "port_receive_switch_relay_errors_total",
+    "symbol_errors_total": "symbol_error_total",
+    "vl15_dropped_total": "vl15_dropped_total",
+    "excessive_buffer_overrun_errors_total": "excessive_buffer_overrun_errors_total",
+    "local_link_integrity_errors_total": "local_link_integrity_errors_total",
 }
-HWMON = {
+HWMON = {  # without humidity, which node_exporter shows as a tenth of the ratio that it promises
     "temperature_celsius": "temp_celsius",
     "fan_rpm": "fan_rpm",
     "voltage_volts": "in_volts",
@@ -195,7 +201,6 @@ HWMON = {
     "power_watts": "power_watt",
     "average_power_watts": "power_average_watt",
     "energy_joules_total": "energy_joule_total",
-    "humidity_ratio": "humidity",
 }
 SOFTNET = {
     "processed_packets_total": "processed_total",

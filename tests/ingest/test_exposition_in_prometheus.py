@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isclose
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import quote
@@ -78,9 +79,12 @@ def types(text: str) -> dict[str, str]:
     return dict(line.split()[2:] for line in text.splitlines() if line.startswith("# TYPE"))
 
 
-@pytest.mark.parametrize("tree", ["two_cores", "two_sockets", "fabric", "cray_ex"])
+@pytest.mark.parametrize(
+    "tree", ["two_cores", "two_sockets", "fabric", "cray_ex", "nfs_client", "lustre_client", "slurm_v2"]
+)
 def test_promtool_has_nothing_to_say_but_about_names_that_node_exporter_chose(tree: str) -> None:
     names = [*SHARED, "rapl", "hwmon", "thermal", "frequency", "infiniband", "omnipath", "cxi", "pm_counters"]
+    names += ["nfs", "lustre", "lustre_targets", "cgroup", "qdisc", "ethtool", "gpu", "filesystem"]
     text = render(of_sources(RECORDED / tree, names))
     command = [program("promtool", "prometheus"), "check", "metrics"]
     checked = subprocess.run(command, input=text, capture_output=True, check=False)
@@ -110,6 +114,47 @@ def test_names_labels_types_and_sizes_are_those_of_node_exporter() -> None:
     assert ours["node_memory_MemTotal_bytes"] == theirs["node_memory_MemTotal_bytes"]
     disks = {name for name in both if name.startswith("node_disk_read_bytes_total")}
     assert {name for name in disks if ours[name] > theirs[name] + 2**30} == set()
+
+
+@pytest.mark.parametrize(
+    ("tree", "sources", "collectors", "samples"),
+    [
+        ("two_cores", SHARED, "cpu meminfo netdev diskstats loadavg pressure vmstat stat softnet netstat", 159),
+        ("two_sockets", ["thermal"], "thermal_zone", 3),
+        ("nfs_client", ["nfs"], "nfs", 19),
+        ("fabric", ["infiniband"], "infiniband", 24),
+    ],
+)
+def test_of_a_recorded_node_both_say_the_same(
+    tree: str, sources: list[str], collectors: str, samples: int, tmp_path: Path
+) -> None:
+    root = tmp_path / tree
+    shutil.copytree(RECORDED / tree, root, symlinks=True)
+    for folder in ("proc", "sys"):
+        (root / folder).mkdir(exist_ok=True)
+    ports = root / "sys/class/infiniband"
+    for adapter in ports.iterdir() if ports.is_dir() else ():
+        if adapter.name != "mlx5_0":  # one of them is too strange for node_exporter, which then shows none
+            shutil.rmtree(adapter)
+        else:
+            for name in ("fw_ver", "board_id", "hca_type"):  # without which it does not believe in the adapter
+                (adapter / name).write_text("text\n")
+    port = free_port()
+    command = (
+        program("prometheus-node-exporter", "prometheus-node-exporter"),
+        f"--path.procfs={root}/proc",
+        f"--path.sysfs={root}/sys",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--no-collector.netdev.netlink",
+        "--collector.disable-defaults",
+        *(f"--collector.{name}" for name in collectors.split()),
+    )
+    with running(*command):
+        theirs = parsed(soon(f"http://127.0.0.1:{port}/metrics", "node_scrape_collector_success"))
+    ours = parsed(render(of_sources(root, sources)).decode())
+    both = {name for name in ours.keys() & theirs.keys() if name.startswith("node_")}
+    assert {name: (ours[name], theirs[name]) for name in both if not isclose(ours[name], theirs[name])} == {}
+    assert len(both) >= samples
 
 
 def test_prometheus_scrapes_it_and_answers_queries(tmp_path: Path) -> None:
