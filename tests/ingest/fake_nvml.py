@@ -134,7 +134,7 @@ class FakeNvml:
             return int(gpu["code"])
         for value in array._obj:
             kind, number = gpu.get("fields", {}).get(value.fieldId, (0, None))
-            value.nvmlReturn = NOT_SUPPORTED if number is None else 0
+            value.nvmlReturn = gpu.get("field_code") or (NOT_SUPPORTED if number is None else 0)
             value.valueType = kind
             if number is not None:
                 setattr(value.value, {0: "dVal", 1: "uiVal", 3: "ullVal"}[kind], number)

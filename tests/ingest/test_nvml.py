@@ -154,6 +154,24 @@ def test_a_lost_gpu_is_absent_and_the_others_stay() -> None:
     assert [sample.device for sample in watched.read()] == [OTHER]
 
 
+def test_a_gpu_that_only_its_fields_call_lost_is_absent_too() -> None:
+    driver = FakeNvml(H100 | {"field_code": LOST}, H100 | {"nvmlDeviceGetUUID": OTHER.encode()})
+    assert [sample.device for sample in collector(driver).read()] == [OTHER]
+
+
+def test_nvml_is_opened_anew_a_minute_after_a_loss_to_see_what_was_reset() -> None:
+    driver, now = FakeNvml(dict(H100), H100 | {"nvmlDeviceGetUUID": OTHER.encode()}), Now()
+    session = NvmlSession(library(driver), now)
+    driver.gpus[0]["code"] = LOST
+    for _ in range(3):
+        assert [device.uuid for device in session.devices()] == [OTHER]
+    assert driver.calls["nvmlInitWithFlags"] == 1
+    del driver.gpus[0]["code"]
+    now.ns = 61 * SECOND
+    assert [device.uuid for device in session.devices()] == [UUID, OTHER]
+    assert (driver.calls["nvmlShutdown"], driver.calls["nvmlInitWithFlags"]) == (1, 2)
+
+
 def test_without_any_gpu_that_answers_the_source_is_down() -> None:
     with pytest.raises(UnavailableError, match="none of 1 GPUs"):
         list(collector(FakeNvml(H100 | {"code": LOST})).read())
