@@ -51,7 +51,7 @@ class GpuProcessCollector:
 
 SOURCE = Source(
     "gpu_process",
-    lambda host, _: GpuProcessCollector(proc=host.proc),
+    lambda host, _: GpuProcessCollector(NvmlSession(proc=host.proc), host.proc),
     advice="load NVIDIA's driver and pip install 'crosswind[gpu]'; see docs/gpu.md",
     interval_seconds=10.0,
     timeout_seconds=5.0,

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.listing import Listing
-from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.gpu.module_epoch import module_epoch
-from crosswind.ingest.gpu.nvml_session import UNKNOWN_TO_IT, LostError, NvmlDevice, NvmlSession
+from crosswind.ingest.gpu.nvml_session import UNKNOWN_TO_IT, LostError, NvmlDevice, NvmlSession, driver_file
 
 PERCENT, MILLI, NANO, KIBIBYTE, KILOBYTE, MEGA = 0.01, 1e-3, 1e-9, 1024, 1000, 1e6
 ALL_LINKS = 0xFFFFFFFF
@@ -242,7 +242,7 @@ class NvmlCollector:
 
 def is_nvml_here(proc: Path) -> bool:
     """Whether NVIDIA's driver is loaded and its Python library installed."""
-    return (proc / "driver/nvidia/version").exists() and find_spec("pynvml") is not None
+    return driver_file(proc).exists() and find_spec("pynvml") is not None
 
 
 def _field_value(column: Column | None, answer: Any) -> dict[str, Scalar]:
@@ -251,9 +251,14 @@ def _field_value(column: Column | None, answer: Any) -> dict[str, Scalar]:
     return {column.name: value} if column and type(value) is int and value >= 0 else {}
 
 
+def _made(host: Host, options: Options) -> NvmlCollector:
+    session, pcie = NvmlSession(proc=host.proc), options.flag("pcie", default=False)
+    return NvmlCollector(session, host.proc, host.sysfs, pcie)
+
+
 SOURCE = Source(
     "gpu",
-    lambda host, options: NvmlCollector(proc=host.proc, sysfs=host.sysfs, pcie=options.flag("pcie", default=False)),
+    _made,
     advice="load NVIDIA's driver and pip install 'crosswind[gpu]'; see docs/gpu.md",
     interval_seconds=1.0,
     timeout_seconds=5.0,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from crosswind.data.errors import UnavailableError
@@ -18,6 +19,11 @@ UNKNOWN_TO_IT = frozenset({2, 3, 4, 13, 25, 26})  # arguments, support, permissi
 LOST = frozenset({15, 16, 28})  # GPU is lost, requires a reset, is not found
 CLOSED = frozenset({1, 9, 12, 18})  # uninitialized, no driver, no library, versions of library and driver differ
 ENABLED = 1
+
+
+def driver_file(proc: Path) -> Path:
+    """What is there while NVIDIA's driver is loaded."""
+    return proc / "driver/nvidia/version"
 
 
 class LostError(Exception):
@@ -41,8 +47,11 @@ class NvmlSession:
     Source: https://docs.nvidia.com/deploy/nvml-api/
     """
 
-    def __init__(self, library: Any = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self, library: Any = None, clock: Callable[[], int] = time.monotonic_ns, *, proc: Path = Path("/proc")
+    ) -> None:
         self.library = library
+        self._proc = proc
         self.refusals = Refusals(clock)
         self._clock = clock
         self._opened_ns: int | None = None
@@ -96,7 +105,7 @@ class NvmlSession:
         if self._opened_ns is not None:
             return
         if self.library is None:
-            self.library = _imported()
+            self.library = _imported(self._proc)
         try:
             self.library.nvmlInit()
         except self.library.NVMLError as error:
@@ -157,7 +166,9 @@ class NvmlSession:
         return NvmlDevice(handle, uuid, _known(facts | own), is_part=True)
 
 
-def _imported() -> Any:
+def _imported(proc: Path) -> Any:
+    if not driver_file(proc).exists():  # most nodes have none, and need not load the library
+        raise UnavailableError(f"{driver_file(proc)}: NVIDIA's driver is not loaded")
     try:
         return import_module("pynvml")
     except ImportError as error:

@@ -188,11 +188,20 @@ def test_without_driver_or_library_the_source_says_so() -> None:
     assert list(collector(driver).read())
 
 
+def test_without_the_driver_the_library_is_not_even_imported(tmp_path: Path) -> None:
+    session = NvmlSession(proc=tmp_path)
+    assert not NvmlCollector(session, tmp_path).available()
+    with pytest.raises(UnavailableError, match="driver/nvidia/version"):
+        list(NvmlCollector(session, tmp_path).read())
+    assert session.library is None
+
+
 @pytest.mark.skipif(Path("/proc/driver/nvidia/version").exists(), reason="this node has NVIDIA's driver")
-def test_where_there_is_no_nvidia_the_source_is_down() -> None:
-    assert not NvmlCollector().available()
+def test_where_the_c_library_is_missing_the_source_says_so(tmp_path: Path) -> None:
+    (tmp_path / "driver/nvidia").mkdir(parents=True)
+    (tmp_path / "driver/nvidia/version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15\n")
     with pytest.raises(UnavailableError, match="NVML: "):
-        list(NvmlCollector().read())
+        list(NvmlCollector(NvmlSession(proc=tmp_path), tmp_path).read())
 
 
 def test_a_part_that_mig_made_tells_of_its_memory_alone() -> None:
