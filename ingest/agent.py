@@ -113,7 +113,27 @@ def _started(settings: AgentSettings) -> Iterator[_Running]:
             shipped=shipped,
         )
         agent.report = _recovered(settings.spool)
-        yield _Running(agent, spool, occupancy)
+        with _shown(settings, agent):
+            yield _Running(agent, spool, occupancy)
+
+
+@contextmanager
+def _shown(settings: AgentSettings, agent: Agent) -> Iterator[None]:
+    """Shows the last sweep to Prometheus, where the settings ask for it."""
+    if not settings.metrics.listen:
+        yield
+        return
+    from crosswind.ingest.exposition.server import serve  # noqa: PLC0415 - HTTP, for those who are scraped
+
+    name = settings.metrics.token_file
+    token = ship_token({"CROSSWIND_TOKEN_FILE": name}) if name else None
+    stop = threading.Event()
+    thread = serve(settings.metrics.listen, lambda: agent.sweeper.latest, stop, token)
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(LAST_SHIPMENT_SECONDS)
 
 
 @contextmanager
@@ -124,8 +144,10 @@ def _shipping(settings: AgentSettings) -> Iterator[Callable[[], Shipped | None]]
         return
     from crosswind.ingest.ship.shipper import Shipper  # noqa: PLC0415 - HTTP, for those who ship
 
-    where = {"CROSSWIND_TOKEN_FILE": settings.ship.token_file} if settings.ship.token_file else os.environ
-    shipper = Shipper(settings.spool, settings.ship.url, ship_token(where))
+    name = settings.ship.token_file
+    shipper = Shipper(
+        settings.spool, settings.ship.url, ship_token({"CROSSWIND_TOKEN_FILE": name} if name else os.environ)
+    )
     stop = threading.Event()
     thread = threading.Thread(target=shipper.run, args=(stop,), name="shipper", daemon=True)
     thread.start()

@@ -23,7 +23,7 @@ KEYS: Mapping[str, Types] = {
     **dict.fromkeys(("ship", "metrics", "sources"), TABLE),
 }
 SHIP_KEYS: Mapping[str, Types] = {"url": TEXT, "token_file": TEXT}
-METRICS_KEYS: Mapping[str, Types] = {"listen": TEXT}
+METRICS_KEYS: Mapping[str, Types] = {"listen": TEXT, "token_file": TEXT}
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class ShipSettings:
 
 @dataclass(frozen=True)
 class MetricsSettings:
-    """Where to show the last sweep to Prometheus, as `127.0.0.1:9750`; nowhere when empty."""
+    """Where to show the last sweep to Prometheus, as `127.0.0.1:9750`, and to whom; nowhere when empty."""
 
     listen: str = ""
+    token_file: str = ""
 
 
 @dataclass(frozen=True)

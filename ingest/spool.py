@@ -13,7 +13,7 @@ import secrets
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -101,22 +101,20 @@ class SpoolWriter:
         with self._writing(len(frame)) as segment:
             segment.write([(metric_set, frame)])
 
-    def append_sweep(self, found: Sequence[SweepRows]) -> list[str | None]:
-        """What one sweep found of several sets, in one write; for each why it was left out, or None.
+    def append_sweep(
+        self, found: Sequence[SweepRows], told: Callable[[list[str | None]], Iterable[SweepRows]] = lambda _: ()
+    ) -> None:
+        """What one sweep found of several sets, in one write.
 
+        `told` is given for each of them why it was left out, or None, and says what else to append.
         Raises: UnavailableError when the disk is full, nothing being half written.
         """
         frames: list[tuple[MetricSet, bytes]] = []
-        reasons: list[str | None] = []
-        for each in found:
-            try:
-                frames.append((each.metric_set, encode_sweep_rows(each)))
-                reasons.append(None)
-            except MalformedError as error:
-                reasons.append(str(error))
+        reasons = [_encoded_into(frames, each) for each in found]
+        for each in told(reasons):
+            _encoded_into(frames, each)
         with self._writing(sum(len(frame) for _, frame in frames)) as segment:
             segment.write(frames)
-        return reasons
 
     def append_record(self, record: str, value: Mapping[str, object]) -> None:
         """A partial record for the catalog, such as `run` or `rank`, to be merged by its key.
@@ -258,6 +256,15 @@ class _OpenSegment:
             os.ftruncate(self.fd, self.size)
         except OSError:
             self.is_broken = True
+
+
+def _encoded_into(frames: list[tuple[MetricSet, bytes]], found: SweepRows) -> str | None:
+    """Adds the frame, or says why it cannot be."""
+    try:
+        frames.append((found.metric_set, encode_sweep_rows(found)))
+    except MalformedError as error:
+        return str(error)
+    return None
 
 
 def sealed_segments(directory: Path) -> list[Path]:

@@ -65,7 +65,7 @@ class Sweep:
     """Reads sources into a spool as rows of one node; a source that fails is down, with the reason."""
 
     def __init__(self, sources: Iterable[TimedSource], spool: SpoolWriter, *, node: str, boot_id: str | None) -> None:
-        self.latest: dict[str, Shown] = {}  # by source
+        self.latest: dict[str, Shown] = {}  # by source, and what the agent said of itself
         self.dropped_rows = 0  # that did not fit their set
         self._sources = list(sources)
         self._sets = {each.reader.source: with_node_keys(each.reader.metric_set) for each in self._sources}
@@ -112,17 +112,18 @@ class Sweep:
 
     def _store(self, readings: Sequence[tuple[TimedSource, Reading]], own: Callable[[], Iterable[SweepRows]]) -> None:
         found = [(source, reading, self._rows(reading)) for source, reading in readings]
-        outcomes = [self._outcome(*each, reason) for each, reason in zip(found, self._append(found), strict=True)]
-        outcomes += [(each.name, 0, None, None, None, each.reason) for each in self._refused]
-        self._refused.clear()
-        told = [self.keyed(self._collector_set, outcomes)] if outcomes else []
-        self._spool.append_sweep([*told, *own()])
-
-    def _append(self, found: Sequence[tuple[TimedSource, Reading, SweepRows]]) -> list[str | None]:
-        """Puts the rows into the spool; for each reading why its rows were refused, or None."""
         filled = [rows for _, _, rows in found if rows.rows]
-        reasons = iter(self._spool.append_sweep(filled))
-        return [next(reasons) if rows.rows else None for _, _, rows in found]
+
+        def told(reasons: list[str | None]) -> Iterable[SweepRows]:
+            refusals = iter(reasons)
+            outcomes = [self._outcome(*each, next(refusals) if each[2].rows else None) for each in found]
+            outcomes += [(each.name, 0, None, None, None, each.reason) for each in self._refused]
+            self._refused.clear()
+            ours = list(own())
+            self.latest |= {rows.metric_set.name: Shown(rows, 0.0, None) for rows in ours}
+            return [*([self.keyed(self._collector_set, outcomes)] if outcomes else []), *ours]
+
+        self._spool.append_sweep(filled, told)
 
     def _outcome(self, source: TimedSource, reading: Reading, rows: SweepRows, refusal: str | None) -> Sequence[Scalar]:
         reason = reading.reason

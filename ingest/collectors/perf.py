@@ -26,7 +26,7 @@ from crosswind.ingest.perf_event import (
     Target,
     opened,
 )
-from crosswind.ingest.procfs import count, start_ticks
+from crosswind.ingest.procfs import count, started_ticks
 
 ADVICE = (
     "counting other users' processes and whole cores needs CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8) or "
@@ -144,12 +144,14 @@ class _Watch:
         if not groups:
             return {}
         counts = [group.read() for group in groups]
-        enabled, running = (sum(each) for each in zip(*((c.enabled, c.running) for c in counts), strict=True))
+        enabled, running = sum([each.enabled for each in counts]), sum([each.running for each in counts])
         earlier_enabled, earlier_running = self.before.get(name, (0, 0))
         self.before[name] = (enabled, running)
         times: dict[str, Scalar] = {f"{name}_enabled_seconds_total": enabled, f"{name}_running_seconds_total": running}
         if enabled > earlier_enabled and running == earlier_running:  # somebody else has the counters
             return times
+        if len(counts) == 1:
+            return times | counts[0].values
         shared = set.intersection(*(set(c.values) for c in counts))
         return times | {event: sum(c.values[event] for c in counts) for event in shared}
 
@@ -218,7 +220,8 @@ class PerfCollector:
         return {str(pid): Target(pid) for pid in self.pids()} | {f"cpu{core}": Target(-1, core) for core in cores}
 
     def _values(self, device: str, target: Target) -> dict[str, Scalar]:
-        generation = start_ticks(target.pid, str(self.proc)) if target.cpu < 0 else 0
+        path = f"{self.proc}/{target.pid}/stat"
+        generation = started_ticks(self.files.read(path), path) if target.cpu < 0 else 0
         watch = self._watches.get(device)
         if watch is not None and watch.generation != generation:
             self._drop(device)
@@ -284,6 +287,7 @@ class PerfCollector:
 
     def _drop(self, device: str) -> None:
         watch = self._watches.pop(device, None)
+        self.files.forget(f"{self.proc}/{device}")
         if watch is not None:
             watch.close()
 
@@ -324,7 +328,5 @@ SOURCE = Source(
     ),
     advice=ADVICE,
     interval_seconds=1.0,  # the kernel interrupts each core to read its counters
-    options=(
-        "cores",
-    ),  # off unless asked for: every read of a core interrupts it, some 30 us beside whatever runs there
+    options=("cores",),  # off unless asked for: every read of a core interrupts it
 )

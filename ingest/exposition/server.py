@@ -1,6 +1,7 @@
-"""A small HTTP server for Prometheus on this machine: `/metrics` and `/healthz`."""
+"""A small HTTP server for Prometheus: `/metrics` and `/healthz`, for this machine or for those who hold a token."""
 
 import gzip
+import hmac
 import ipaddress
 import logging
 import os
@@ -29,18 +30,19 @@ Latest = Callable[[], Mapping[str, Shown]]
 Answer = tuple[int, str, bytes]
 
 
-def serve(listen: str, latest: Latest, stop: threading.Event) -> threading.Thread:
+def serve(listen: str, latest: Latest, stop: threading.Event, token: str | None = None) -> threading.Thread:
     """Serves what `latest` gives on `127.0.0.1:9750`, `[::1]:9750` or `unix:/path` until `stop` is set.
 
+    With a token `/metrics` is for those who send it as `Authorization: Bearer`; then other addresses are served too.
     The thread has begun to listen when it is returned. `latest` is called on other threads than the agent's.
-    Raises: InvalidInputError for an address that makes no sense or is not this machine's own; UnavailableError when
-    it cannot be had.
+    Raises: InvalidInputError for an address that makes no sense, or that others can reach without a token;
+    UnavailableError when it cannot be had.
     """
-    family, address = _parsed(listen)
+    family, address = _parsed(listen, is_guarded=token is not None)
     try:
         if family == socket.AF_UNIX:
             _clear(Path(str(address)))
-        server = _Server(family, address, Renderer(Families()), latest)
+        server = _Server(family, address, latest, token)
     except OSError as error:
         raise UnavailableError(f"metrics.listen {listen}: {error.strerror or error}") from error
     thread = threading.Thread(target=_run, args=(server, stop), name="metrics", daemon=True)
@@ -56,7 +58,7 @@ def _run(server: "_Server", stop: threading.Event) -> None:
         Path(str(server.server_address)).unlink(missing_ok=True)
 
 
-def _parsed(listen: str) -> tuple[socket.AddressFamily, Any]:
+def _parsed(listen: str, *, is_guarded: bool) -> tuple[socket.AddressFamily, Any]:
     if listen.startswith(UNIX):
         path = listen.removeprefix(UNIX)
         if not path.startswith("/") or len(os.fsencode(path)) > 100:
@@ -71,10 +73,9 @@ def _parsed(listen: str) -> tuple[socket.AddressFamily, Any]:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.removeprefix("[").removesuffix("]"))
     except ValueError as error:
         raise InvalidInputError(f"metrics.listen {listen!r:.200}: {host!r:.100} is no IP address") from error
-    if not address.is_loopback:
+    if not (address.is_loopback or is_guarded):
         raise InvalidInputError(
-            f"metrics.listen {listen!r:.200}: only loopback is served, as nobody is asked who he is;"
-            " put a proxy that does in front of it"
+            f"metrics.listen {listen!r:.200}: other machines can reach it: set metrics.token_file, or take 127.0.0.1"
         )
     return socket.AF_INET6 if address.version == 6 else socket.AF_INET, (str(address), int(port))
 
@@ -100,13 +101,20 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     request_queue_size = 2 * MOST_AT_ONCE
     timeout = LOOK_SECONDS
 
-    def __init__(self, family: socket.AddressFamily, address: Any, renderer: Renderer, latest: Latest) -> None:
+    def __init__(self, family: socket.AddressFamily, address: Any, latest: Latest, token: str | None) -> None:
         self.address_family = family
-        self._renderer = renderer
+        self._asked_for = None if token is None else f"Bearer {token}".encode()
+        self._renderer = Renderer(Families())
         self._rendering = threading.Lock()
         self._latest = latest
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         super().__init__(address, _Handler)
+
+    def lets_in(self, path: str, authorization: str) -> bool:
+        """Whether whoever sends this header may see what stands there."""
+        if self._asked_for is None or path == "/healthz":
+            return True
+        return hmac.compare_digest(authorization.encode("utf-8", "surrogateescape"), self._asked_for)
 
     def answer(self, path: str, accept: str) -> Answer:
         """Status, media type and body for a path."""
@@ -157,13 +165,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if packed:
             self.send_header("Content-Encoding", "gzip")
+        if status == 401:
+            self.send_header("WWW-Authenticate", 'Bearer realm="crosswind"')
         self.send_header("Vary", "Accept, Accept-Encoding")
         self.end_headers()
         self.wfile.write(body)
 
     def _answer(self) -> Answer:
+        path = self.path.partition("?")[0]
+        if not self.server.lets_in(path, self.headers.get("Authorization", "")):
+            return 401, "text/plain; charset=utf-8", b"this is for those who hold the token\n"
         try:
-            return self.server.answer(self.path.partition("?")[0], self.headers.get("Accept", ""))
+            return self.server.answer(path, self.headers.get("Accept", ""))
         except Exception:
             LOG.exception("metrics: cannot be written")
             return 500, "text/plain; charset=utf-8", b"cannot be written; the agent's log says why\n"

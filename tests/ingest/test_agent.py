@@ -9,11 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
+from tests.conftest import free_port
 
 from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
 from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
@@ -465,3 +468,25 @@ def test_a_clock_set_back_makes_no_rush_and_one_set_forward_counts_the_ticks_lef
         assert agent.tally.missed_ticks_total == 0
         assert agent._next_tick(now - 60) >= now + 1
         assert agent.tally.missed_ticks_total in (60, 61)
+
+
+def test_a_real_agent_shows_its_last_sweep_until_it_ends(tmp_path: Path) -> None:
+    port = free_port()
+    (tmp_path / "token").write_text("s3cret" * 4)
+    (tmp_path / "token").chmod(0o600)
+    settings = tmp_path / "agent.toml"
+    settings.write_text(f'[metrics]\nlisten = "0.0.0.0:{port}"\ntoken_file = "{tmp_path}/token"\n')
+    command = [sys.executable, "-m", "crosswind.cli.main", "agent", "--config", str(settings), "--spool", str(tmp_path)]
+    request = Request(f"http://127.0.0.1:{port}/metrics", headers={"Authorization": "Bearer " + "s3cret" * 4})
+    with subprocess.Popen(command) as agent:
+        until, text = time.monotonic() + 20, ""
+        while "collector_missed_ticks_total" not in text:
+            assert time.monotonic() < until
+            with suppress(OSError), build_opener(ProxyHandler({})).open(request, timeout=5) as answer:
+                text = answer.read().decode()
+            time.sleep(0.1)
+        agent.terminate()
+        assert agent.wait(20) == 0
+    total = int(next(line for line in text.splitlines() if line.startswith("node_memory_MemTotal_bytes ")).split()[1])
+    assert total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 'collector_capability{source="cpu"} 1' in text

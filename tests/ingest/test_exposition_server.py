@@ -153,3 +153,16 @@ def test_an_address_that_makes_no_sense_or_is_open_to_others_is_refused(listen: 
 def test_an_address_that_is_taken_is_unavailable(port: int, stop: threading.Event) -> None:
     with pytest.raises(UnavailableError, match=f"127.0.0.1:{port}"):
         serve(f"127.0.0.1:{port}", dict, stop)
+
+
+def test_with_a_token_every_address_is_served_to_those_who_hold_it(
+    latest: dict[str, Shown], stop: threading.Event
+) -> None:
+    port = free_port()
+    serve(f"0.0.0.0:{port}", lambda: latest, stop, "a" * 32)
+    refused, body = get(port)
+    assert (refused.status, refused.getheader("WWW-Authenticate")) == (401, 'Bearer realm="crosswind"')
+    assert b"crosswind_made_up" not in body
+    assert get(port, Authorization="Bearer " + "b" * 32)[0].status == 401
+    assert get(port, "/healthz")[0].status == 200
+    assert get(port, Authorization="Bearer " + "a" * 32)[0].status == 200
