@@ -45,9 +45,21 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     stop = threading.Event()
     agent = threading.Thread(target=run_agent, args=(settings, stop))
     agent.start()
+    try:
+        pids, started_ns, ended_ns = run_jobs(home / "job.d")
+    finally:
+        stop.set()
+        agent.join()
+    with Store.open(home / "store") as store:
+        assert load_spool(store, settings.spool).problems == []
+        yield Recorded(store, pids, started_ns, ended_ns)
+
+
+def run_jobs(directory: Path) -> tuple[dict[int, int], int, int]:
+    """Runs two ranks of one job, told of by a file, and one of another; gives the pids by rank, start and end."""
     time.sleep(0.5)
     started_ns = time.time_ns()
-    tell(home / "job.d", "987003", started_ns=started_ns)
+    tell(directory, "987003", started_ns=started_ns)
     mine = {rank: start(TASK | {"SLURM_PROCID": str(rank)}) for rank in range(2)}
     time.sleep(0.5)
     other = start(TASK | {"SLURM_JOB_ID": "987004", "SLURM_PROCID": "0"})
@@ -55,13 +67,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     for process in (*mine.values(), other):
         process.communicate(b"\n")
     ended_ns = time.time_ns()
-    tell(home / "job.d", "987003", started_ns=started_ns, ended_ns=ended_ns)
+    tell(directory, "987003", started_ns=started_ns, ended_ns=ended_ns)
     time.sleep(LOOKED_SECONDS)
-    stop.set()
-    agent.join()
-    with Store.open(home / "store") as store:
-        assert load_spool(store, settings.spool).problems == []
-        yield Recorded(store, {rank: process.pid for rank, process in mine.items()}, started_ns, ended_ns)
+    return {rank: process.pid for rank, process in mine.items()}, started_ns, ended_ns
 
 
 def start(environment: dict[str, str]) -> subprocess.Popen[bytes]:

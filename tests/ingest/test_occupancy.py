@@ -39,7 +39,9 @@ def task() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_for_exec(pid: int) -> None:
+    deadline = time.monotonic() + 20
     while b"SLURM_PROCID" not in Path(f"/proc/{pid}/environ").read_bytes():
+        assert time.monotonic() < deadline
         time.sleep(0.001)
 
 
