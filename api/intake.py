@@ -1,11 +1,6 @@
 """How segments that agents send reach the store: few at once, off the event loop, in bounded memory."""
 
-import secrets
-import shutil
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -17,15 +12,15 @@ from crosswind.api.gate import BodyRule
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.errors import MalformedError
 from crosswind.data.store import Store
 from crosswind.ingest.arrive import Arrived, arrive, check_name
+from crosswind.ingest.segment import Unpacked
 
 MEDIA = "application/vnd.crosswind.segment"
 BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP
 BODY_SECONDS = 60.0
-WORKERS = 4  # storing: one computes while others wait for the disk
-ABANDONED_SECONDS = 3600.0  # after which an unpacked segment belongs to a server that was killed
+WORKERS = 4  # storing: one computes while others wait for the disk; each holds one unpacked segment
 
 
 def segment_rule(settings: ServerSettings) -> BodyRule:
@@ -39,9 +34,7 @@ class Intake:
     def __init__(self, store: Store, settings: ServerSettings) -> None:
         self._store = store
         self._settings = settings
-        self._folder = store.home / "incoming"
         self._workers = CapacityLimiter(WORKERS)
-        self._clear_abandoned()
 
     async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Arrived:
         """What became of the segment.
@@ -56,41 +49,22 @@ class Intake:
         return await run_sync(self._take, body, coding, name, batch_id, limiter=self._workers)
 
     def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Arrived:
-        with self._place() as folder:
-            self._unpack(body, coding, folder / name)
-            return arrive(self._store, folder / name, batch_id, rejected_bytes=self._settings.rejected_bytes)
+        segment = Unpacked(name, b"".join(self._pieces(body, coding)))
+        return arrive(self._store, segment, batch_id, rejected_bytes=self._settings.rejected_bytes)
 
-    def _unpack(self, body: bytes, coding: str, path: Path) -> None:
+    def _pieces(self, body: bytes, coding: str) -> Iterator[bytes]:
         limit, size = self._settings.segment_bytes, 0
-        with path.open("wb") as file:
-            try:
-                for piece in unpack(body, coding):
-                    size += len(piece)
-                    if size > limit:
-                        raise HTTPException(TOO_LARGE.status, f"segment: expected at most {limit} bytes unpacked")
-                    file.write(piece)
-            except MalformedError as error:
-                raise HTTPException(MALFORMED.status, str(error)) from error
-
-    @contextmanager
-    def _place(self) -> Iterator[Path]:
-        folder = self._folder / secrets.token_hex(8)
         try:
-            folder.mkdir(parents=True)
-            yield folder
-        except OSError as error:
-            raise UnavailableError(f"the store cannot take it now: {error.strerror}") from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _clear_abandoned(self) -> None:
-        oldest = time.time() - ABANDONED_SECONDS
-        for folder in self._folder.glob("*/"):
-            if folder.stat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
+            for piece in unpack(body, coding):
+                size += len(piece)
+                if size > limit:
+                    raise HTTPException(TOO_LARGE.status, f"segment: expected at most {limit} bytes unpacked")
+                yield piece
+        except MalformedError as error:
+            raise HTTPException(MALFORMED.status, str(error)) from error
 
 
-def intake_of(request: Request) -> Intake:
+async def intake_of(request: Request) -> Intake:
     """The intake of this application."""
     intake: Intake = request.app.state.intake
     return intake

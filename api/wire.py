@@ -102,7 +102,7 @@ def next_url(request: Request, cursor: str | None) -> str | None:
     return f"{request.url.path}?{urlencode(query)}"
 
 
-def refuse_unknown_query(request: Request) -> None:
+async def refuse_unknown_query(request: Request) -> None:
     """Refuses query parameters that this route does not have, or that stand there twice.
 
     Raises: InvalidInputError.

@@ -1,29 +1,50 @@
 """How tables are written as Parquet: parts of minutes quickly, large ones small."""
 
-from collections.abc import Collection
+import os
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crosswind.data.metric import MetricSet
+
 LARGE_ROWS = 20_000
+SORT_KEYS = ("run_id", "rank", "node", "device", "ts_ns", "step", "sequence")  # also what queries pass over files by
 
 
-def write_parquet(table: pa.Table, path: Path, keys: Collection[str]) -> None:
-    """Writes the table; `keys` are the columns by which queries pass over files.
+@dataclass(frozen=True)
+class _Options:
+    use_dictionary: list[str]
+    column_encoding: dict[str, str]
+    write_statistics: list[str]
+
+
+@lru_cache(maxsize=500)
+def _options(metric_set: MetricSet) -> _Options:
+    words = [column.name for column in metric_set.columns if column.dtype == "string"]
+    integers = [column.name for column in metric_set.columns if column.dtype in {"int64", "uint64"}]
+    keys = [column.name for column in metric_set.columns if column.name in SORT_KEYS]
+    return _Options(words, dict.fromkeys(integers, "DELTA_BINARY_PACKED"), keys)
+
+
+def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
+    """Writes a table of the set, and returns when it is on the disk.
 
     Differences of neighbours are smaller than what zstd makes of counters, in a third of the time: setting a
     compressor up costs more than a minute's column is worth. Raises: OSError.
     """
     is_large = len(table) >= LARGE_ROWS
-    strings = [field.name for field in table.schema if pa.types.is_string(field.type)]
-    integers = [field.name for field in table.schema if pa.types.is_integer(field.type)]
-    others = "zstd" if is_large else "snappy"
+    sink = pa.BufferOutputStream()  # into a file, Arrow would write every page of every column by itself
     pq.write_table(
         table,
-        path,
-        compression={name: "none" if name in integers and not is_large else others for name in table.column_names},
-        use_dictionary=strings,
-        column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
-        write_statistics=[name for name in table.column_names if name in keys],
+        sink,
+        **vars(_options(metric_set)),
+        compression="zstd" if is_large else "snappy",
+        store_schema=is_large or not len(table),  # Arrow's copy of the metadata would be a third of a minute's part
     )
+    with path.open("wb") as file:
+        file.write(sink.getvalue())
+        file.flush()
+        os.fsync(file.fileno())

@@ -4,13 +4,12 @@ import logging
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.store import Store
 from crosswind.ingest.aside import keep_within
 from crosswind.ingest.load import Loaded, load_segment
-from crosswind.ingest.segment import read_segment
+from crosswind.ingest.segment import Unpacked, read_segment
 from crosswind.ingest.spool import ORIGIN, batch_id
 
 log = logging.getLogger("crosswind.ingest")
@@ -45,37 +44,32 @@ def check_name(name: str) -> None:
         raise InvalidInputError(f"segment {name!r:.200}: expected a name of the form <time>-<random>.<origin>.segment")
 
 
-def arrive(store: Store, path: Path, identity: str, *, rejected_bytes: int) -> Arrived:
-    """Stores the segment at `path`, whose sender calls it `identity`; one stored before changes nothing.
+def arrive(store: Store, segment: Unpacked, identity: str, *, rejected_bytes: int) -> Arrived:
+    """Stores a segment, which its sender calls `identity`; one stored before changes nothing.
 
     What was not wholly understood is kept in the store's folder `rejected`, which holds at most `rejected_bytes`.
     Raises: InvalidInputError when it is another content, or none; UnavailableError when the store cannot take it.
     """
     try:
-        return _arrive(store, path, identity, rejected_bytes)
+        return _arrive(store, segment, identity, rejected_bytes)
     except MalformedError as error:
-        raise InvalidInputError(_without_folder(str(error), path)) from error
+        raise InvalidInputError(str(error)) from error
     except (OSError, UnavailableError) as error:
         log.error("batch %s cannot be stored now: %s", identity, error)
         raise UnavailableError("the store cannot take it now") from error
 
 
-def _arrive(store: Store, path: Path, identity: str, rejected_bytes: int) -> Arrived:
-    actual = batch_id(path)
+def _arrive(store: Store, segment: Unpacked, identity: str, rejected_bytes: int) -> Arrived:
+    actual = batch_id(segment)
     if actual != identity:
-        raise InvalidInputError(f"batch {identity}: {path.name} with this content is {actual}")
-    reader, loaded = read_segment(path), Loaded()
+        raise InvalidInputError(f"batch {identity}: {segment.name} with this content is {actual}")
+    reader, loaded = read_segment(segment), Loaded()
     if next(reader, None) is None:
-        raise InvalidInputError(_without_folder(reader.report.reason or f"{path.name}: expected frames", path))
+        raise InvalidInputError(reader.report.reason or f"{segment.name}: expected frames")
     rejected = store.home / REJECTED
     rejected.mkdir(exist_ok=True)
-    is_understood = load_segment(store, path, loaded, aside=rejected / f"{identity[:32]}-{path.name}")
+    is_understood = load_segment(store, segment, loaded, aside=rejected / f"{identity[:32]}-{segment.name}")
     if not is_understood:
         keep_within(rejected.iterdir(), rejected_bytes)
     fate = Fate.DUPLICATE if loaded.duplicates else Fate.STORED if is_understood else Fate.PARTIAL
-    return Arrived(identity, fate, loaded.rows, tuple(_without_folder(each, path) for each in loaded.problems))
-
-
-def _without_folder(text: str, path: Path) -> str:
-    """What is wrong with a segment, without where the server keeps it."""
-    return text.replace(str(path), path.name)
+    return Arrived(identity, fate, loaded.rows, tuple(loaded.problems))

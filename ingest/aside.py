@@ -2,30 +2,34 @@
 
 import logging
 import os
+import secrets
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from crosswind.ingest.segment import Readable
+
 log = logging.getLogger("crosswind.ingest")
 
 
-def keep_copy(path: Path, kept: Path) -> None:
-    """Makes `kept` hold what `path` holds, safe from a power failure; a copy that is there already is left.
+def keep_copy(segment: Readable, kept: Path) -> None:
+    """Makes `kept` hold what the segment holds, safe from a power failure; a copy that is there already is left.
 
     Raises: OSError.
     """
-    try:
-        os.link(path, kept)
-    except FileExistsError:
+    if kept.exists():
         return
-    except OSError:  # a file system without hard links
-        shutil.copyfile(path, kept)
-    for each, flags in ((kept, os.O_RDONLY), (kept.parent, os.O_RDONLY | os.O_DIRECTORY)):
-        descriptor = os.open(each, flags)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    hidden = kept.with_name(f".{kept.name}.{secrets.token_hex(4)}")
+    with segment.open("rb") as content, hidden.open("xb") as file:
+        shutil.copyfileobj(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    hidden.rename(kept)
+    descriptor = os.open(kept.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def keep_within(paths: Iterable[Path], limit_bytes: int) -> None:

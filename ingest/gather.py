@@ -3,17 +3,45 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from math import isfinite
+from typing import Any, Literal
 
+import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crosswind.data.errors import MalformedError, ProjectError
 from crosswind.data.lake import to_table
 from crosswind.data.metric import DTYPES, NODE_KEYS, MetricSet, Scalar
-from crosswind.ingest.segment import RowsFrame, SweepRows
+from crosswind.ingest.segment import SAMPLES_FRAME, Frame, RowsFrame, SweepRows, parse_loosely, swept_set
 
 VALUES_AT_ONCE = 500_000  # as Python's own objects, which take ten times their place in a table
 SHARED = frozenset(key.name for key in NODE_KEYS)
+
+
+class _Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kind: Literal["samples"]
+    set: str
+    ts_ns: int
+    mono_ns: int
+    node: str
+    boot_id: str | None
+    rows: list[list[int | float | str | bool | None]]
+
+
+SAMPLES = msgspec.json.Decoder(_Samples)
+
+
+def parse_quickly(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame | SweepRows:
+    """As `parse_loosely`, in a third of the time for the frames that agents write most. Raises: MalformedError."""
+    if not payload.startswith(SAMPLES_FRAME):
+        return parse_loosely(payload, sets)
+    try:
+        found = SAMPLES.decode(payload)
+    except (msgspec.MsgspecError, RecursionError):
+        return parse_loosely(payload, sets)  # which says what is wrong, or understands it after all
+    if not found.rows:
+        return parse_loosely(payload, sets)
+    return SweepRows(swept_set(found.set, sets), found.ts_ns, found.mono_ns, found.node, found.boot_id, found.rows)
 
 
 @dataclass
@@ -39,7 +67,7 @@ class Gathered:
             rows.tables.append(_checked_table(frame.metric_set, frame.columns))
             return
         rows.sweeps.append(frame)
-        rows.value_count += sum(map(len, frame.rows))
+        rows.value_count += len(frame.rows) * len(frame.metric_set.columns)
         if rows.value_count > VALUES_AT_ONCE:
             self._build(rows)
 
@@ -78,7 +106,7 @@ def _sweeps_table(metric_set: MetricSet, sweeps: Sequence[SweepRows]) -> pa.Tabl
         raise MalformedError(f"samples of {metric_set.name}: {lengths.pop()} values in a row, expected {len(names)}")
     columns: dict[str, Sequence[Scalar]] = dict(zip(names, zip(*rows, strict=True), strict=True))
     for name in SHARED - {"device"}:
-        columns[name] = [value for sweep in sweeps for value in [getattr(sweep, name)] * len(sweep.rows)]
+        columns[name] = list(chain.from_iterable([getattr(sweep, name)] * len(sweep.rows) for sweep in sweeps))
     return _checked_table(metric_set, columns)
 
 
@@ -86,14 +114,17 @@ def _checked_table(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]
     """The table. Raises: MalformedError naming set and column when a value is not of the column's type."""
     dtypes = {column.name: column.dtype for column in metric_set.columns}
     for name, values in columns.items():
-        foreign = set(map(type, values)).difference(DTYPES[dtypes.get(name, "string")], (type(None),))
-        if foreign and name in dtypes:
+        kinds = set(map(type, values))
+        foreign = kinds.difference(DTYPES[dtypes[name]], (type(None),)) if name in dtypes else ()
+        if foreign:
             names = sorted(kind.__name__ for kind in foreign)
             raise MalformedError(
                 f"rows of {metric_set.name}: column {name}: {names} among the values, expected {dtypes[name]}"
             )
-    table = to_table(metric_set, columns)
-    for name, values in zip(table.column_names, table.columns, strict=True):
-        if dtypes[name] == "float64" and not pc.all(pc.is_finite(values)).as_py() and values.null_count < len(values):
+        if float in kinds and not _are_finite(values):
             raise MalformedError(f"rows of {metric_set.name}: column {name}: expected finite numbers")
-    return table
+    return to_table(metric_set, columns)
+
+
+def _are_finite(values: Sequence[Any]) -> bool:
+    return all(map(isfinite, filter(None, values)))

@@ -25,11 +25,11 @@ from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
 from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_copy
-from crosswind.ingest.gather import Gathered
+from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.readers.reader import Reader, Report
 from crosswind.ingest.records import PLACES, in_one_order, rank_of, run_of
-from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows, read_loosely
+from crosswind.ingest.segment import Frame, Readable, RecordFrame, RowsFrame, SegmentReader, SweepRows
 from crosswind.ingest.spool import RECOVERED, batch_id, recover, sealed_segments
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # NFS without lockd, Lustre without flock
@@ -143,7 +143,7 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
         path.rename(path.with_suffix(".rejected"))
 
 
-def load_segment(store: Store, path: Path, loaded: Loaded, *, aside: Path | None = None) -> bool:
+def load_segment(store: Store, path: Readable, loaded: Loaded, *, aside: Path | None = None) -> bool:
     """Stores one sealed segment, and says whether all of it was understood; one stored before changes nothing.
 
     A segment of which not everything was understood is copied to `aside` before it counts as stored.
@@ -154,7 +154,7 @@ def load_segment(store: Store, path: Path, loaded: Loaded, *, aside: Path | None
         if session.has_batch(identity):
             loaded.duplicates += 1
             return True
-    reader = read_loosely(path)
+    reader = SegmentReader(path, parse_quickly)
     content = _content(store, reader, path)
     if reader.report.reason:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
@@ -219,7 +219,7 @@ def _store_records(session: Session, records: Iterable[Job | Run], loaded: Loade
     return jobs
 
 
-def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Path) -> _Content:
+def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Readable) -> _Content:
     content, reasons = _Content(Gathered(store.lake.check)), []
     for frame in frames:
         try:

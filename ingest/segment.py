@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Self, TypeVar
+from typing import Any, BinaryIO, Generic, Literal, Protocol, Self, TypeVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, is_name
@@ -23,7 +24,7 @@ from crosswind.data.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, 
 HEADER = struct.Struct("<II")
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length can make a reader allocate
 STRICT_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-SET_FRAME = b'{"kind":"set"'  # how our own writers begin one
+SET_FRAME, SAMPLES_FRAME = b'{"kind":"set"', b'{"kind":"samples"'  # how our own writers begin them
 KNOWN_SET_BYTES = 64 * 1024  # some 300 columns; larger sets are read anew each time
 SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
@@ -111,6 +112,34 @@ Frame = SetFrame | RowsFrame | RecordFrame
 Parsed = TypeVar("Parsed")
 
 
+class Readable(Protocol):
+    """A sealed segment: the path of its file, or what came over the network."""
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        ...
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO:
+        """Its content. Raises: OSError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A segment in memory."""
+
+    name: str
+    content: bytes
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO:  # noqa: ARG002 - as a path has it
+        """Its content."""
+        return BytesIO(self.content)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
     """How far a segment could be read: whole frames, bytes after them, and why reading ended there."""
@@ -132,8 +161,8 @@ class SegmentReport:
 class SegmentReader(Generic[Parsed]):
     """The frames of one segment up to its end or its first bad frame; `report` then tells which."""
 
-    def __init__(self, path: Path, parse: Callable[[bytes, Mapping[str, MetricSet]], Parsed]) -> None:
-        self.report = SegmentReport(path, 0, 0, None)
+    def __init__(self, path: Readable, parse: Callable[[bytes, Mapping[str, MetricSet]], Parsed]) -> None:
+        self.report = SegmentReport(Path(str(path)), 0, 0, None)
         self.whole_bytes = 0
         self._sets: dict[str, MetricSet] = {}
         self._parse_payload = parse
@@ -145,7 +174,7 @@ class SegmentReader(Generic[Parsed]):
     def __next__(self) -> Parsed:
         return next(self._frames)
 
-    def _read(self, path: Path) -> Iterator[Parsed]:
+    def _read(self, path: Readable) -> Iterator[Parsed]:
         count, reason = 0, None
         with _opened(path) as file:
             try:
@@ -156,8 +185,8 @@ class SegmentReader(Generic[Parsed]):
                     yield frame
             except MalformedError as error:
                 reason = f"{path} at byte {self.whole_bytes}: {error}"
-            torn_bytes = os.fstat(file.fileno()).st_size - self.whole_bytes
-        self.report = SegmentReport(path, count, torn_bytes, reason)
+            torn_bytes = file.seek(0, os.SEEK_END) - self.whole_bytes
+        self.report = SegmentReport(Path(str(path)), count, torn_bytes, reason)
 
     def _parse(self, payload: bytes) -> Parsed:
         frame = self._parse_payload(payload, self._sets)
@@ -166,17 +195,12 @@ class SegmentReader(Generic[Parsed]):
         return frame
 
 
-def read_segment(path: Path) -> SegmentReader[Frame]:
+def read_segment(path: Readable) -> SegmentReader[Frame]:
     """An iterator over the whole frames of a segment; it ends at a torn or garbled frame, see `.report`.
 
     Raises: UnavailableError, on the first frame, when the file cannot be opened.
     """
     return SegmentReader(path, parse_payload)
-
-
-def read_loosely(path: Path) -> SegmentReader[Frame | SweepRows]:
-    """As `read_segment`, for who holds the values of all rows against their sets himself."""
-    return SegmentReader(path, parse_loosely)
 
 
 def read_frames(path: Path) -> Iterator[Frame]:
@@ -284,7 +308,7 @@ def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]
             raise MalformedError(f"rows of {metric_set.name}: column {name}: {reason}")
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Readable) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -292,7 +316,8 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _payloads(file: BinaryIO) -> Iterator[bytes]:
-    left = os.fstat(file.fileno()).st_size
+    left = file.seek(0, os.SEEK_END)
+    file.seek(0)
     while header := file.read(HEADER.size):
         if len(header) < HEADER.size:
             raise MalformedError(f"torn frame header of {len(header)} bytes, expected {HEADER.size}")
@@ -325,7 +350,7 @@ def _metric_set(value: dict[str, object]) -> MetricSet:
 
 
 def _rows(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> RowsFrame:
-    metric_set = _announced(value, sets)
+    metric_set = _announced(value.get("set"), sets)
     columns = _object(value.get("columns"), "columns")
     lists = {column: values for column, values in columns.items() if isinstance(values, list)}
     if not columns or len(lists) != len(columns):
@@ -334,11 +359,7 @@ def _rows(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> RowsFra
 
 
 def _samples(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> SweepRows:
-    metric_set, rows = _announced(value, sets), value.get("rows")
-    if not _has_node_keys(metric_set):
-        raise MalformedError(
-            f"samples of {metric_set.name}: expected a set with the columns {', '.join(sorted(SHARED))}"
-        )
+    metric_set, rows = swept_set(value.get("set"), sets), value.get("rows")
     if not isinstance(rows, list) or set(map(type, rows)) != {list}:
         raise MalformedError(f"samples of {metric_set.name}: expected a list of rows, found {rows!s:.80}")
     shared: dict[str, Any] = {name: value.get(name) for name in SHARED - {"device"}}
@@ -350,8 +371,15 @@ def _has_node_keys(metric_set: MetricSet) -> bool:
     return SHARED.issubset(column.name for column in metric_set.columns)
 
 
-def _announced(value: Mapping[str, object], sets: Mapping[str, MetricSet]) -> MetricSet:
-    name = value.get("set")
+def swept_set(name: object, sets: Mapping[str, MetricSet]) -> MetricSet:
+    """The set that samples belong to. Raises: MalformedError when it was not announced or lacks a node's keys."""
+    metric_set = _announced(name, sets)
+    if not _has_node_keys(metric_set):
+        raise MalformedError(f"samples of {name}: expected a set with the columns {', '.join(sorted(SHARED))}")
+    return metric_set
+
+
+def _announced(name: object, sets: Mapping[str, MetricSet]) -> MetricSet:
     if not isinstance(name, str) or name not in sets:
         raise MalformedError(f"rows of {name!r:.80}: expected a set announced earlier in the segment")
     return sets[name]

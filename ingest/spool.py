@@ -24,6 +24,7 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 from crosswind.data.metric import MetricSet, Scalar, is_name
 from crosswind.ingest.segment import (
     Frame,
+    Readable,
     RecordFrame,
     RowsFrame,
     SegmentReader,
@@ -282,13 +283,13 @@ def recover(directory: Path, is_abandoned: Callable[[Path], bool] = lambda _: Tr
     return [report for report in reports if report is not None]
 
 
-def batch_id(path: Path) -> str:
+def batch_id(path: Readable) -> str:
     """What names this segment's content and origin, wherever it is copied to: 64 hexadecimal digits.
 
     Raises: InvalidInputError for another file name; UnavailableError when it cannot be read.
     """
     _, _, origin = path.name.removesuffix(".segment").partition(".")
-    if path.suffix != ".segment" or not ORIGIN.fullmatch(origin):
+    if not path.name.endswith(".segment") or not ORIGIN.fullmatch(origin):
         raise InvalidInputError(f"{path}: expected a file named <time>.<origin>.segment")
     digest = hashlib.sha256(origin.encode() + b"\0")
     with _unavailable(f"segment {path}"), path.open("rb") as file:

@@ -78,12 +78,12 @@ def test_what_living_agents_still_write_is_left_to_them(ask: Ask, home: Path, tm
 
 
 def test_the_stores_own_folders_are_no_spools(ask: Ask, home: Path) -> None:
-    fill(home / "incoming" / "0123", "n1")
+    fill(home / "lake" / "odd", "n1")
     fill(home / "rejected", "n1")
     written = fill(home / "spool", "n2")
     assert json.loads(ask("sync", home, "--json")[1])["spools"] == 1
     assert stored(home) == written
-    assert len(sealed_segments(home / "incoming" / "0123")) == 1
+    assert len(sealed_segments(home / "rejected")) == 1
 
 
 def test_a_link_to_another_folder_is_not_followed(ask: Ask, tmp_path: Path) -> None:

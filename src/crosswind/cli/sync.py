@@ -15,7 +15,7 @@ from crosswind.ingest.ship.shipper import Shipper
 from crosswind.ingest.ship.token import ship_token
 from crosswind.settings import Settings
 
-NOT_SPOOLS = ("incoming", "lake", "rejected")  # folders of a store, in which a server works
+NOT_SPOOLS = ("lake", "rejected")  # folders of a store, in which a server works
 TRY_LATER = 75
 
 
