@@ -64,6 +64,8 @@ class Occupancy:
         self.seen = Seen()
         self._node = node
         self._system = os.environ.get("CROSSWIND_SYSTEM", "")
+        # An agent inside a job is of one slurmd alone, which may share the host with others.
+        self._slurmd = None if "CROSSWIND_NODE" in os.environ else os.environ.get("SLURMD_NODENAME")
         self._proc = proc
         self._run_directory = run_directory
         self._processes = Processes(str(proc))
@@ -179,18 +181,20 @@ class Occupancy:
         self._placed = now
 
     def _trusted(self) -> dict[int, Process]:
-        """The living processes without those that name a job which the prolog says is another user's.
+        """The living processes of this node without those that name a job which the prolog says is another user's.
 
         Whom the kernel confines to a job is of that job, whoever it is.
         """
         owners = {allocation.job_id: allocation.uid for allocation in self._filed.values()}
-        return {
-            pid: process
-            for pid, process in self._processes.living.items()
-            if process.identity is None
-            or process.is_confined
-            or owners.get(process.identity.job_id or "") in (None, process.uid)
-        }
+        return {pid: process for pid, process in self._processes.living.items() if self._is_ours(process, owners)}
+
+    def _is_ours(self, process: Process, owners: Mapping[str, int | None]) -> bool:
+        identity = process.identity
+        if identity is None:
+            return True
+        if self._slurmd is not None and identity.node not in (None, self._slurmd):
+            return False
+        return process.is_confined or owners.get(identity.job_id or "") in (None, process.uid)
 
     def _note_refused(self) -> None:
         """Says once of each variable that somebody's value of it did not fit, and never the value."""

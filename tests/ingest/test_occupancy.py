@@ -89,6 +89,20 @@ def test_a_rank_is_told_once_when_it_comes_and_once_when_it_ends(task: subproces
     assert task.pid not in occupancy.pids()
 
 
+@pytest.mark.parametrize(("slurmd", "is_seen"), [("n1", True), ("n2", False), (None, True)])
+def test_an_agent_inside_a_job_leaves_the_processes_of_other_slurmd_on_the_host_alone(
+    task: subprocess.Popen[bytes], slurmd: str | None, is_seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if slurmd is None:
+        monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    else:
+        monkeypatch.setenv("SLURMD_NODENAME", slurmd)
+    occupancy = Occupancy(slurmd or "host")
+    occupancy.refresh()
+    assert (task.pid in occupancy.pids()) is is_seen
+    assert ("987002" in occupancy.seen.job_ids) is is_seen
+
+
 def test_a_rank_that_nobody_reaped_has_ended(task: subprocess.Popen[bytes]) -> None:
     occupancy = Occupancy("n1")
     occupancy.refresh()
