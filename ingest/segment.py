@@ -9,13 +9,13 @@ import json
 import math
 import os
 import struct
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
+from types import NoneType
 from typing import Any, BinaryIO, Generic, Literal, Protocol, Self, TypeVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
@@ -28,12 +28,9 @@ SET_FRAME, SAMPLES_FRAME = b'{"kind":"set"', b'{"kind":"samples"'  # how our own
 KNOWN_SET_BYTES = 64 * 1024  # some 300 columns; larger sets are read anew each time
 SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
-BOUNDS: Mapping[str, tuple[Scalar, Scalar]] = {
-    **INTEGER_RANGES,
-    "float64": (-sys.float_info.max, sys.float_info.max),  # NaN is in no range
-    "string": ("", chr(sys.maxunicode)),
-    "bool": (False, True),
-}
+PACKED = {"int64": "q", "uint64": "Q", "float64": "d"}
+OTHERS: Mapping[str, type] = {"string": str, "bool": bool}
+NUMBERS = frozenset((int, float))
 COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full", "range_from"), (str,)),
     "scale": (int, float),
@@ -229,14 +226,9 @@ def encode_sweep_rows(found: SweepRows) -> bytes:
 
     Raises: MalformedError naming set, column and value for what does not belong into the set.
     """
-    bounds = _bounds(found.metric_set)
+    shape = _shape(found.metric_set)
     for row in found.rows:
-        misfits = [
-            value
-            for value, (types, lowest, highest) in zip(row, bounds, strict=False)
-            if value is not None and (type(value) not in types or not lowest <= value <= highest)
-        ]
-        if misfits or len(row) != len(bounds):
+        if not shape.fits(row):
             check_columns(found.metric_set, found.columns())  # which names the column
     return encode_frame({"kind": "samples", "set": found.metric_set.name, **found.shared(), "rows": found.rows})
 
@@ -284,11 +276,35 @@ def _known_set(payload: bytes) -> SetFrame:
     return SetFrame(_metric_set(_object(value.get("set"), "set")))
 
 
+@dataclass(frozen=True)
+class _Shape:
+    """What the rows of a set are made of, so that a row is checked in a few calls instead of a few a value."""
+
+    width: int
+    others: tuple[tuple[int, type], ...]  # places of texts and truths
+    numbers: tuple[int, ...]
+    packed: struct.Struct  # refuses numbers out of range
+
+    def fits(self, row: Sequence[Any]) -> bool:
+        """Whether every value is missing, or of its column's type and range."""
+        if len(row) != self.width or any(type(row[place]) not in (kind, NoneType) for place, kind in self.others):
+            return False
+        numbers = [0 if row[place] is None else row[place] for place in self.numbers]
+        try:
+            self.packed.pack(*numbers)
+        except struct.error:
+            return False
+        return NUMBERS.issuperset(map(type, numbers)) and math.isfinite(sum(numbers))
+
+
 @lru_cache(maxsize=200)
-def _bounds(metric_set: MetricSet) -> list[tuple[tuple[type, ...], Any, Any]]:
-    """For the device and each of the set's own columns the types, the lowest and the highest value that it takes."""
+def _shape(metric_set: MetricSet) -> _Shape:
     own = [column.dtype for column in metric_set.columns if column.name not in SHARED]
-    return [(DTYPES[dtype], *BOUNDS[dtype]) for dtype in ("string", *own)]
+    dtypes = list(enumerate(("string", *own)))
+    others = tuple((place, OTHERS[dtype]) for place, dtype in dtypes if dtype in OTHERS)
+    codes = "".join(PACKED[dtype] for _, dtype in dtypes if dtype in PACKED)
+    numbers = tuple(place for place, dtype in dtypes if dtype in PACKED)
+    return _Shape(len(dtypes), others, numbers, struct.Struct(f"={codes}"))
 
 
 def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:

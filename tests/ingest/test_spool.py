@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import random
 import signal
@@ -13,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Scalar
+from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
 from crosswind.ingest.spool import (
     Frame,
     RecordFrame,
     RowsFrame,
     SetFrame,
     SpoolWriter,
+    SweepRows,
     batch_id,
     read_frames,
     read_segment,
@@ -420,3 +422,72 @@ def check_recovered(directory: Path, last: int) -> None:
     found = [frame.columns["number"][0] for frame in frames_in(directory) if isinstance(frame, RowsFrame)]
     assert found in (list(range(last + 1)), list(range(last + 2)))  # the last append may have ended unreported
     assert list(directory.glob("*.open")) == []
+
+
+MIXED = MetricSet(
+    "mixed",
+    "one of each",
+    (
+        *NODE_KEYS,
+        Column("small", "signed"),
+        Column("large", "unsigned", dtype="uint64"),
+        Column("part", "a fraction", dtype="float64"),
+        Column("word", "a text", dtype="string"),
+        Column("truth", "yes or no", dtype="bool"),
+    ),
+)
+
+
+def swept(directory: Path, *rows: list[object]) -> list[str | None]:
+    refusals: list[str | None] = []
+
+    def told(reasons: list[str | None]) -> tuple[SweepRows, ...]:
+        refusals.extend(reasons)
+        return ()
+
+    with SpoolWriter(directory, "n1") as spool:
+        spool.append_sweep([SweepRows(MIXED, 1, 2, "n1", None, rows)], told)  # type: ignore[arg-type]
+    return refusals
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["a", 1, 2, 3.5, "x", True],
+        ["a", None, None, None, None, None],
+        ["a", -(2**63), 2**64 - 1, -1, "", False],
+        ["a", 2**63 - 1, 0, 1e308, "\u00e9", None],
+    ],
+)
+def test_a_sweep_comes_back_as_it_went_in(tmp_path: Path, row: list[object]) -> None:
+    assert swept(tmp_path, row) == [None]
+    [frame] = [frame for frame in frames_in(tmp_path) if isinstance(frame, RowsFrame)]
+    columns = {name: values[0] for name, values in frame.columns.items()}
+    own = dict(zip(("device", "small", "large", "part", "word", "truth"), row, strict=True))
+    assert columns == {"ts_ns": 1, "mono_ns": 2, "node": "n1", "boot_id": None} | own
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (["a", 2**63, 2, 3.5, "x", True], "column small"),
+        (["a", 1, -1, 3.5, "x", True], "column large"),
+        (["a", 1, 2**64, 3.5, "x", True], "column large"),
+        (["a", 1.0, 2, 3.5, "x", True], "column small"),
+        (["a", True, 2, 3.5, "x", True], "column small"),
+        (["a", "", 2, 3.5, "x", True], "column small"),
+        (["a", 1, 2, math.nan, "x", True], "column part"),
+        (["a", 1, 2, math.inf, "x", True], "column part"),
+        (["a", 1, 2, 3.5, 4, True], "column word"),
+        (["a", 1, 2, 3.5, "\ud800", True], "surrogates"),
+        (["a", 1, 2, 3.5, "x", 1], "column truth"),
+        ([7, 1, 2, 3.5, "x", True], "column device"),
+        (["a", 1, 2, 3.5, "x"], "5 values in a row"),
+    ],
+)
+def test_a_row_that_does_not_fit_its_set_is_left_out_with_its_reason(
+    tmp_path: Path, row: list[object], named: str
+) -> None:
+    [reason] = swept(tmp_path, row)
+    assert named in str(reason)
+    assert list(frames_in(tmp_path)) == []
