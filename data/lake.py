@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -41,6 +42,7 @@ PLAIN_CODES = {"int64": "q", "uint64": "Q", "float64": "d"}  # of the standard l
 KNOWN = (STEP, COLLECTIVE)  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
 IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False}
+Staged = tuple[Path, Path]  # where a file is, and where it shall be
 DEFINITION = re.compile(r"_schema-.*\.parquet")
 WRITING = ".writing"  # folder of files that are not whole yet
 ACCEPTED = 1000
@@ -103,6 +105,8 @@ class Lake:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.turn = threading.Lock()  # held while computing what to store: threads that compete for the interpreter
+        # cost a quarter more processor time and are no faster
         self._accepted: set[tuple[tuple[Path, ...], str]] = set()  # sets held against these definitions before
         self._defined: dict[Path, MetricSet] = {}  # what the definitions say, which never change
 
@@ -118,19 +122,30 @@ class Lake:
 
         Raises: as `append`; MalformedError for a set that contradicts what is stored.
         """
-        staged: list[tuple[Path, Path]] = []
+        return self.publish(self.stage(tables))
+
+    def stage(self, tables: Mapping[str, pa.Table]) -> list[Staged]:
+        """The first half of `append_all`, which computes: files where no query looks. Raises: as `append_all`."""
+        staged: list[Staged] = []
         try:
             for part, table in tables.items():
                 staged.extend(self._staged(part, table))
+        except BaseException:
+            _drop(staged)
+            raise
+        return staged
+
+    def publish(self, staged: Sequence[Staged]) -> list[Path]:
+        """The other half, which waits for the disk: the files stand where queries find them. Raises: OSError."""
+        try:
             touched = {folder for hidden, path in staged for folder in _publish(hidden, path)}
         finally:
-            for hidden, _ in staged:
-                hidden.unlink(missing_ok=True)
+            _drop(staged)
         for folder in touched:
             _sync(folder)
-        return [path for _, path in staged if not path.name.startswith("_schema-")]
+        return [path for _, path in staged if not DEFINITION.fullmatch(path.name)]
 
-    def _staged(self, part: str, table: pa.Table) -> Iterator[tuple[Path, Path]]:
+    def _staged(self, part: str, table: pa.Table) -> Iterator[Staged]:
         """Writes the table's files under hidden names; hidden name and name of each."""
         metric_set = set_of(table.schema)
         if not PART_NAME.fullmatch(part):
@@ -146,7 +161,7 @@ class Lake:
         for date, rows in _by_date(table):
             yield self._hidden(folder / f"date={date}" / f"part-{part}.parquet", rows.sort_by(keys), metric_set)
 
-    def _hidden(self, path: Path, table: pa.Table, metric_set: MetricSet) -> tuple[Path, Path]:
+    def _hidden(self, path: Path, table: pa.Table, metric_set: MetricSet) -> Staged:
         """Writes a file where no query looks; where it is, and where it shall be."""
         folder = self.root / WRITING
         folder.mkdir(parents=True, exist_ok=True)
@@ -180,10 +195,14 @@ class Lake:
             self._accepted = {*self._accepted, asked} if len(self._accepted) < ACCEPTED else {asked}
 
     def columns(self, name: str) -> dict[str, Column]:
-        """Every column that the set ever had here, by name; sets that we know have theirs before anything is stored."""
+        """Every column that the set ever had here, by name, as it was last defined.
+
+        Sets that we know have theirs before anything is stored.
+        """
         sets = [metric_set for metric_set in KNOWN if metric_set.name == name]
         paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
-        sets += [self._defined_in(path) for path in paths]
+        aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
+        sets += [self._defined_in(path) for path in aged]
         return {column.name: column for metric_set in sets for column in metric_set.columns}
 
     def _defined_in(self, path: Path) -> MetricSet:
@@ -292,11 +311,17 @@ def _digest(metric_set: MetricSet) -> str:
     return hashlib.sha256(json.dumps(metric_set.as_json()).encode()).hexdigest()[:16]
 
 
+def _drop(staged: Iterable[Staged]) -> None:
+    for hidden, _ in staged:
+        hidden.unlink(missing_ok=True)
+
+
 def _publish(hidden: Path, path: Path) -> list[Path]:
     """Moves a file, once it is on the disk, to where queries find it; the folders that changed."""
     new_folders = [folder.parent for folder in (path.parent, *path.parents[1:3]) if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        _sync(hidden)
         hidden.rename(path)
         for other in hidden.parent.iterdir():
             if other.stem == hidden.stem:  # abandoned by a writer of the same part that was killed

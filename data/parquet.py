@@ -1,6 +1,5 @@
 """How tables are written as Parquet: parts of minutes quickly, large ones small."""
 
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +29,7 @@ def _options(metric_set: MetricSet) -> _Options:
 
 
 def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
-    """Writes a table of the set, and returns when it is on the disk.
+    """Writes a table of the set.
 
     Differences of neighbours are smaller than what zstd makes of counters, in a third of the time: setting a
     compressor up costs more than a minute's column is worth. Raises: OSError.
@@ -44,7 +43,4 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
         compression="zstd" if is_large else "snappy",
         store_schema=is_large or not len(table),  # Arrow's copy of the metadata would be a third of a minute's part
     )
-    with path.open("wb") as file:
-        file.write(sink.getvalue())
-        file.flush()
-        os.fsync(file.fileno())
+    path.write_bytes(sink.getvalue())

@@ -68,7 +68,8 @@ def _arrive(store: Store, segment: Unpacked, identity: str, rejected_bytes: int)
         raise InvalidInputError(reader.report.reason or f"{segment.name}: expected frames")
     rejected = store.home / REJECTED
     rejected.mkdir(exist_ok=True)
-    is_understood = load_segment(store, segment, loaded, aside=rejected / f"{identity[:32]}-{segment.name}")
+    aside = rejected / f"{identity[:32]}-{segment.name}"
+    is_understood = load_segment(store, segment, loaded, aside=aside, identity=identity)
     if not is_understood:
         keep_within(rejected.iterdir(), rejected_bytes)
     fate = Fate.DUPLICATE if loaded.duplicates else Fate.STORED if is_understood else Fate.PARTIAL

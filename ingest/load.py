@@ -143,22 +143,28 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
         path.rename(path.with_suffix(".rejected"))
 
 
-def load_segment(store: Store, path: Readable, loaded: Loaded, *, aside: Path | None = None) -> bool:
+def load_segment(
+    store: Store, path: Readable, loaded: Loaded, *, aside: Path | None = None, identity: str | None = None
+) -> bool:
     """Stores one sealed segment, and says whether all of it was understood; one stored before changes nothing.
 
-    A segment of which not everything was understood is copied to `aside` before it counts as stored.
+    A segment of which not everything was understood is copied to `aside` before it counts as stored; `identity` is its
+    `batch_id`, where the caller knows it.
     Raises: MalformedError, InvalidInputError, UnavailableError.
     """
-    identity = batch_id(path)
+    identity = identity or batch_id(path)
     with store.catalog.read() as session:
         if session.has_batch(identity):
             loaded.duplicates += 1
             return True
     reader = SegmentReader(path, parse_quickly)
-    content = _content(store, reader, path)
+    with store.lake.turn:
+        content = _content(store, reader, path)
+        parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(content.tables)}
+        staged = store.lake.stage(parts)
     if reader.report.reason:
         content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
-    store.lake.append_all({f"{identity[:32]}-{number}": table for number, table in enumerate(content.tables)})
+    store.lake.publish(staged)
     is_understood = not content.refused_frames and reader.report.reason is None
     if aside is not None and not is_understood:
         keep_copy(path, aside)
