@@ -81,7 +81,9 @@ class Agent:
             self._flush()
 
     def finish(self, timeout_seconds: float = LAST_ANSWERS_SECONDS) -> None:
-        """Takes in what slow sources have still to say."""
+        """Takes in what slow sources have still to say, and what has become of jobs and ranks."""
+        self._looked = float("-inf")
+        self._look()
         with self._counting_losses():
             self.sweeper.finish(timeout_seconds)
 

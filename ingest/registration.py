@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 from crosswind.ingest.procfs import start_ticks
 
 MAX_FILE_BYTES = 4096
+NODE_DIRECTORY = Path("/run/crosswind")  # of the node's own agent, whoever's ranks run there
 TYPES = {"run_id": str, "rank": int, "node": str, "pid": int, "start_ticks": int}
 
 
@@ -53,8 +54,15 @@ def announce(directory: Path, *, run_id: str, rank: int, node: str, pid: int | N
         folder.mkdir(parents=True, exist_ok=True)
         draft = folder / f".{process}.{secrets.token_hex(4)}"
         draft.write_text(json.dumps(asdict(announcement)), encoding="utf-8")
+        draft.chmod(0o644)  # an agent of another user reads it
         draft.rename(folder / f"{process}.json")
     return announcement
+
+
+def directories(spool: Path, environment: Mapping[str, str] = os.environ) -> list[Path]:
+    """Where a rank announces itself: in its spool, and to the node's own agent where there is one."""
+    node = Path(environment.get("CROSSWIND_RUN_DIRECTORY") or NODE_DIRECTORY)
+    return [spool, node] if node != spool and os.access(node / "ranks", os.W_OK | os.X_OK) else [spool]
 
 
 def withdraw(directory: Path, pid: int | None = None) -> None:
@@ -67,12 +75,15 @@ def withdraw(directory: Path, pid: int | None = None) -> None:
 
 
 def announced(directory: Path, proc: Path = Path("/proc")) -> Announced:
-    """The ranks whose processes live; files of ended processes are removed, garbled ones left and counted."""
+    """The ranks whose processes live; files of ended processes are removed, garbled ones left and counted.
+
+    Anybody may write into the directory: an announcement of somebody else's process counts as garbled.
+    """
     ranks: list[Announcement] = []
     stale = garbled = 0
     for path in sorted((directory / "ranks").glob("[0-9]*.json")):
         try:
-            announcement = _read(path)
+            announcement = _read(path, proc)
         except MalformedError:
             garbled += 1
             continue
@@ -94,16 +105,23 @@ def changed_ns(directory: Path) -> int | None:
         return None
 
 
-def _read(path: Path) -> Announcement:
+def _read(path: Path, proc: Path) -> Announcement:
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor
+            owner, content = os.fstat(fd), file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
+    except OSError as error:  # a link, a folder, another user's secret: nothing that a rank would leave
+        raise MalformedError(f"{path}: {error.strerror}") from error
     try:
-        return _announcement(path, json.loads(content.decode("utf-8")))
+        announcement = _announcement(path, json.loads((content or b"").decode("utf-8")))
     except (ValueError, TypeError, RecursionError, InvalidInputError) as error:
         raise MalformedError(f"{path}: expected an announcement: {error!s:.200}") from error
+    with suppress(OSError):  # it has ended
+        if owner.st_uid not in (0, (proc / str(announcement.pid)).stat().st_uid):
+            raise MalformedError(f"{path}: user {owner.st_uid} announced somebody else's process {announcement.pid}")
+    return announcement
 
 
 def _announcement(path: Path, value: Mapping[str, object]) -> Announcement:

@@ -26,7 +26,7 @@ from crosswind.ingest.probe.ddp import watch_ddp
 from crosswind.ingest.probe.place import Place, system_name
 from crosswind.ingest.probe.timeline import MARKED_PHASES, TIMED, Timeline
 from crosswind.ingest.records import workload_name
-from crosswind.ingest.registration import announce, withdraw
+from crosswind.ingest.registration import announce, directories, withdraw
 from crosswind.ingest.spool import SpoolWriter
 
 FLUSH_SECONDS = 0.5  # what a kill -9 of the rank can lose
@@ -123,7 +123,8 @@ class RunProbe:
 
     def _announce(self) -> None:
         if self._writer and self.run_id:
-            announce(self._writer.directory, run_id=self.run_id, rank=self._place.rank, node=self._place.node)
+            for directory in directories(self._writer.directory):
+                announce(directory, run_id=self.run_id, rank=self._place.rank, node=self._place.node)
 
     def _close(self, *, failed: bool) -> None:
         """Writes what is left; a file that cannot be ended stays unsealed, and its run is lost."""
@@ -134,7 +135,8 @@ class RunProbe:
         if writer is None:
             self._timeline.close()
             return
-        self._guarded(lambda: withdraw(writer.directory), "crosswind leaves its announcement behind")
+        for directory in directories(writer.directory):
+            self._guarded(lambda directory=directory: withdraw(directory), "crosswind leaves its announcement behind")
         self._write_or_keep(writer)
         lost = self._timeline.close()
         tags = {f"rank{self._place.rank}_lost_rows": str(lost)} if lost else {}

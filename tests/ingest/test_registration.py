@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.registration import Announced, announce, announced, withdraw
+from crosswind.ingest.registration import Announced, announce, announced, directories, withdraw
 
 
 def test_an_announced_rank_is_found_until_it_withdraws(tmp_path: Path) -> None:
@@ -87,3 +87,40 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnavailableError, match="file"):
         announce(tmp_path / "file", run_id="r1", rank=0, node="n1")
+
+
+def test_ranks_announce_themselves_to_the_nodes_own_agent_where_there_is_one(tmp_path: Path) -> None:
+    spool, node = tmp_path / "spool", tmp_path / "node"
+    environment = {"CROSSWIND_RUN_DIRECTORY": str(node)}
+    assert directories(spool, environment) == [spool]
+    (node / "ranks").mkdir(parents=True)
+    assert directories(spool, environment) == [spool, node]
+    assert directories(node, environment) == [node]
+
+
+def test_an_agent_of_another_user_can_read_an_announcement(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        announce(tmp_path, run_id="r1", rank=0, node="n1")
+    finally:
+        os.umask(before)
+    [path] = (tmp_path / "ranks").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave a file of another user")
+def test_an_announcement_of_somebody_elses_process_is_not_believed(tmp_path: Path) -> None:
+    announce(tmp_path, run_id="r1", rank=0, node="n1")
+    [path] = (tmp_path / "ranks").iterdir()
+    os.chown(path, 65534, 65534)
+    assert announced(tmp_path) == Announced((), stale=0, garbled=1)
+    assert path.exists()
+
+
+def test_a_link_or_a_pipe_is_no_announcement_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    announce(tmp_path, run_id="r1", rank=0, node="n1")
+    [path] = (tmp_path / "ranks").iterdir()
+    moved = path.rename(tmp_path / "elsewhere")
+    path.symlink_to(moved)
+    os.mkfifo(tmp_path / "ranks" / "1.json")
+    assert announced(tmp_path) == Announced((), stale=0, garbled=2)
