@@ -1,7 +1,7 @@
 """What the agent costs at 1 and 10 Hz, spooling included, beside prometheus-node-exporter scraped in the same seconds.
 
 Eight idle processes are announced as ranks, and as root all of it runs in a network namespace with as many veth
-interfaces as a sweep of a thousand values takes. CPU time is what the scheduler counted for all threads of each program;
+interfaces as a sweep of a thousand values takes. CPU time is what the scheduler counted for all threads of a program;
 lateness is what the agent itself recorded.
 """
 
@@ -182,7 +182,7 @@ def sleepers(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def interfaces(folder: Path) -> Iterator[int]:
-    """Makes pairs of interfaces until a sweep holds enough values; says how many that took. They go with the namespace."""
+    """Makes pairs of interfaces, which go with the namespace, until a sweep holds enough values; says how many."""
     pairs = 0
     while APART in os.environ and pairs < MOST_PAIRS and values_now(folder) < WANTED_VALUES:
         for number in range(pairs, pairs + PAIRS):

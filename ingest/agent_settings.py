@@ -107,7 +107,9 @@ def read_settings(path: Path, defaults: AgentSettings) -> AgentSettings:
 
 def _settings(told: Mapping[str, Any], defaults: AgentSettings) -> AgentSettings:
     values = _checked("", told, KEYS)
-    paths = {name: Path(values[name]) for name in ("spool", "run_directory", "job_directory") if name in values}
+    paths: dict[str, Any] = {
+        name: Path(values[name]) for name in ("spool", "run_directory", "job_directory") if name in values
+    }
     tables: dict[str, Any] = {}
     if "ship" in values:
         tables["ship"] = ShipSettings(**_checked("ship.", values["ship"], SHIP_KEYS))
@@ -116,7 +118,8 @@ def _settings(told: Mapping[str, Any], defaults: AgentSettings) -> AgentSettings
     for name, table in values.get("sources", {}).items():
         if not isinstance(table, dict):
             raise InvalidInputError(f"sources.{name}: {table!r:.80}, expected a table")
-    return replace(defaults, **{**values, **paths, **tables})
+    changes: dict[str, Any] = values | paths | tables
+    return replace(defaults, **changes)
 
 
 def _checked(prefix: str, told: Mapping[str, Any], known: Mapping[str, Types]) -> dict[str, Any]:

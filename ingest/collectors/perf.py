@@ -151,7 +151,7 @@ class _Watch:
         if enabled > earlier_enabled and running == earlier_running:  # somebody else has the counters
             return times
         if len(counts) == 1:
-            return times | counts[0].values
+            return {**times, **counts[0].values}
         shared = set.intersection(*(set(c.values) for c in counts))
         return times | {event: sum(c.values[event] for c in counts) for event in shared}
 

@@ -135,8 +135,7 @@ class RunProbe:
         if writer is None:
             self._timeline.close()
             return
-        for directory in directories(writer.directory):
-            self._guarded(lambda directory=directory: withdraw(directory), "crosswind leaves its announcement behind")
+        self._guarded(lambda: _withdraw(writer.directory), "crosswind leaves its announcement behind")
         self._write_or_keep(writer)
         lost = self._timeline.close()
         tags = {f"rank{self._place.rank}_lost_rows": str(lost)} if lost else {}
@@ -192,6 +191,11 @@ class RunProbe:
 
 
 _NOTHING: Any = object()
+
+
+def _withdraw(spool: Path) -> None:
+    for directory in directories(spool):
+        withdraw(directory)
 
 
 def _scalars(config: Mapping[str, object]) -> dict[str, bool | int | float | str]:
