@@ -15,7 +15,7 @@ from crosswind.api.unpack import codings, unpack
 from crosswind.data.errors import MalformedError
 from crosswind.data.store import Store
 from crosswind.ingest.arrive import Arrived, arrive, check_name
-from crosswind.ingest.segment import Unpacked
+from crosswind.ingest.segment_reader import Unpacked
 
 MEDIA = "application/vnd.crosswind.segment"
 BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP

@@ -9,7 +9,7 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 from crosswind.data.store import Store
 from crosswind.ingest.aside import keep_within
 from crosswind.ingest.load import Loaded, load_segment
-from crosswind.ingest.segment import Unpacked, read_segment
+from crosswind.ingest.segment_reader import Unpacked, read_segment
 from crosswind.ingest.spool import ORIGIN, batch_id
 
 log = logging.getLogger("crosswind.ingest")

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from crosswind.ingest.segment import Readable
+from crosswind.ingest.segment_reader import Readable
 
 log = logging.getLogger("crosswind.ingest")
 

@@ -29,7 +29,8 @@ from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.readers.reader import Reader, Report
 from crosswind.ingest.records import PLACES, in_one_order, rank_of, run_of
-from crosswind.ingest.segment import Frame, Readable, RecordFrame, RowsFrame, SegmentReader, SweepRows
+from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows
+from crosswind.ingest.segment_reader import Readable, SegmentReader
 from crosswind.ingest.spool import RECOVERED, batch_id, recover, sealed_segments
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # NFS without lockd, Lustre without flock

@@ -24,19 +24,15 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 from crosswind.data.metric import MetricSet, Scalar, is_name
 from crosswind.ingest.segment import (
     Frame,
-    Readable,
     RecordFrame,
     RowsFrame,
-    SegmentReader,
-    SegmentReport,
     SetFrame,
     SweepRows,
     check_columns,
     encode_frame,
     encode_sweep_rows,
-    read_frames,
-    read_segment,
 )
+from crosswind.ingest.segment_reader import Readable, SegmentReader, SegmentReport, read_frames, read_segment
 
 __all__ = [
     "Frame",

@@ -8,7 +8,8 @@ from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.store import Store
 from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.load import Loaded, load_segment
-from crosswind.ingest.segment import SweepRows, Unpacked, encode_frame, parse_loosely
+from crosswind.ingest.segment import SweepRows, encode_frame, parse_loosely
+from crosswind.ingest.segment_reader import Unpacked
 
 LINK = MetricSet(
     "link",
