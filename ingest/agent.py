@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -64,7 +65,20 @@ def run_agent(settings: AgentSettings, stop: threading.Event, reload: Reload | N
                 reload.wanted.clear()
                 _renew(running, reload)
 
+        LOG.info("node %s: a sweep every %g s into %s", _node(settings), settings.interval_seconds, settings.spool)
+        begin, used = time.monotonic(), time.process_time()
         running.agent.run(stop, at_tick)
+        _tell_end(running.agent, time.monotonic() - begin, time.process_time() - used)
+
+
+def _tell_end(agent: Agent, seconds: float, cpu_seconds: float) -> None:
+    tally, up = agent.tally, agent.sweeper.up()
+    share = cpu_seconds / max(seconds, 1e-9)
+    LOG.info(
+        "%d sweeps in %.0f s: %d ticks missed, %d sweeps lost, %.2f %% of a core; %d sources: %s",
+        *(agent.sweeps, seconds, tally.missed_ticks_total, tally.lost_sweeps_total, 100 * share),
+        *(len(up), ", ".join(up)),
+    )
 
 
 def sweep_once(settings: AgentSettings) -> None:

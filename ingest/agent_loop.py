@@ -36,6 +36,7 @@ class Agent:
         self.sweeper = sweep
         self.tally = Tally()
         self.report: str | None = None  # to be told with the next sweep
+        self.sweeps = 0
         self._spool = spool
         self._interval_ns = round(interval_seconds * NANOSECONDS)
         self._occupancy = occupancy
@@ -70,6 +71,7 @@ class Agent:
     def sweep(self, tick_ns: int | None = None, *, lateness_seconds: float | None = None) -> None:
         """Reads every source that is due once; a sweep that the spool cannot take is counted as lost."""
         begin = time.perf_counter()
+        self.sweeps += 1
         self._look()
 
         def own() -> Iterable[SweepRows]:

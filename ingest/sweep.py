@@ -75,6 +75,10 @@ class Sweep:
         self._node = node
         self._boot_id = boot_id
 
+    def up(self) -> list[str]:
+        """The sources whose last reading went well."""
+        return [name for name, shown in self.latest.items() if shown.reason is None and name in self._sets]
+
     def refuse(self, refused: Iterable[Refused]) -> None:
         """Sources that could not even be made: the next sweep says that they are down, and why."""
         self._refused.extend(refused)
