@@ -72,7 +72,7 @@ class LustreStats:
                 failure = error
                 self._renewed.clear()  # unmounted, and perhaps mounted again
         if not found:
-            raise failure or UnavailableError(f"{', '.join(map(str, self._roots()))}: no {' or '.join(self.kinds)} with stats")
+            raise failure or UnavailableError(f"{', '.join(self._roots())}: no {' or '.join(self.kinds)} with stats")
         yield from found
 
     def _values(self, file: StatsFile) -> dict[str, int | str]:
