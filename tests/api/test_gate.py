@@ -2,11 +2,14 @@ import base64
 import json
 from dataclasses import replace
 
+import anyio
 import pytest
+from starlette.datastructures import Headers
 from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 from crosswind.api.app import create_app
-from crosswind.api.gate import host_name
+from crosswind.api.gate import BodyCheck, BodyRule, host_name
 from crosswind.api.problems import KINDS
 from crosswind.api.settings import ServerSettings
 from crosswind.data.errors import InvalidInputError
@@ -155,3 +158,46 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object], told:
     with pytest.raises(InvalidInputError, match=told) as refused:
         replace(ServerSettings(), **wrong)  # type: ignore[arg-type]
     assert "secret" not in str(refused.value)
+
+
+SCOPE = {"type": "http", "method": "POST", "path": "/slow", "headers": [(b"content-type", b"text/plain")]}
+
+
+def test_a_body_that_does_not_come_in_time_is_refused() -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        await anyio.sleep(30)
+        raise AssertionError("it was waited for")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("it was passed on")
+
+    rule = BodyRule("text/plain", 10, lambda _: None, seconds=0.01)
+    anyio.run(BodyCheck(app, 10, {"/slow": rule}), SCOPE, receive, send)
+    assert (sent[0]["status"], Headers(raw=sent[0]["headers"])["connection"]) == (408, "close")
+
+
+def test_no_more_bodies_are_held_at_once_than_the_rule_says() -> None:
+    inside, most = 0, 0
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"x", "more_body": False}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal inside, most
+        inside, most = inside + 1, max(most, inside + 1)
+        await anyio.sleep(0.001)
+        inside -= 1
+
+    async def ask_all() -> None:
+        check = BodyCheck(app, 10, {"/slow": BodyRule("text/plain", 10, lambda _: None, at_once=2)})
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(check, SCOPE, receive, None)
+
+    anyio.run(ask_all)
+    assert most == 2
