@@ -36,25 +36,9 @@ def count(field: bytes | None, path: str) -> int:
     return int(field)
 
 
-def entries(content: bytes, path: str, separator: bytes = b":") -> dict[bytes, bytes]:
-    """Lines of `name separator value` as a mapping; units such as kB stay in the value.
-
-    Raises: MalformedError naming the file when no line is of that form.
-    """
-    found = {}
-    for line in content.splitlines():
-        name, mark, value = line.partition(separator)
-        if mark:
-            found[name] = value.strip()
-    if not found:
-        raise MalformedError(f"{path}: expected lines of a name and a value, found none")
-    return found
-
-
 def named(content: bytes, path: str, names: Mapping[bytes, str]) -> dict[str, int]:
     """The whole numbers behind some of the names in lines of `name: number [kB]`; `names` says what to call each.
 
-    Far faster than `entries` where few of many lines are wanted.
     Raises: MalformedError naming the file, also when none of the names stands there.
     """
     found, text = {}, b"\n" + content

@@ -9,7 +9,7 @@ from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count, entries
+from crosswind.ingest.word_table import WordTable
 
 KIBIBYTE = 1024  # the kernel writes kB and means 1024 bytes
 SIZES = {
@@ -78,16 +78,29 @@ EVENTS = {
 }
 ALLOCATED = Column("allocated_pages_total", "pages handed out, over all zones", Kind.COUNTER)
 STALLED = Column("allocation_stalls_total", "allocations that had to reclaim memory first", Kind.COUNTER)
-ZONES = (b"_dma", b"_dma32", b"_normal", b"_high", b"_movable", b"_device")  # no kernel has all of them
+ZONES = ("_dma", "_dma32", "_normal", "_high", "_movable", "_device")  # no kernel has all of them
 SUMMED = {
-    ALLOCATED.name: tuple(b"pgalloc" + zone for zone in ZONES),
-    STALLED.name: (b"allocstall", *(b"allocstall" + zone for zone in ZONES)),  # older kernels: not by zone
+    ALLOCATED.name: tuple(f"pgalloc{zone}" for zone in ZONES),
+    STALLED.name: ("allocstall", *(f"allocstall{zone}" for zone in ZONES)),  # older kernels: not by zone
 }
 MEMORY = MetricSet(
     "memory",
     "memory of the node",
     (*SIZES.values(), *POOL.values(), *dict.fromkeys(EVENTS.values()), ALLOCATED, STALLED),
 )
+
+
+TOTAL = "total_bytes"
+
+
+def _size_words() -> WordTable:
+    numbers, sizes = ({b"%b:" % name: column.name for name, column in each.items()} for each in (POOL, SIZES))
+    return WordTable(numbers, sizes)
+
+
+def _event_words() -> WordTable:
+    zones = {zone.encode(): zone for zones in SUMMED.values() for zone in zones}
+    return WordTable({name: column.name for name, column in EVENTS.items()} | zones)
 
 
 @dataclass(frozen=True)
@@ -101,6 +114,8 @@ class MemoryCollector:
     proc: Path = Path("/proc")
     files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = MEMORY
+    _sizes: WordTable = field(default_factory=_size_words, init=False, repr=False, compare=False)
+    _events: WordTable = field(default_factory=_event_words, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
         """Whether the kernel shows its memory."""
@@ -109,35 +124,22 @@ class MemoryCollector:
     def read(self) -> Iterator[Sample]:
         """One sample; event counters that this kernel lacks are missing. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/meminfo"
-        found = entries(self.files.read(path), path)
-        if b"MemTotal" not in found:
+        sizes = self._sizes.read(self.files.read(path), path)
+        if TOTAL not in sizes:
             raise MalformedError(f"{path}: expected a line starting with MemTotal")
-        sizes = {column.name: _kilobytes(found[name], path) for name, column in SIZES.items() if name in found}
-        pool = {column.name: count(found[name], path) for name, column in POOL.items() if name in found}
-        yield Sample("node", sizes | pool | self._events())
+        yield Sample("node", sizes | self._summed())
 
-    def _events(self) -> dict[str, int]:
+    def _summed(self) -> dict[str, int]:
         path = f"{self.proc}/vmstat"
         try:
-            fields = self.files.read(path).split()
+            found = self._events.read(self.files.read(path), path)
         except UnavailableError:  # sandboxes hide it; the sizes are worth having without
             return {}
-        if not fields or len(fields) % 2:
-            raise MalformedError(f"{path}: expected lines of a name and a number, found {fields[:4]!r:.80}")
-        found = dict(zip(fields[::2], fields[1::2], strict=True))
-        events = {column.name: count(found[name], path) for name, column in EVENTS.items() if name in found}
         for name, zones in SUMMED.items():
-            pages = [found[zone] for zone in zones if zone in found]
+            pages = [found.pop(zone) for zone in zones if zone in found]
             if pages:
-                events[name] = sum(count(number, path) for number in pages)
-        return events
-
-
-def _kilobytes(value: bytes, path: str) -> int:
-    number, _, unit = value.partition(b" ")
-    if unit != b"kB":
-        raise MalformedError(f"{path}: expected a number of kB, found {value!r:.80}")
-    return count(number, path)
+                found[name] = sum(pages)
+        return found
 
 
 SOURCE = Source("memory", lambda host, _: MemoryCollector(host.proc, host.files), advice="mount /proc")
