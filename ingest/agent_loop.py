@@ -17,7 +17,7 @@ from crosswind.ingest.sweep import Sweep, with_node_keys
 
 LOG = logging.getLogger("crosswind.agent")
 FLUSH_SECONDS = 1.0  # what a power failure may cost; kill -9 costs nothing that was appended
-LOOK_SECONDS = 2.0  # between looks at jobs and ranks
+LOOK_SECONDS = 2.0  # between looks at whether jobs and ranks came or went
 LAST_ANSWERS_SECONDS = 2.0  # how long the end waits for slow sources
 
 
@@ -114,7 +114,7 @@ class Agent:
         if self._occupancy is None or time.monotonic() - self._looked < LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        self._occupancy.refresh()
+        self._occupancy.look()
         try:
             for record, value in self._occupancy.records():
                 self._spool.append_record(record, value)

@@ -60,6 +60,13 @@ class JobFiles:
             self._read(name)
         return bool(changed or gone)
 
+    def changed_ns(self) -> int | None:
+        """When a file last came or went; None without a directory."""
+        try:
+            return self.directory.stat().st_mtime_ns
+        except OSError:
+            return None
+
     def _listed(self) -> dict[str, tuple[int, ...]]:
         try:
             with os.scandir(self.directory) as entries:

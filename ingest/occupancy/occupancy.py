@@ -23,6 +23,8 @@ LOG = logging.getLogger("crosswind.agent")
 MAX_NEWS = 10_000  # records that wait; the spool would have to refuse them for a long time
 MAX_JOBS = 1024  # a user may name any job in any number of processes
 MAX_RANKS = 4096
+LOOK_SECONDS = 5.0  # between looks at all processes
+IDLE_LOOK_SECONDS = 15.0  # while there are no new ones
 ANNOUNCED_SECONDS = 20.0  # announcements that nothing seems to have touched are read again after so long
 CLOCK_SET_NS = 100_000_000  # a smaller difference is that between two looks at two clocks
 NANOSECONDS = 1_000_000_000
@@ -77,6 +79,9 @@ class Occupancy:
         self._announced_ns: int | None = None  # when one last came or went, as of the last reading
         self._announced_at = float("-inf")
         self._files = KernelFiles()
+        self._folders_ns: tuple[int | None, ...] = ()
+        self._refreshed_at = float("-inf")
+        self._newest = b""
         self._garbled_announcements = 0
         self._jobs: dict[AllocationKey, Allocation] = {}  # by environment
         self._placed: dict[ProcessKey, Placement] = {}
@@ -84,8 +89,20 @@ class Occupancy:
         self._filed: dict[str, Allocation] = {}
         self._news: deque[tuple[str, Allocation | Placement, Path | None]] = deque()
 
+    def look(self) -> None:
+        """Refreshes at once when a file of a job or rank came or went or a rank ended, else every few seconds.
+
+        A refresh goes through all processes, which is most of what an agent on an idle node would do.
+        """
+        folders, newest, now = self._folders_changed(), self._newest_pid(), time.monotonic()
+        is_idle = newest == self._newest and not self._undecided
+        is_due = now - self._refreshed_at >= (IDLE_LOOK_SECONDS if is_idle else LOOK_SECONDS)
+        if folders != self._folders_ns or is_due or self._has_ended_ranks():
+            self._folders_ns, self._newest, self._refreshed_at = folders, newest, now
+            self.refresh()
+
     def refresh(self) -> None:
-        """Looks at what came and went; never raises, and costs little when nothing did."""
+        """Looks at what came and went; never raises."""
         try:
             self._look()
         except UnavailableError as error:
@@ -111,6 +128,18 @@ class Occupancy:
             if path is not None:
                 with suppress(OSError):  # root's; its epilog clears old ones away
                     path.unlink()
+
+    def _newest_pid(self) -> bytes:
+        """The pid that the kernel gave last."""
+        try:
+            return self._files.read(f"{self._proc}/loadavg").split()[-1]
+        except (UnavailableError, MalformedError, IndexError):
+            return b""
+
+    def _folders_changed(self) -> tuple[int | None, ...]:
+        run = None if self._run_directory is None else changed_ns(self._run_directory)
+        jobs = None if self._job_files is None else self._job_files.changed_ns()
+        return run, jobs
 
     def _look(self) -> None:
         now_ns = time.time_ns()

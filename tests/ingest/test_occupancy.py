@@ -221,3 +221,28 @@ def test_a_process_whose_environment_is_hidden_is_counted_and_a_kernel_thread_is
     occupancy = Occupancy("n1", proc=tmp_path)
     occupancy.refresh()
     assert occupancy.seen == Seen(unreadable_processes=1)
+
+
+def test_a_look_sees_files_that_came_at_once_and_goes_through_the_processes_now_and_then(tmp_path: Path) -> None:
+    occupancy = Occupancy("n1", run_directory=tmp_path)
+    occupancy.look()
+    rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
+    occupancy.look()
+    assert occupancy.pids() == [rank.pid]
+    seen = occupancy.seen
+    occupancy.look()
+    assert occupancy.seen is seen  # nothing came or went: nobody was looked at
+    withdraw(tmp_path)
+    occupancy.look()
+    assert occupancy.pids() == []
+
+
+def test_a_rank_that_ended_is_seen_at_the_next_look(tmp_path: Path) -> None:
+    occupancy = Occupancy("n1", run_directory=tmp_path)
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        announce(tmp_path, run_id="r1", rank=0, node="n1", pid=sleeper.pid)
+        occupancy.look()
+        assert occupancy.pids() == [sleeper.pid]
+        sleeper.kill()
+    occupancy.look()
+    assert occupancy.pids() == []
