@@ -10,34 +10,49 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.errors import ConflictError, MalformedError, ProjectError, UnavailableError
+from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.agent_settings import AgentSettings
-from crosswind.ingest.collectors import SOURCES, made, plugged_in_sources
+from crosswind.ingest.collectors import made
 from crosswind.ingest.collectors.source import Host, Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.procfs import read_file
+from crosswind.ingest.reading import Reader
 from crosswind.ingest.ship.shipped import Shipped
 from crosswind.ingest.ship.token import ship_token
-from crosswind.ingest.spool import SpoolWriter, recover
+from crosswind.ingest.sources import known_sources
+from crosswind.ingest.spool import SpoolWriter, recover, sealed_segments
 from crosswind.ingest.sweep import Sweep, TimedSource, timed
 
 LOG = logging.getLogger("crosswind.agent")
-LAST_SHIPMENT_SECONDS = 5.0  # what the end allows a shipment that is under way
+LAST_SHIPMENT_SECONDS = 5.0  # what the end allows the last shipments
+AT_START = (
+    "spool",
+    "run_directory",
+    "job_directory",
+    "node",
+    "root",
+    "segment_seconds",
+    "spool_bytes",
+    "ship",
+    "metrics",
+)
 
 
 @dataclass(frozen=True)
 class _Running:
     """A started agent, and what its sources are made of."""
 
+    settings: AgentSettings
     agent: Agent
     spool: SpoolWriter
     occupancy: Occupancy
@@ -112,7 +127,8 @@ def _event_of(*signals: signal.Signals) -> threading.Event:
 
 @contextmanager
 def _started(settings: AgentSettings) -> Iterator[_Running]:
-    with _alone_in(settings.spool), _writer(settings) as spool, _shipping(settings) as shipped:
+    # The writer ends before the shipper, which then sends what was sealed last.
+    with _alone_in(settings.spool), _shipping(settings) as shipped, _writer(settings) as spool:
         occupancy = Occupancy(
             _node(settings),
             proc=settings.root / "proc",
@@ -126,9 +142,9 @@ def _started(settings: AgentSettings) -> Iterator[_Running]:
             occupancy=occupancy,
             shipped=shipped,
         )
-        agent.report = _recovered(settings.spool)
+        agent.report = _recovered(settings)
         with _shown(settings, agent):
-            yield _Running(agent, spool, occupancy)
+            yield _Running(settings, agent, spool, occupancy)
 
 
 @contextmanager
@@ -168,6 +184,9 @@ def _shipping(settings: AgentSettings) -> Iterator[Callable[[], Shipped | None]]
     try:
         yield lambda: shipper.shipped
     finally:
+        until = time.monotonic() + LAST_SHIPMENT_SECONDS
+        while sealed_segments(settings.spool) and shipper.shipped.problem is None and time.monotonic() < until:
+            time.sleep(0.05)
         stop.set()
         thread.join(LAST_SHIPMENT_SECONDS)
 
@@ -180,34 +199,41 @@ def _writer(settings: AgentSettings) -> SpoolWriter:
 
 
 def _renew(running: _Running, reload: Reload) -> None:
+    agent, before = running.agent, running.settings
     try:
-        settings = reload.read()
-        running.agent.renew(_sweep(settings, running.spool, running.occupancy), settings.interval_seconds)
+        told = reload.read()
+        settings = replace(told, **{name: getattr(before, name) for name in AT_START})
+        agent.renew(_sweep(settings, running.spool, running.occupancy, agent.sweeper.hung()), settings.interval_seconds)
     except ProjectError as error:
         LOG.error("settings left as they were: %s", error)
-        running.agent.report = f"settings left as they were: {error}"[:500]
+        agent.report = f"settings left as they were: {error}"[:500]
+        return
+    later = [name for name in AT_START if getattr(told, name) != getattr(before, name)]
+    agent.report = "settings read again" + (f"; a restart is needed for {', '.join(later)}" if later else "")
+    LOG.info("%s", agent.report)
 
 
-def _sweep(settings: AgentSettings, spool: SpoolWriter, occupancy: Occupancy) -> Sweep:
+def _sweep(
+    settings: AgentSettings, spool: SpoolWriter, occupancy: Occupancy, hung: Mapping[str, Reader] | None = None
+) -> Sweep:
     """The sources that the settings ask for. Raises: InvalidInputError for settings that make no sense."""
-    others, refused = plugged_in_sources(source.name for source in SOURCES)
-    known = {source.name: source for source in (*SOURCES, *others)}
-    if unknown := sorted(settings.sources.keys() - known):
-        raise InvalidInputError(f"sources.{unknown[0]}: unknown; expected one of {', '.join(known)}")
+    known, refused = known_sources(settings)
     for each in refused:
         LOG.warning("source %s cannot be used: %s", each.name, each.reason)
     host = Host(settings.root, occupancy.pids, occupancy)
-    sources = [_source(source, settings, host) for source in known.values() if settings.is_enabled(source)]
+    readers = hung or {}
+    sources = [
+        _source(source, settings, host, readers.get(source.name)) for source in known if settings.is_enabled(source)
+    ]
     sweep = Sweep(sources, spool, node=_node(settings), boot_id=_boot_id(host.proc))
     sweep.refuse(refused)
     return sweep
 
 
-def _source(source: Source, settings: AgentSettings, host: Host) -> TimedSource:
-    source = settings.paced(source)
+def _source(source: Source, settings: AgentSettings, host: Host, hung: Reader | None) -> TimedSource:
     if source.timeout_seconds is not None:  # its thread has descriptors of its own
         host = replace(host, files=KernelFiles())
-    return timed(made(source, host, settings.options(source)), source)
+    return timed(made(source, host, settings.options(source)), source, hung)
 
 
 def _node(settings: AgentSettings) -> str:
@@ -221,9 +247,12 @@ def _boot_id(proc: Path) -> str | None:
         return None
 
 
-def _recovered(directory: Path) -> str | None:
-    """What dead writers had left in the spool, as one line."""
-    reports = recover(directory)
+def _recovered(settings: AgentSettings) -> str | None:
+    """What dead writers had left in the spool, as one line; those of other nodes may live, where the disk is shared."""
+    try:
+        reports = recover(settings.spool, is_abandoned_in(settings.spool, _node(settings)))
+    except OSError as error:
+        raise UnavailableError(f"spool {settings.spool}: {error.strerror or error}") from error
     for report in reports:
         LOG.warning("recovered %s: %d frames, %d torn bytes", report.path, report.frames, report.torn_bytes)
     torn_bytes = sum(report.torn_bytes for report in reports)
@@ -236,7 +265,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
     path = directory / "agent.lock"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o640)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
     try:

@@ -37,6 +37,7 @@ class Agent:
         self.tally = Tally()
         self.report: str | None = None  # to be told with the next sweep
         self.sweeps = 0
+        self._is_losing = False
         self._spool = spool
         self._interval_ns = round(interval_seconds * NANOSECONDS)
         self._occupancy = occupancy
@@ -54,8 +55,10 @@ class Agent:
         due_ns = time.time_ns()
         while True:
             due_ns = self._next_tick(due_ns // self._interval_ns) * self._interval_ns
-            if stop.wait(max(0, due_ns - time.time_ns()) / NANOSECONDS):
+            if stop.wait(min(max(0, due_ns - time.time_ns()), 2 * self._interval_ns) / NANOSECONDS):
                 break
+            if due_ns - time.time_ns() > self._interval_ns:  # the clock was set back meanwhile
+                continue
             self.sweep(due_ns, lateness_seconds=max(0, time.time_ns() - due_ns) / NANOSECONDS)
             at_tick()
         self.sweep()
@@ -66,7 +69,6 @@ class Agent:
         self.finish(0.0)
         self.sweeper = sweep
         self._interval_ns = round(interval_seconds * NANOSECONDS)
-        self.report = "settings read again"
 
     def sweep(self, tick_ns: int | None = None, *, lateness_seconds: float | None = None) -> None:
         """Reads every source that is due once; a sweep that the spool cannot take is counted as lost."""
@@ -95,7 +97,13 @@ class Agent:
             yield
         except UnavailableError as error:
             self.tally.lost_sweeps_total += 1
-            LOG.error("sweep lost: %s", error)
+            if not self._is_losing:
+                LOG.error("sweeps are lost: %s", error)
+            self._is_losing = True
+        else:
+            if self._is_losing:
+                LOG.warning("sweeps are kept again; %d were lost so far", self.tally.lost_sweeps_total)
+            self._is_losing = False
 
     def _own_row(self, lateness_seconds: float | None, sweep_seconds: float) -> SweepRows:
         self.tally.dropped_segments_total = self._spool.dropped_segments

@@ -37,6 +37,11 @@ class Reader(Protocol):
         """What there is to take in now."""
         ...
 
+    @property
+    def is_hung(self) -> bool:
+        """Whether it still waits for its source."""
+        ...
+
     def finish(self, timeout_seconds: float) -> list[Reading]:
         """What is still to come, waited for."""
         ...
@@ -55,6 +60,11 @@ class InlineReader:
     def readings(self, *, is_due: bool) -> list[Reading]:
         """A reading when one is due."""
         return [self.read()] if is_due else []
+
+    @property
+    def is_hung(self) -> bool:
+        """Never: it has answered when `read` returns."""
+        return False
 
     def finish(self, timeout_seconds: float) -> list[Reading]:  # noqa: ARG002 - it never keeps anybody waiting
         """Nothing: every reading was given at once."""
@@ -91,8 +101,13 @@ class ThreadReader:
         self._timeout_ns = round(timeout_seconds * NANOSECONDS)
         self._questions: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Reading] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._is_served = False  # by a thread that will take a question
         self._asked_ns: int | None = None
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether a question is still open."""
+        return self._asked_ns is not None
 
     def readings(self, *, is_due: bool) -> list[Reading]:
         """The answer, if it has come; when due, the source is asked again, or is down if it has not answered."""
@@ -101,7 +116,7 @@ class ThreadReader:
             found.append(self._answers.get())
             self._asked_ns = None
         if is_due and self._asked_ns is None:
-            self._ask()
+            found += self._ask()
         elif is_due and self._asked_ns is not None and time.monotonic_ns() - self._asked_ns > self._timeout_ns:
             waited = _seconds_since(self._asked_ns)
             reason = f"UnavailableError: no answer for {waited:.1f} s, expected one within {self._timeout_ns / 1e9} s"
@@ -114,20 +129,30 @@ class ThreadReader:
         if self._asked_ns is not None:
             with suppress(queue.Empty):
                 found.append(self._answers.get(timeout=max(0.0, timeout_seconds)))
-        if self._thread is not None:
-            self._questions.put(False)
-        self._thread = self._asked_ns = None
+                self._asked_ns = None
+        self._questions.put(False)
+        self._is_served = False
         return found
 
-    def _ask(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=f"source {self.source}", daemon=True)
-            self._thread.start()
-        self._asked_ns = time.monotonic_ns()
+    def _ask(self) -> list[Reading]:
+        asked_ns = time.monotonic_ns()
+        if not self._is_served:
+            self._questions = queue.SimpleQueue()
+            thread = threading.Thread(
+                target=self._serve, args=(self._questions,), name=f"source {self.source}", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError as error:  # the node, or its control group, has no room for another thread
+                reason = f"UnavailableError: {error}"
+                return [Reading(self.source, time.time_ns(), asked_ns, _seconds_since(asked_ns), reason=reason)]
+            self._is_served = True
+        self._asked_ns = asked_ns
         self._questions.put(True)
+        return []
 
-    def _serve(self) -> None:
-        while self._questions.get():
+    def _serve(self, questions: "queue.SimpleQueue[bool]") -> None:
+        while questions.get():
             self._answers.put(self._inline.read())
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from crosswind.data.errors import ProjectError
 from crosswind.ingest.agent_settings import AgentSettings
-from crosswind.ingest.collectors import SOURCES, made, plugged_in_sources, reason_of
+from crosswind.ingest.collectors import made, reason_of
 from crosswind.ingest.collectors.source import Host, Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.reading import InlineReader, ThreadReader
+from crosswind.ingest.sources import known_sources
 
 PATIENCE_SECONDS = 30.0  # with a source that may hang
 
@@ -30,9 +31,9 @@ class SourceStatus:
 
 
 def survey(host: Host, settings: AgentSettings) -> Iterator[SourceStatus]:
-    """Every source, ours and other people's, read once."""
-    others, refused = plugged_in_sources(source.name for source in SOURCES)
-    for source in (*SOURCES, *others):
+    """Every source, ours and other people's, read once. Raises: InvalidInputError for settings of unknown sources."""
+    sources, refused = known_sources(settings)
+    for source in sources:
         yield _status(source, host, settings)
     for each in refused:
         yield SourceStatus(each.name, False, each.reason, "ask its author")
@@ -45,7 +46,7 @@ def _status(source: Source, host: Host, settings: AgentSettings) -> SourceStatus
         reader = InlineReader(source.name, made(source, own, settings.options(source)))
         slow = ThreadReader(reader, PATIENCE_SECONDS)
         slow.readings(is_due=True)
-        answers = slow.finish(settings.paced(source).timeout_seconds or PATIENCE_SECONDS)
+        answers = slow.finish(source.timeout_seconds or PATIENCE_SECONDS)
     except ProjectError as error:
         return SourceStatus(source.name, False, reason_of(error), source.advice)
     if not answers:

@@ -75,6 +75,11 @@ class Sweep:
         self._node = node
         self._boot_id = boot_id
 
+    def hung(self) -> dict[str, Reader]:
+        """The readers of sources that have not answered yet."""
+        readers = {source.reader.source: source.reader for source in self._sources}
+        return {name: reader for name, reader in readers.items() if reader.is_hung}
+
     def up(self) -> list[str]:
         """The sources whose last reading went well."""
         return [name for name, shown in self.latest.items() if shown.reason is None and name in self._sets]
@@ -144,12 +149,15 @@ class Sweep:
         return SweepRows(metric_set, reading.ts_ns, reading.mono_ns, self._node, self._boot_id, reading.rows)
 
 
-def timed(collector: Collector, source: Source | None = None) -> TimedSource:
-    """A collector at its source's pace; one with a time-out is read on a thread of its own."""
+def timed(collector: Collector, source: Source | None = None, hung: Reader | None = None) -> TimedSource:
+    """A collector at its source's pace; one with a time-out is read on a thread of its own.
+
+    One that still waits for its source's answer is taken over: a second thread would hang as well.
+    """
     name = source.name if source else collector.metric_set.name
     reader: Reader = InlineReader(name, collector)
     if source is None:
         return TimedSource(reader)
     if source.timeout_seconds is not None:
-        reader = ThreadReader(InlineReader(name, collector), source.timeout_seconds)
+        reader = hung or ThreadReader(InlineReader(name, collector), source.timeout_seconds)
     return TimedSource(reader, round(source.interval_seconds * NANOSECONDS))

@@ -148,6 +148,17 @@ def test_doctor_tries_what_the_agents_settings_ask_for(ask: Ask, tmp_path: Path)
     assert "sources.cpu.speed: unknown" in said
 
 
+def test_doctor_refuses_what_the_agent_would_refuse(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "agent.toml").write_text("[sources.nosuch]\nenabled = true\n")
+    code, _, told = ask("doctor", "--config", str(tmp_path / "agent.toml"))
+    assert code == 2
+    assert "sources.nosuch: unknown" in told
+    (tmp_path / "agent.toml").write_text('spool = "/dev/null/spool"\n')
+    code, said, _ = ask("doctor", "--config", str(tmp_path / "agent.toml"))
+    assert code == 1
+    assert "/dev/null/spool cannot be written" in said
+
+
 def test_doctor_says_how_to_get_a_store_that_can_be_written(
     ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

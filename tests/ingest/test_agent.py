@@ -431,6 +431,72 @@ def test_settings_read_again_change_pace_and_sources_and_wrong_ones_change_nothi
     assert max(int(str(row["ts_ns"])) for row in rows(spool, "cpu")) > renewed
 
 
+def test_settings_that_need_a_restart_are_told_and_left_as_they_were(tmp_path: Path) -> None:
+    stop, hangup, spool = threading.Event(), threading.Event(), tmp_path / "spool"
+    wanted = AgentSettings(spool, 0.05, node="n1", root=RECORDED)
+    other = AgentSettings(tmp_path / "elsewhere", 0.05, node="n2", root=RECORDED)
+    thread = threading.Thread(target=run_agent, args=(wanted, stop, Reload(hangup, lambda: other)))
+    thread.start()
+    hangup.set()
+    time.sleep(0.4)
+    stop.set()
+    thread.join()
+    [report] = [str(row["report"]) for row in rows(spool, "agent") if row["report"]]
+    assert report == "settings read again; a restart is needed for spool, node"
+    assert {row["node"] for row in rows(spool, "cpu")} == {"n1"}
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_hung_source_keeps_its_one_thread_through_reloads(tmp_path: Path) -> None:
+    stuck = Clockwork(seconds=3)
+    source = Source("rusty", lambda host, options: stuck, advice="oil", timeout_seconds=0.05)
+    with SpoolWriter(tmp_path, "n1") as spool:
+        agent = Agent(Sweep([timed(stuck, source)], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
+        for _ in range(4):
+            agent.sweep()
+            time.sleep(0.1)
+            hung = agent.sweeper.hung()
+            assert list(hung) == ["rusty"]
+            agent.renew(Sweep([timed(stuck, source, hung["rusty"])], spool, node="n1", boot_id=None), 1.0)
+    assert len(stuck.readings) == 1
+    assert len([thread for thread in threading.enumerate() if thread.name == "source rusty"]) == 1
+    assert sum(row["up"] == 0 for row in rows(tmp_path, "collector")) >= 3
+
+
+def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spool = SpoolWriter(tmp_path / "spool", "n1")
+    agent = Agent(Sweep([timed(Clockwork())], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
+    shutil.rmtree(tmp_path / "spool")
+    (tmp_path / "spool").write_text("in the way")
+    for _ in range(5):
+        agent.sweep()
+    (tmp_path / "spool").unlink()
+    (tmp_path / "spool").mkdir()
+    agent.sweep()
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.partition(":")[0] for text in told] == ["sweeps are lost", "sweeps are kept again; 5 were lost so far"]
+
+
+def test_a_clock_set_back_while_waiting_delays_a_sweep_by_two_intervals_at_most(tmp_path: Path) -> None:
+    quick, stop = Quick(), threading.Event()
+    with SpoolWriter(tmp_path, "n1") as spool:
+        agent = Agent(Sweep([timed(quick)], spool, node="n1", boot_id=None), spool, interval_seconds=0.1)
+        ahead = iter([20, *[1] * 100])
+        agent._next_tick = lambda last: time.time_ns() // 100_000_000 + next(ahead)  # type: ignore[method-assign]
+        threading.Timer(1.0, stop.set).start()
+        agent.run(stop)
+    assert len(quick.readings) >= 4  # the first tick was two seconds ahead, as if the clock had been set back
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "spool" / "agent.lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(UnavailableError, match=r"agent\.lock"):
+        sweep_once(AgentSettings(tmp_path / "spool", root=RECORDED))
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
 def test_a_real_agent_reads_its_settings_again_on_hangup_and_ends_when_asked(tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text("interval_seconds = 0.05\n")

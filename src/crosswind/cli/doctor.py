@@ -14,6 +14,8 @@ from crosswind.cli.output import colour, printable, say, say_json
 from crosswind.ingest.agent_settings import AgentSettings, read_settings
 from crosswind.ingest.clock import Clock
 from crosswind.ingest.collectors.source import Host
+from crosswind.ingest.occupancy.occupancy import Occupancy
+from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.survey import survey
 from crosswind.settings import Settings
 
@@ -43,7 +45,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     wanted = AgentSettings(settings.spool)
     if arguments.config:
         wanted = read_settings(arguments.config, wanted)
-    findings = [*_folders(settings), *_sources(wanted), *_clock(), *_packages()]
+    findings = [*_folders(settings, wanted.spool), *_sources(wanted), *_clock(), *_packages()]
     if arguments.json:
         say_json({"version": __version__, "python": sys.version.split()[0], "findings": findings})
     else:
@@ -63,11 +65,8 @@ def _tell(finding: Finding) -> None:
         )
 
 
-def _folders(settings: Settings) -> Iterator[Finding]:
-    for what, folder, variable in (
-        ("store", settings.home, "CROSSWIND_HOME"),
-        ("spool", settings.spool, "CROSSWIND_SPOOL"),
-    ):
+def _folders(settings: Settings, spool: Path) -> Iterator[Finding]:
+    for what, folder, variable in (("store", settings.home, "CROSSWIND_HOME"), ("spool", spool, "CROSSWIND_SPOOL")):
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
         writable = os.access(nearest, os.W_OK) and nearest.is_dir()
         detail = str(folder) if writable else f"{folder} cannot be written"
@@ -77,7 +76,9 @@ def _folders(settings: Settings) -> Iterator[Finding]:
 
 
 def _sources(settings: AgentSettings) -> Iterator[Finding]:
-    for status in survey(Host(), settings):
+    occupancy = Occupancy(node_name(), run_directory=settings.run_directory, job_directory=settings.job_directory)
+    occupancy.refresh()
+    for status in survey(Host(pids=occupancy.pids, occupancy=occupancy), settings):
         what = f"source {status.name}"
         if status.available:
             detail = f"{status.values} values in {status.seconds * 1e6:.0f} us"
