@@ -10,9 +10,11 @@ import re
 from dataclasses import dataclass
 
 MAX_BYTES = 4096
+# From the root on, since everybody may name groups below his own as he likes. A name holds no line's end.
 # v2, with the node's name in front where several slurmd share a host; and v1, once a controller.
-SCOPE = re.compile(rb":/system\.slice/(?:([\w.-]{1,200})_)?slurmstepd\.scope/job_(\d{1,10})(?:/step_([\w+-]{1,60}))?")
-LEGACY = re.compile(rb":/slurm[^/\n]*/uid_\d{1,10}()/job_(\d{1,10})(?:/step_([\w+-]{1,60}))?")
+STEP = rb"/job_(\d{1,10})(?:/step_([\w+-]{1,60}))?(?=[/\n]|\Z)"
+SCOPE = re.compile(rb"(?m)^0::/system\.slice/(?:([\w.-]{1,200})_)?slurmstepd\.scope" + STEP)
+LEGACY = re.compile(rb"(?m)^\d+:[^:\n]+:/slurm[^/\n]*/uid_\d{1,10}()" + STEP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,10 @@ def test_the_control_group_names_job_and_step(groups: bytes, expected: Confineme
         b"0::/system.slice/slurmstepd.scope/job_hello/step_0\n",
         b"0::/user.slice/user-1000.slice/slurmstepd.scope/job_42/step_0\n",  # made by a user below his own group
         b"0::/user.slice/slurm/uid_0/job_42\n",
+        b"0::/user.slice/user-1000.slice/x:/system.slice/slurmstepd.scope/job_42/step_0\n",  # a folder called `x:`
+        b"0::/user.slice/user-1000.slice/0::/system.slice/slurmstepd.scope/job_42\n",
+        b"4:memory:/user.slice/user-1000.slice/4:memory:/slurm/uid_1000/job_42\n",
+        b"0::/system.slice/slurmstepd.scope/job_12345678901/step_0\n",  # more digits than any job has
         b"\xff" * 4000,
     ],
 )
