@@ -38,6 +38,18 @@ def test_nothing_hides_processes_or_gpus_from_it(service: configparser.SectionPr
     assert {"PrivateDevices", "ProtectClock", "PrivateUsers", "PrivateNetwork", "DevicePolicy"}.isdisjoint(service)
 
 
+def test_it_may_read_the_clock_and_not_set_it(service: configparser.SectionProxy) -> None:
+    allowed = set(service["SystemCallFilter"].split())
+    assert {"adjtimex", "clock_adjtime"} <= allowed
+    assert {"@clock", "clock_settime", "settimeofday"}.isdisjoint(allowed)
+
+
+def test_every_user_may_announce_ranks_and_the_agent_may_clear_them_away() -> None:
+    folders = [line.split(" -d ")[1] for line in UNIT.read_text().splitlines() if line.startswith("ExecStartPre=+")]
+    assert "-o crosswind -g crosswind -m 1777 /run/crosswind/ranks" in folders  # sticky: its owner may remove
+    assert "-o root -g root -m 0755 /run/crosswind/job.d" in folders
+
+
 def test_it_reads_its_settings_again_on_reload(service: configparser.SectionProxy) -> None:
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
     assert service["ExecStart"] == "/usr/bin/env crosswind agent --config /etc/crosswind/agent.toml"
