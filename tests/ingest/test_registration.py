@@ -1,7 +1,9 @@
 import json
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,7 +44,7 @@ def test_a_process_that_nobody_reaped_has_ended(tmp_path: Path) -> None:
 
 def test_a_pid_used_again_is_not_the_rank(tmp_path: Path) -> None:
     rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
-    path = tmp_path / "ranks" / f"{rank.pid}.json"
+    [path] = (tmp_path / "ranks").iterdir()
     path.write_text(json.dumps(json.loads(path.read_text()) | {"start_ticks": rank.start_ticks + 1}))
     assert announced(tmp_path) == Announced((), stale=1, garbled=0)
 
@@ -63,6 +65,13 @@ GOOD = {"run_id": "r1", "rank": 0, "node": "n1", "pid": 77, "start_ticks": 5}
         json.dumps(GOOD | {"rank": True}).encode(),
         json.dumps(GOOD | {"rank": -1}).encode(),
         json.dumps(GOOD | {"pid": 78}).encode(),
+        json.dumps(GOOD | {"run_id": "\ud800"}).encode(),
+        json.dumps(GOOD | {"run_id": "r1\n"}).encode(),
+        json.dumps(GOOD | {"run_id": ""}).encode(),
+        json.dumps(GOOD | {"node": "n" * 201}).encode(),
+        json.dumps(GOOD | {"node": "<n1>"}).encode(),
+        json.dumps(GOOD | {"rank": 2**31}).encode(),
+        json.dumps(GOOD | {"start_ticks": 2**63}).encode(),
         json.dumps(GOOD | {"extra": 1}).encode(),
         json.dumps({"run_id": "r1"}).encode(),
     ],
@@ -87,6 +96,49 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnavailableError, match="file"):
         announce(tmp_path / "file", run_id="r1", rank=0, node="n1")
+
+
+def without_descriptors(action: Callable[[], object]) -> UnavailableError:
+    """What an action raises while this process may open nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(UnavailableError) as caught:
+            action()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return caught.value
+
+
+def test_with_nothing_left_to_open_files_with_no_rank_is_taken_for_ended(tmp_path: Path) -> None:
+    rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
+    assert "Too many open files" in str(without_descriptors(lambda: announced(tmp_path)))
+    assert announced(tmp_path) == Announced((rank,), stale=0, garbled=0)
+
+
+def test_a_failed_announcement_leaves_nothing_behind(tmp_path: Path) -> None:
+    rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
+    [path] = (tmp_path / "ranks").iterdir()
+    path.unlink()
+    path.mkdir()  # it cannot be replaced, as another user's file could not
+    with pytest.raises(UnavailableError):
+        announce(tmp_path, run_id="r1", rank=0, node="n1", pid=rank.pid)
+    assert list((tmp_path / "ranks").iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave a file of another user")
+def test_what_another_user_left_under_the_same_pid_is_in_nobodys_way_and_cleared_away(tmp_path: Path) -> None:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    left = folder / f"{os.getpid()}.7.json"
+    left.write_text(json.dumps(GOOD | {"pid": os.getpid()}))
+    os.chown(left, 65534, 65534)
+    rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
+    withdraw(tmp_path)
+    assert list(folder.iterdir()) == [left]
+    announce(tmp_path, run_id="r1", rank=0, node="n1")
+    assert announced(tmp_path) == Announced((rank,), stale=1, garbled=0)
+    assert not left.exists()
 
 
 def test_ranks_announce_themselves_to_the_nodes_own_agent_where_there_is_one(tmp_path: Path) -> None:

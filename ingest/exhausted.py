@@ -1,0 +1,11 @@
+"""Failures to open a file that say nothing of the file: this process or the node has nothing left to open one with."""
+
+import errno
+
+EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+
+
+def is_exhausted(error: BaseException | None) -> bool:
+    """Whether this error, or the one that it was raised from, is such a failure."""
+    cause = error if isinstance(error, OSError) or error is None else error.__cause__
+    return isinstance(cause, OSError) and cause.errno in EXHAUSTED
