@@ -1,6 +1,8 @@
 """The kernel's files, kept open: read again and again at the cost of one `pread` each."""
 
+import errno
 import os
+import resource
 import weakref
 from contextlib import suppress
 from typing import Final
@@ -11,7 +13,26 @@ from crosswind.ingest.procfs import MAX_FILE_BYTES
 CHUNK_BYTES: Final = 64 * 1024
 PAGE_BYTES: Final = 4096  # the first guess: a larger buffer costs more than the read of a small file
 WHOLE_BYTES: Final = 2048  # a shorter answer is whole: the kernel fills a page, but for a last record that did not fit
-KEPT: Final = 4096  # descriptors at most
+KEPT: Final = 4096  # descriptors at most, and at most this share of what the process may open
+FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+KEPT_SHARE: Final = 8
+OUT_OF_FILES: Final = (errno.EMFILE, errno.ENFILE)
+
+
+class OutOfFilesError(UnavailableError):
+    """No file could be opened, whatever it is: nothing is known of this one."""
+
+
+def share_of_descriptors(part: int) -> int:
+    """One part in so many of the files that this process may have open."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return (KEPT * KEPT_SHARE if limit == resource.RLIM_INFINITY else limit) // part
+
+
+def unavailable(path: str, error: OSError) -> UnavailableError:
+    """What a refused path means: that it is not there or hidden, or that no file can be opened at all."""
+    kind = OutOfFilesError if error.errno in OUT_OF_FILES else UnavailableError
+    return kind(f"{path}: {error.strerror}")
 
 
 class KernelFiles:
@@ -22,16 +43,17 @@ class KernelFiles:
     Not for several threads at once.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int | None = None) -> None:
         self._fds: dict[str, int] = {}
         self._sizes: dict[str, int] = {}  # of the buffers for files that are larger than a page
-        self._limit = kept
+        self._limit = min(KEPT, share_of_descriptors(KEPT_SHARE)) if kept is None else kept
         weakref.finalize(self, _close, self._fds)
 
     def read(self, path: str) -> bytes:
         """The whole content.
 
-        Raises: UnavailableError when it is missing or refused; MalformedError when it is longer than any kernel's.
+        Raises: UnavailableError when it is missing or refused, as OutOfFilesError when no file can be opened at all;
+        MalformedError when it is longer than any kernel's.
         """
         fd = self._fds.get(path)
         if fd is None:
@@ -59,19 +81,34 @@ class KernelFiles:
         for path in [path for path in self._fds if path.startswith(f"{folder}/")]:
             self._forget(path)
 
+    def forget_file(self, path: str) -> None:
+        """Lets go of one file, if it is kept."""
+        if path in self._fds:
+            self._forget(path)
+
     def _open(self, path: str) -> bytes:
         fd = -1
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            fd = self._descriptor(path)
             content = self._whole(fd, os.pread(fd, PAGE_BYTES, 0), path)
             if os.fstat(fd).st_size != len(content) and len(self._fds) < self._limit:
                 self._fds[path], fd = fd, -1
             return content
         except OSError as error:
-            raise UnavailableError(f"{path}: {error.strerror}") from error
+            raise unavailable(path, error) from error
         finally:
             if fd >= 0:
                 os.close(fd)
+
+    def _descriptor(self, path: str) -> int:
+        """Opens the file, at the cost of those that are kept where there are too many."""
+        try:
+            return os.open(path, FLAGS)
+        except OSError as error:
+            if error.errno not in OUT_OF_FILES or not self._fds:
+                raise
+        self.close()
+        return os.open(path, FLAGS)
 
     def _whole(self, fd: int, content: bytes, path: str) -> bytes:
         content = _rest(fd, content, path)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from crosswind.ingest.kernel_files import OUT_OF_FILES
+
 # The syscall's number, and the ioctls to enable a group and to learn a counter's id, by machine.
 CALLS: Final = {
     "x86_64": (298, 0x2400, 0x80082407),
@@ -27,7 +29,6 @@ INHERIT: Final = 1 << 1
 EXCLUDE_KERNEL: Final = 1 << 5
 CLOSE_ON_EXEC: Final = 1 << 3
 WHOLE_GROUP: Final = 1
-OUT_OF_FILES: Final = (errno.EMFILE, errno.ENFILE)
 REFUSED: Final = (errno.EACCES, errno.EPERM)
 GONE: Final = (errno.ESRCH, errno.ENODEV)
 # type, size, config, sample period, sample type, read format, flags, wake-up, breakpoint type, config1

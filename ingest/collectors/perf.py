@@ -1,7 +1,6 @@
 """Cycles, instructions, cache and branch misses, faults and switches of each watched rank and of each core."""
 
 import errno
-import resource
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,10 +12,9 @@ from typing import ClassVar
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, no_pids
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel_files import OUT_OF_FILES, KernelFiles, OutOfFilesError, share_of_descriptors
 from crosswind.ingest.perf_event import (
     HARDWARE,
-    OUT_OF_FILES,
     REFUSED,
     SOFTWARE,
     Event,
@@ -106,8 +104,8 @@ EVENTS = sum(len(group) for group in GROUPS.values())
 
 
 def _descriptors() -> int:
-    """Half of what this process may open."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+    """A quarter of what this process may open: kept files take their share, too."""
+    return share_of_descriptors(4)
 
 
 @dataclass
@@ -196,12 +194,13 @@ class PerfCollector:
         """One sample a living rank, and one a core where that is allowed. Raises: UnavailableError."""
         self._refuse_unless_allowed()
         targets = self._targets()
-        for gone in self._watches.keys() - targets.keys():
-            self._watches.pop(gone).close()
+        self._keep_only(targets)
         refused: dict[str, str] = {}
         for device, target in targets.items():
             try:
                 yield Sample(device, self._values(device, target))
+            except OutOfFilesError:  # says nothing of the rank, which stays counted
+                raise
             except UnavailableError:  # it has ended
                 self._drop(device)
             except OSError as error:
@@ -213,6 +212,10 @@ class PerfCollector:
         if refused and not self._watches:
             raise UnavailableError(f"perf_event_open: {next(iter(refused.values()))}; see {self._paranoid}")
         yield from (Sample(device, {NOT_COUNTED.name: reason}) for device, reason in refused.items())
+
+    def _keep_only(self, targets: Mapping[str, Target]) -> None:
+        for gone in self._watches.keys() - targets.keys():
+            self._watches.pop(gone).close()
 
     def _targets(self) -> dict[str, Target]:
         """Ranks and cores by device, ranks first."""
@@ -287,7 +290,7 @@ class PerfCollector:
 
     def _drop(self, device: str) -> None:
         watch = self._watches.pop(device, None)
-        self.files.forget(f"{self.proc}/{device}")
+        self.files.forget_file(f"{self.proc}/{device}/stat")
         if watch is not None:
             watch.close()
 
@@ -296,6 +299,8 @@ def _threads(proc: Path, pid: int) -> list[Target]:
     try:
         return [Target(int(folder.name)) for folder in (proc / str(pid) / "task").iterdir()]
     except OSError as error:
+        if error.errno in OUT_OF_FILES:  # says nothing of the rank
+            raise
         raise UnavailableError(f"{proc}/{pid}/task: {error.strerror}") from error
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +9,7 @@ from typing import ClassVar
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source, no_pids
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel_files import OUT_OF_FILES, KernelFiles, OutOfFilesError, unavailable
 from crosswind.ingest.procfs import count, named, stat_fields
 
 Nanoseconds = tuple[int, int]  # run, waited
@@ -109,6 +108,8 @@ class ProcessCollector:
         for pid in pids:
             try:
                 yield Sample(str(pid), self._values(pid))
+            except OutOfFilesError:  # says nothing of the process
+                raise
             except UnavailableError:  # it has ended
                 self._ledgers.pop(pid, None)
                 self.files.forget(f"{self.proc}/{pid}")
@@ -136,6 +137,8 @@ class ProcessCollector:
     def _named(self, path: str, names: Mapping[bytes, str]) -> dict[str, int]:
         try:
             content = self.files.read(path)
+        except OutOfFilesError:
+            raise
         except UnavailableError:  # another user's process, or an older kernel
             return {}
         return named(content, path, names)
@@ -143,19 +146,33 @@ class ProcessCollector:
     def _threads(self, folder: str, ledger: _Ledger | None) -> dict[str, Nanoseconds]:
         """Nanoseconds run and waited by each living thread; the process's own file tells of its main thread alone.
 
-        They are listed when they are not as many as known: one that took another's place is seen a sweep later.
+        They are listed when they are not as many as known, or one of them cannot be read: one that is listed all the
+        same stands as it was last seen.
         """
-        names: Iterable[str] = ledger.living if ledger else ()
-        if ledger is None or len(ledger.living) != ledger.told:
-            try:
-                names = os.listdir(f"{folder}/task")  # noqa: PTH208 - a path object would cost more than the read
-            except OSError:  # the process has ended
-                return {}
+        known = ledger.living if ledger else {}
+        if ledger is not None and len(known) == ledger.told:
+            found = self._read_threads(folder, known)
+            if len(found) == len(known):
+                return found
+        try:
+            names = os.listdir(f"{folder}/task")  # noqa: PTH208 - a path object would cost more than the read
+        except OSError as error:
+            if error.errno in OUT_OF_FILES:
+                raise unavailable(f"{folder}/task", error) from error
+            return {}  # the process has ended
+        last_seen = {name: known[name] for name in names if name in known}
+        return last_seen | self._read_threads(folder, names)
+
+    def _read_threads(self, folder: str, names: Iterable[str]) -> dict[str, Nanoseconds]:
         found = {}
         for thread in names:
-            with suppress(UnavailableError):  # it has just ended, or this kernel keeps no schedstats
-                path = f"{folder}/task/{thread}/schedstat"
+            path = f"{folder}/task/{thread}/schedstat"
+            try:
                 found[thread] = _run_and_wait(self.files.read(path), path)
+            except OutOfFilesError:
+                raise
+            except UnavailableError:  # it has just ended, or this kernel keeps no schedstats
+                continue
         return found
 
 

@@ -1,13 +1,16 @@
 import os
+import resource
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.ingest.descriptors import none_left
 
 from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.collectors.perf import PerfCollector
+from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError
 
 
 def descriptors() -> set[str]:
@@ -91,3 +94,45 @@ def test_a_pipe_without_a_writer_does_not_hang(tmp_path: Path) -> None:
     files = KernelFiles()
     with pytest.raises(UnavailableError, match="pipe"):
         files.read(str(tmp_path / "pipe"))
+
+
+def test_a_process_out_of_descriptors_gives_up_those_that_it_kept() -> None:
+    files = KernelFiles()
+    files.read("/proc/uptime")
+    with none_left():
+        content = files.read("/proc/loadavg")
+    assert len(content.split()) == 5
+    assert "/proc/uptime" not in descriptors()
+    files.close()
+
+
+def test_having_no_descriptor_left_is_told_from_a_file_that_is_gone() -> None:
+    files = KernelFiles()
+    with none_left(), pytest.raises(OutOfFilesError, match="/proc/loadavg: Too many open files"):
+        files.read("/proc/loadavg")
+
+
+def test_one_file_can_be_forgotten_and_its_neighbours_stay() -> None:
+    files = KernelFiles()
+    files.read("/proc/self/stat")
+    files.read("/proc/self/status")
+    files.forget_file("/proc/self/stat")
+    files.forget_file("/proc/self/io")
+    assert f"/proc/{os.getpid()}/stat" not in descriptors()
+    assert f"/proc/{os.getpid()}/status" in descriptors()
+    files.close()
+
+
+def test_kept_files_and_counters_together_leave_room_for_others() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        files, perf = KernelFiles(), PerfCollector()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for up in range(40):  # one file under forty names
+        files.read(f"/proc/{'self/../' * up}uptime")
+    assert perf.descriptors == 64
+    assert len(list(Path("/proc/self/fd").iterdir())) - before == 32
+    files.close()

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.ingest.descriptors import none_left
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Scalar
 from crosswind.ingest.collectors.perf import GROUPS, PERF, PerfCollector
+from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.perf_event import Target
 
 STAT = "{pid} (python) S 1 1 1 0 -1 4194304 100 0 0 0 5 5 0 0 20 0 1 0 {start} 1000 100" + " 0" * 28
@@ -186,6 +188,26 @@ def test_a_rank_with_more_threads_than_descriptors_says_so_and_leaves_them_to_ot
     reason = "all: EMFILE, 224 descriptors are needed, 40 are left; raise RLIMIT_NOFILE"
     assert samples["4242"] == {"not_counted": reason}
     assert samples["cpu0"]["cycles_total"] == 7
+
+
+def test_a_rank_stays_counted_when_its_state_cannot_be_read_for_want_of_descriptors(tmp_path: Path) -> None:
+    perf = collector(node(tmp_path, 4242), FakePerf())
+    before = values_of(perf)
+    with none_left(), pytest.raises(UnavailableError, match="4242/stat: Too many open files"):
+        list(perf.read())
+    assert values_of(perf) == before
+
+
+def test_what_others_keep_open_of_a_rank_stays_open_when_it_cannot_be_counted(tmp_path: Path) -> None:
+    files, path = KernelFiles(), f"/proc/{os.getpid()}/status"
+    files.read(path)
+    kernel = FakePerf()
+    kernel.own_only = True
+    perf = PerfCollector(lambda: [os.getpid()], Path("/proc"), tmp_path, files, kernel=kernel)
+    with pytest.raises(UnavailableError, match="EACCES"):
+        list(perf.read())
+    assert path in [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    files.close()
 
 
 def test_a_rank_that_ended_is_gone_with_its_descriptors(tmp_path: Path) -> None:

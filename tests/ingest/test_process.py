@@ -4,8 +4,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.ingest.descriptors import none_left
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Sample
 from crosswind.ingest.collectors.process import PROCESS, ProcessCollector
 
@@ -57,6 +58,36 @@ def test_a_thread_id_used_again_is_another_thread(proc: Path) -> None:
     (proc / "4242" / "task" / "4243" / "schedstat").write_text("5 7 1\n")
     [after] = collector.read()
     assert after.values["run_queue_wait_seconds_total"] == 45358429 + 277139619 + 286440229 + 7
+
+
+def test_a_thread_that_cannot_be_read_for_a_while_is_not_counted_twice(proc: Path) -> None:
+    collector = ProcessCollector(lambda: [4242], proc)
+    [before] = collector.read()
+    schedule = proc / "4242" / "task" / "4243" / "schedstat"
+    schedule.rename(schedule.with_name("hidden"))
+    [meanwhile] = collector.read()
+    schedule.with_name("hidden").rename(schedule)
+    [after] = collector.read()
+    assert before.values == meanwhile.values == after.values
+
+
+def test_a_thread_that_took_the_place_of_another_is_counted(proc: Path) -> None:
+    collector = ProcessCollector(lambda: [4242], proc)
+    [before] = collector.read()
+    tasks = proc / "4242" / "task"
+    (tasks / "4243").rename(tasks / "4250")
+    (tasks / "4250" / "schedstat").write_text("5 7 1\n")
+    [after] = collector.read()
+    assert after.values["run_queue_wait_seconds_total"] == before.values["run_queue_wait_seconds_total"] + 7  # type: ignore[operator]
+
+
+def test_a_process_is_not_taken_for_ended_when_no_file_can_be_opened(proc: Path) -> None:
+    collector = ProcessCollector(lambda: [4242], proc)
+    [before] = collector.read()
+    with none_left(), pytest.raises(UnavailableError, match="Too many open files"):
+        list(collector.read())
+    [after] = collector.read()
+    assert before.values == after.values
 
 
 def test_a_pid_used_again_starts_from_nothing(proc: Path) -> None:
