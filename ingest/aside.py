@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from crosswind.ingest.segment_reader import Readable
+from crosswind.ingest.segment_reader import Readable, opened
 
 log = logging.getLogger("crosswind.ingest")
 
@@ -15,12 +15,12 @@ log = logging.getLogger("crosswind.ingest")
 def keep_copy(segment: Readable, kept: Path) -> None:
     """Makes `kept` hold what the segment holds, safe from a power failure; a copy that is there already is left.
 
-    Raises: OSError.
+    Raises: OSError; UnavailableError when the segment cannot be opened.
     """
     if kept.exists():
         return
     hidden = kept.with_name(f".{kept.name}.{secrets.token_hex(4)}")
-    with segment.open("rb") as content, hidden.open("xb") as file:
+    with opened(segment) as content, hidden.open("xb") as file:
         shutil.copyfileobj(content, file)
         file.flush()
         os.fsync(file.fileno())

@@ -1,6 +1,5 @@
 """From spools and files of others into the store, exactly once."""
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -25,6 +24,7 @@ from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
 from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_copy
+from crosswind.ingest.file_lock import NO_LOCKS
 from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.readers.reader import Reader, Report
@@ -33,7 +33,6 @@ from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows
 from crosswind.ingest.segment_reader import Readable, SegmentReader
 from crosswind.ingest.spool import RECOVERED, batch_id, recover, sealed_segments
 
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # NFS without lockd, Lustre without flock
 QUOTED = 20  # refused frames of a segment that are told one by one
 TIMED = (STEP.name, COLLECTIVE.name)
 
@@ -103,7 +102,7 @@ def load_spool(store: Store, directory: Path) -> Loaded:
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[str | None]:
     """Holds the folder's lock; gives why there is none, where the file system keeps none."""
-    fd = os.open(directory / "ingest.lock", os.O_RDWR | os.O_CREAT, 0o640)
+    fd = os.open(directory / "ingest.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o640)
     try:
         yield _locked(fd, directory)
     finally:
@@ -132,16 +131,20 @@ def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
     try:
         is_understood = load_segment(store, path, loaded, aside=path.with_suffix(".rejected"))
     except UnavailableError as error:
-        if path.exists():  # else a writer gave it up, for want of space
+        if path.is_symlink() or path.exists():  # else a writer gave it up, for want of space
             loaded.problems.append(str(error))
         return
     except (MalformedError, InvalidInputError) as error:
         loaded.problems.append(str(error))
         is_understood = False
-    if is_understood:
-        path.unlink(missing_ok=True)
-    else:
-        path.rename(path.with_suffix(".rejected"))
+    try:
+        if is_understood:
+            path.unlink(missing_ok=True)
+        else:
+            path.rename(path.with_suffix(".rejected"))
+    except OSError as error:
+        where = "removed" if is_understood else "kept aside"
+        loaded.problems.append(f"{path} was stored as far as it is understood, and cannot be {where}: {error.strerror}")
 
 
 def load_segment(

@@ -10,6 +10,7 @@ from typing import BinaryIO, Generic, Literal, Protocol, Self, TypeVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import MetricSet
+from crosswind.ingest.plain_file import open_plain
 from crosswind.ingest.segment import HEADER, MAX_FRAME_BYTES, Frame, SetFrame, parse_payload
 
 Parsed = TypeVar("Parsed")
@@ -79,7 +80,7 @@ class SegmentReader(Generic[Parsed]):
 
     def _read(self, path: Readable) -> Iterator[Parsed]:
         count, reason = 0, None
-        with _opened(path) as file:
+        with opened(path) as file:
             try:
                 for payload in _payloads(file):
                     frame = self._parse(payload)
@@ -116,9 +117,13 @@ def read_frames(path: Path) -> Iterator[Frame]:
     reader.report.require_whole()
 
 
-def _opened(path: Readable) -> BinaryIO:
+def opened(path: Readable) -> BinaryIO:
+    """A segment's content; of a path only where a plain file stands there itself.
+
+    Raises: UnavailableError, for a link, a pipe and the like as NotPlainError.
+    """
     try:
-        return path.open("rb")
+        return open_plain(path) if isinstance(path, Path) else path.open("rb")
     except OSError as error:
         raise UnavailableError(f"segment {path}: {error.strerror}") from error
 

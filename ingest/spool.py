@@ -4,7 +4,6 @@ A writer holds one `<time>-<random>.<origin>.open` file under flock; sealing ren
 `.open` file whose lock is free has found a dead writer's file and may recover it.
 """
 
-import fcntl
 import hashlib
 import math
 import os
@@ -22,6 +21,7 @@ from typing import Self
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.metric import MetricSet, Scalar, is_name
+from crosswind.ingest.file_lock import locked, locked_or_removed
 from crosswind.ingest.segment import (
     Frame,
     RecordFrame,
@@ -32,7 +32,7 @@ from crosswind.ingest.segment import (
     encode_frame,
     encode_sweep_rows,
 )
-from crosswind.ingest.segment_reader import Readable, SegmentReader, SegmentReport, read_frames, read_segment
+from crosswind.ingest.segment_reader import Readable, SegmentReader, SegmentReport, opened, read_frames, read_segment
 
 __all__ = [
     "Frame",
@@ -226,11 +226,14 @@ class _OpenSegment:
     def create(cls, directory: Path, origin: str) -> Self:
         while True:
             path = directory / f"{time.time_ns():020d}-{secrets.token_hex(4)}.{origin}.open"
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
+            try:
+                fd = _created(path)
+            except FileNotFoundError:  # somebody removed the folder
+                directory.mkdir(parents=True, exist_ok=True)
+                fd = _created(path)
             # Between creation and lock a recovery may take the file for a dead writer's and remove it: then once more.
-            if _locked(fd, path):
+            if locked_or_removed(fd, path):
                 return cls(path, fd)
-            os.close(fd)
 
     def write(self, frames: Collection[tuple[MetricSet | None, bytes]]) -> None:
         """Hands frames to the kernel, behind the sets that they need, or leaves the file as it was. Raises: OSError."""
@@ -282,13 +285,14 @@ def recover(directory: Path, is_abandoned: Callable[[Path], bool] = lambda _: Tr
 def batch_id(path: Readable) -> str:
     """What names this segment's content and origin, wherever it is copied to: 64 hexadecimal digits.
 
-    Raises: InvalidInputError for another file name; UnavailableError when it cannot be read.
+    Raises: InvalidInputError for another file name; UnavailableError when it cannot be read, as NotPlainError when it
+    is no file.
     """
     _, _, origin = path.name.removesuffix(".segment").partition(".")
     if not path.name.endswith(".segment") or not ORIGIN.fullmatch(origin):
         raise InvalidInputError(f"{path}: expected a file named <time>.<origin>.segment")
     digest = hashlib.sha256(origin.encode() + b"\0")
-    with _unavailable(f"segment {path}"), path.open("rb") as file:
+    with _unavailable(f"segment {path}"), opened(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
@@ -299,12 +303,18 @@ def _recover_one(path: Path) -> SegmentReport | None:
         fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:  # sealed meanwhile, another user's, or a link: not ours to recover
         return None
-    if not stat.S_ISREG(os.fstat(fd).st_mode) or not _locked(fd, path):
+    try:
+        with _unavailable(f"spool file {path}"):
+            is_ours = stat.S_ISREG(os.fstat(fd).st_mode) and locked(fd, path)
+        reader = read_segment(path)
+        for _ in reader if is_ours else ():
+            pass
+    except BaseException:
+        os.close(fd)
+        raise
+    if not is_ours:
         os.close(fd)
         return None
-    reader = read_segment(path)
-    for _ in reader:
-        pass
     with _unavailable(f"spool file {path}"):
         os.ftruncate(fd, reader.whole_bytes)
         if reader.whole_bytes:
@@ -323,12 +333,8 @@ def _say_recovered(fd: int, reader: SegmentReader[Frame]) -> None:
         os.ftruncate(fd, reader.whole_bytes)
 
 
-def _locked(fd: int, path: Path) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(fd), path.lstat())
-    except (BlockingIOError, FileNotFoundError):
-        return False
+def _created(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
 
 
 def _seal(fd: int, path: Path, *, is_empty: bool) -> Path | None:

@@ -4,6 +4,7 @@ Its state is the files themselves: killed at any moment, it begins where it was,
 """
 
 import logging
+import math
 import threading
 import time
 from dataclasses import replace
@@ -12,7 +13,9 @@ from pathlib import Path
 from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_within
+from crosswind.ingest.plain_file import NotPlainError
 from crosswind.ingest.probe.place import node_name
+from crosswind.ingest.segment_reader import opened
 from crosswind.ingest.ship.backoff import LONGEST_SECONDS, Backoff
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.pack import pack, packings
@@ -79,7 +82,10 @@ class Shipper:
     def _ship(self, path: Path) -> float | None:
         """Sends one segment; None when the next one may follow at once, else how long to wait."""
         try:
-            identity, content = batch_id(path), path.read_bytes()
+            identity, content = batch_id(path), _content(path)
+        except NotPlainError as error:
+            self._pass_over(path, str(error), seconds=math.inf)
+            return None
         except InvalidInputError as error:  # a file that somebody else put there
             return self._reject(path, str(error))
         except (ProjectError, OSError) as error:
@@ -118,7 +124,11 @@ class Shipper:
         return self._backoff.slowly()
 
     def _delete(self, path: Path, answer: Answer) -> None:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            self._pass_over(path, f"the server has it, but it cannot be removed: {error.strerror}")
+            return
         self._passed_over.pop(path.name, None)
         if self.shipped.problem is not None:
             log.warning("the server takes segments again")
@@ -143,12 +153,17 @@ class Shipper:
         self.shipped = replace(self.shipped, retries=self.shipped.retries + 1, problem=reason)
         return self._backoff.after_failure(asked_seconds)
 
-    def _pass_over(self, path: Path, reason: str) -> None:
+    def _pass_over(self, path: Path, reason: str, *, seconds: float = LONGEST_SECONDS) -> None:
         log.error("%s is passed over for now: %s", path, reason)
-        self._passed_over[path.name] = time.monotonic() + LONGEST_SECONDS
+        self._passed_over[path.name] = time.monotonic() + seconds
 
     def _take_other_coding(self, answer: Answer) -> bool:
         """Whether there is another coding that both sides know."""
         others = [coding for coding in self._codings[1:] if coding in answer.codings]
         self._codings = others or self._codings
         return bool(others)
+
+
+def _content(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read()

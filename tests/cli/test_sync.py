@@ -13,6 +13,8 @@ import uvicorn
 
 from crosswind.api.app import create_app
 from crosswind.cli.main import main
+from crosswind.cli.sync import Round, take_all
+from crosswind.data.errors import MalformedError
 from crosswind.data.metric import NODE_KEYS, Column, MetricSet
 from crosswind.data.store import Store
 from crosswind.ingest.spool import SpoolWriter, sealed_segments
@@ -120,6 +122,29 @@ def test_a_server_gets_every_spool_and_what_it_does_not_take_waits(ask: Ask, hom
             thread.join(timeout=20)
     assert (code, said) == (0, "2 spools: 3 batches taken (0 were there before), 0 wait\n")
     assert stored(tmp_path / "served") == written
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), MalformedError("odd")])
+def test_a_spool_that_fails_is_told_and_the_others_are_taken(tmp_path: Path, error: Exception) -> None:
+    fill(tmp_path / "n1", "n1")
+    fill(tmp_path / "n2", "n2")
+    taken = []
+
+    def take(spool: Path, _: Round) -> None:
+        if spool.name == "n1":
+            raise error
+        taken.append(spool.name)
+
+    done = take_all([tmp_path], take, tmp_path / "home")
+    assert (taken, done.failed, done.problems) == (["n2"], 1, [str(error)])
+
+
+def test_a_spool_that_fails_shows_in_the_exit_code(ask: Ask, tmp_path: Path) -> None:
+    with SpoolWriter(tmp_path / "n1", "agent.n1") as writer:
+        writer.append_rows(HEAT, {"ts_ns": [7], "node": ["n1"]})
+        (tmp_path / "n1" / "ingest.lock").mkdir()
+        code, said, _ = ask("sync", tmp_path / "n1", "--json")
+    assert (code, json.loads(said)["failed"], json.loads(said)["waiting"]) == (75, 1, 0)
 
 
 def test_it_looks_again_until_it_is_told_to_stop(home: Path, tmp_path: Path) -> None:

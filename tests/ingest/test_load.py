@@ -17,6 +17,7 @@ from crosswind.data.metric import Column, Kind, MetricSet
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
+from crosswind.ingest.abandoned import CLOCK, is_abandoned_in
 from crosswind.ingest.load import QUOTED, Loaded, load_file, load_segment, load_spool
 from crosswind.ingest.readers.sacct import SacctReader
 from crosswind.ingest.spool import SpoolWriter, sealed_segments
@@ -236,6 +237,39 @@ def test_a_file_that_is_no_segment_does_not_keep_others_from_being_stored(store:
     assert len(loaded.problems) == 3
     assert (spool / "0-notes.rejected").read_bytes() == b"not a segment"
     assert load_spool(store, spool).batches == 0
+
+
+def test_a_link_or_a_pipe_in_the_place_of_a_segment_is_passed_over(store: Store, spool: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (spool / "00000000000000000001-00000000.n1.segment").symlink_to(tmp_path / "secret")
+    os.mkfifo(spool / "00000000000000000002-00000000.n1.segment")
+    write(spool, "r1-rank0", a_whole_run)
+    loaded = load_spool(store, spool)
+    assert loaded.rows == 5
+    assert len(loaded.problems) == 2
+    assert all("expected a plain file" in problem for problem in loaded.problems)
+    assert list(spool.glob("*.rejected")) == []
+
+
+def test_a_segment_that_cannot_be_put_aside_does_not_keep_others_from_being_stored(store: Store, spool: Path) -> None:
+    raw_segment(spool, b"not a segment", "0-notes.segment")
+    (spool / "0-notes.rejected").mkdir()
+    write(spool, "r1-rank0", a_whole_run)
+    loaded = load_spool(store, spool)
+    assert loaded.rows == 5
+    assert "cannot be kept aside: Is a directory" in loaded.problems[-1]
+
+
+def test_no_link_is_followed_to_a_lock_or_a_clock(store: Store, spool: Path, tmp_path: Path) -> None:
+    for name in ("ingest.lock", CLOCK):
+        (spool / name).symlink_to(tmp_path / f"of root, {name}")
+    with pytest.raises(UnavailableError, match="symbolic links"):
+        load_spool(store, spool)
+    nfs = tmp_path / "mountinfo"
+    nfs.write_text(f"36 22 0:32 / {spool} rw - nfs4 server:/home rw\n")
+    with pytest.raises(OSError, match="symbolic links"):
+        is_abandoned_in(spool, "n1", nfs)
+    assert list(tmp_path.glob("of root*")) == []
 
 
 HOSTILE_SETS = [

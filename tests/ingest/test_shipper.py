@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -73,7 +73,7 @@ def serving(home: Path, *words: str) -> Iterator[tuple[str, "subprocess.Popen[st
 
 @contextmanager
 def scripted(
-    *script: tuple[int, dict[str, str], bytes], closes: bool = False
+    *script: tuple[int, dict[str, str], bytes], closes: bool = False, meanwhile: Callable[[], object] = lambda: None
 ) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """A server that gives these answers, one after the other; what it was asked. `BATCH` becomes the batch's id.
 
@@ -87,6 +87,7 @@ def scripted(
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             asked.append(dict(self.headers))
+            meanwhile()
             status, headers, body = answers.pop(0)
             body = body.replace(b"BATCH", self.headers["Crosswind-Batch"].encode())
             self.send_response(status)
@@ -478,6 +479,37 @@ def test_files_that_are_no_segments_do_not_hold_up_the_others(tmp_path: Path) ->
         shipper.ship_all()
     assert (shipper.shipped.segments, shipper.shipped.rejected) == (1, 1)
     assert (tmp_path / "spool" / "0-notes.rejected").exists()
+
+
+def test_a_link_or_a_pipe_is_never_sent_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "00000000000000000001-00000000.n1.segment").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "spool" / "00000000000000000002-00000000.n1.segment")
+    fill(tmp_path / "spool", "n1", 1)
+    with scripted(TAKEN) as (url, asked):
+        shipper = Shipper(tmp_path / "spool", url)
+        shipper.ship_all()
+        shipper.ship_all()
+    assert len(asked) == shipper.shipped.segments == 1
+    assert [record.getMessage().count("expected a plain file") for record in caplog.records] == [1, 1]
+
+
+def test_a_segment_that_cannot_be_removed_does_not_hold_up_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(tmp_path / "spool", "n1", 2)
+    [first, last] = sealed_segments(tmp_path / "spool")
+
+    def replace() -> None:
+        if first.is_file():
+            first.unlink()
+            first.mkdir()  # which even root cannot unlink
+
+    with scripted(TAKEN, TAKEN, meanwhile=replace) as (url, _):
+        assert Shipper(tmp_path / "spool", url).ship_all() == LOOK_SECONDS
+    assert not last.exists()
+    assert "the server has it, but it cannot be removed" in caplog.text
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_opened_again(tmp_path: Path) -> None:

@@ -1,8 +1,12 @@
+import errno
+import fcntl
 import json
 import math
 import os
 import random
+import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -15,6 +19,7 @@ import pytest
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
+from crosswind.ingest.plain_file import NotPlainError
 from crosswind.ingest.spool import (
     Frame,
     RecordFrame,
@@ -289,6 +294,57 @@ def test_recovery_follows_no_link(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "2.n1.open")
     assert recover(tmp_path) == []
     assert target.read_bytes() == b"not a segment"
+
+
+def hostile(directory: Path, what: str) -> Path:
+    path = directory / "00000000000000000001-00000000.n1.segment"
+    match what:
+        case "link":
+            (directory / "secret").write_text("secret")
+            path.symlink_to(directory / "secret")
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "socket":
+            os.mknod(path, stat.S_IFSOCK | 0o600)
+    return path
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "folder", "socket"])
+def test_what_is_no_plain_file_is_not_opened(tmp_path: Path, what: str) -> None:
+    path = hostile(tmp_path, what)
+    for read in (batch_id, lambda each: list(read_frames(each))):
+        with pytest.raises(NotPlainError, match=r"n1\.segment: expected a plain file"):
+            read(path)
+
+
+def test_a_file_system_without_locks_is_named_and_nothing_is_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    spool = SpoolWriter(tmp_path, "n1")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        with pytest.raises(UnavailableError, match=r"its file system keeps no locks \(No locks available\)"):
+            spool.append_record("run", {"run_id": "a"})
+    (tmp_path / "1.n1.open").write_bytes(b"")
+    with pytest.raises(UnavailableError, match=r"1\.n1\.open: its file system keeps no locks"):
+        recover(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["1.n1.open"]
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    with SpoolWriter(tmp_path / "spool", "n1") as spool:
+        spool.append_record("run", {"run_id": "a"})
+        spool.seal()
+        shutil.rmtree(tmp_path / "spool")
+        spool.append_record("run", {"run_id": "b"})
+    assert frames_in(tmp_path / "spool") == [RecordFrame("run", {"run_id": "b"})]
 
 
 def test_the_batch_id_names_content_and_origin(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class Round:
     duplicates: int = 0
     rows: int | None = None  # whoever ships does not look into segments
     waiting: int = 0
+    failed: int = 0  # spools that could not be gone through
     problems: list[str] = field(default_factory=list)
 
 
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Takes what is sealed; exit code 75 when something has to wait."""
+    """Takes what is sealed; exit code 75 when something has to wait or a spool could not be gone through."""
     if arguments.every is not None and not 0.1 <= arguments.every <= 86_400:
         raise InvalidInputError(f"--every {arguments.every}: expected 0.1 to 86400 seconds")
     paths = arguments.paths or [settings.spool]
@@ -50,7 +51,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.every is None:
         done = take_all(paths, take, settings.home)
         _tell(done, as_json=arguments.json)
-        return TRY_LATER if done.waiting else 0
+        return TRY_LATER if done.waiting or done.failed else 0
     _repeat(lambda: take_all(paths, take, settings.home), arguments.every, as_json=arguments.json)
     return 0
 
@@ -65,7 +66,8 @@ def take_all(paths: Iterable[Path], take: Take, home: Path) -> Round:
             done.spools += 1
             try:
                 take(spool, done)
-            except UnavailableError as error:
+            except (ProjectError, OSError) as error:
+                done.failed += 1
                 done.problems.append(str(error))
             done.waiting += sum(1 for _ in spool.glob("*.segment"))
     return done
