@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from crosswind.ingest.occupancy.confinement import Confinement
 from crosswind.ingest.probe.place import RANK_VARIABLES, WORLD_VARIABLES
 
-MAX_ENVIRONMENT_BYTES = 1 << 20  # what stands behind it is not looked at
+# What stands behind these is not looked at: processes full of tiny words would cost more than all others together.
+MAX_ENVIRONMENT_BYTES = 1 << 17
+MAX_VARIABLES = 1024
 MAX_NUMBER = 2**31 - 1
 MAX_GPUS = 64
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
@@ -86,12 +88,13 @@ def identity_of(environment: bytes) -> Identity:
     A Slurm job counts as allocated here only where slurmd named the node: `salloc` puts the job's id into shells of
     login nodes as well. Source: sbatch(1), srun(1), mpirun(1), torchrun's environment variables.
     """
-    found: dict[str, bytes] = {}
-    for item in environment.split(b"\0"):
+    found: dict[bytes, bytes] = {}
+    for item in environment.split(b"\0", MAX_VARIABLES)[:MAX_VARIABLES]:
         name, mark, value = item.partition(b"=")
-        if mark and name in KEPT:
-            found.setdefault(name.decode(), value)
-    return _identity(_Fields(found)) if found and SITE_SCRIPT not in found else NOBODY
+        if name in KEPT and mark and name not in found:
+            found[name] = value
+    named = {name.decode(): value for name, value in found.items()}
+    return _identity(_Fields(named)) if named and SITE_SCRIPT not in named else NOBODY
 
 
 class _Fields:

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from crosswind.ingest.occupancy.environment import KEPT, NOBODY, Identity, identity_of
+from crosswind.ingest.occupancy.environment import KEPT, MAX_VARIABLES, NOBODY, Identity, identity_of
 
 # A task of `sbatch -N2 -n4 --array=3` under Slurm 22.05, as /proc/<pid>/environ has it, cut to what tells something.
 SRUN = (
@@ -134,3 +134,8 @@ def test_the_first_of_two_values_counts_as_for_the_program_itself() -> None:
 
 def test_bytes_without_sense_are_nobody() -> None:
     assert identity_of(os.urandom(100_000).replace(b"=", b"")) is NOBODY
+
+
+def test_behind_very_many_variables_nothing_is_looked_at() -> None:
+    assert identity_of(b"A=1\0" * (MAX_VARIABLES - 1) + b"RANK=1").rank == 1
+    assert identity_of(b"\0" * MAX_VARIABLES + b"RANK=1") is NOBODY
