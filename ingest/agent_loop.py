@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.errors import UnavailableError
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.reading import NANOSECONDS
@@ -86,8 +86,7 @@ class Agent:
 
     def finish(self, timeout_seconds: float = LAST_ANSWERS_SECONDS) -> None:
         """Takes in what slow sources have still to say, and what has become of jobs and ranks."""
-        self._looked = float("-inf")
-        self._look()
+        self._look(now=True)
         with self._counting_losses():
             self.sweeper.finish(timeout_seconds)
 
@@ -117,16 +116,15 @@ class Agent:
         )
         return self.sweeper.keyed(self._own_set, [row])
 
-    def _look(self) -> None:
+    def _look(self, *, now: bool = False) -> None:
         """Learns every few seconds which jobs and ranks are here, and writes down what is new of them."""
-        if self._occupancy is None or time.monotonic() - self._looked < LOOK_SECONDS:
+        if self._occupancy is None or not (now or time.monotonic() - self._looked >= LOOK_SECONDS):
             return
         self._looked = time.monotonic()
-        self._occupancy.look()
+        self._occupancy.look(now=now)
         try:
-            for record, value in self._occupancy.records():
-                self._spool.append_record(record, value)
-        except (UnavailableError, InvalidInputError) as error:
+            self._occupancy.hand_to(self._spool.append_record)
+        except UnavailableError as error:
             LOG.error("records of jobs and ranks wait: %s", error)
         self._own.spool_bytes = self._spool.waiting_bytes()
 

@@ -14,6 +14,7 @@ from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.probe.place import node_name
 
 MAX_TEXT = 2000
+COUNTS = ("ranks", "unreadable_processes", "garbled_files", "lost_records_total")
 OCCUPANCY = MetricSet(
     "occupancy",
     "jobs and ranks seen on the node; the device is always node",
@@ -23,6 +24,9 @@ OCCUPANCY = MetricSet(
         Column("ranks", "how many processes are known to be ranks"),
         Column("unreadable_processes", "processes whose environment this user may not read"),
         Column("garbled_files", "announcements and job files that cannot be believed or understood"),
+        Column(
+            "lost_records_total", "records of jobs and ranks that the spool refused or had no room for", Kind.COUNTER
+        ),
     ),
 )
 
@@ -43,7 +47,7 @@ class OccupancyCollector:
         seen = self.occupancy.seen
         if seen.reason is not None:
             raise UnavailableError(seen.reason)
-        counts = {name: getattr(seen, name) for name in ("ranks", "unreadable_processes", "garbled_files")}
+        counts = {name: getattr(seen, name) for name in COUNTS}
         yield Sample("node", {"job_ids": _joined(seen.job_ids), "jobs": len(seen.job_ids), **counts})
 
 

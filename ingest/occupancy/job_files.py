@@ -6,11 +6,13 @@ import os
 import re
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.occupancy import Allocation, Source
+from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.occupancy.environment import GPU, IDENTIFIER, MAX_GPUS, NAME
 
 LOG = logging.getLogger("crosswind.agent")
@@ -28,6 +30,13 @@ class JobFile:
 
     path: Path
     allocation: Allocation
+    stamp: tuple[int, ...]
+
+    def remove(self) -> None:
+        """Removes the file if this user may, unless another has taken its place: that of a job which was requeued."""
+        with suppress(OSError):  # root's; its epilog clears old ones away
+            if _stamp_of(self.path.lstat()) == self.stamp:
+                self.path.unlink()
 
 
 @dataclass
@@ -49,15 +58,19 @@ class JobFiles:
         return len(self._stamps) - len(self.files)
 
     def refresh(self) -> bool:
-        """Looks for new, replaced and removed files, and says whether there are any."""
+        """Looks for new, replaced and removed files, and says whether there are any.
+
+        Raises: OSError when there is nothing left to open a file with.
+        """
         stamps = self._listed()
         changed = [name for name, stamp in stamps.items() if self._stamps.get(name) != stamp]
         gone = self._stamps.keys() - stamps.keys()
         for name in [*gone, *changed]:
             self.files.pop(name, None)
-        self._stamps = stamps
+        self._stamps = {name: stamp for name, stamp in stamps.items() if name not in changed}
         for name in changed:
             self._read(name)
+            self._stamps[name] = stamps[name]
         return bool(changed or gone)
 
     def changed_ns(self) -> int | None:
@@ -71,28 +84,36 @@ class JobFiles:
         try:
             with os.scandir(self.directory) as entries:
                 names = [entry.name for entry in entries if entry.name.endswith(".json") and entry.name[0] != "."]
-        except OSError:  # no job has been here yet
+        except OSError as error:  # no job has been here yet
+            if is_exhausted(error):
+                raise
             return {}
         return {name: stamp for name in names[:MAX_FILES] if (stamp := _stamp(self.directory / name))}
 
     def _read(self, name: str) -> None:
         path = self.directory / name
         try:
-            value = json.loads(_trusted_content(path).decode("utf-8"))
-            self.files[name] = JobFile(path, _allocation(value, self.node, self.system))
+            content, stamp = _trusted_content(path)
+            value = json.loads(content.decode("utf-8"))
+            self.files[name] = JobFile(path, _allocation(value, self.node, self.system), stamp)
         except (OSError, ValueError, RecursionError, MalformedError) as error:
+            if is_exhausted(error):
+                raise
             LOG.warning("job file %s is not believed: %s", str(path)[:300], str(error)[:200])
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
     try:
-        status = path.lstat()
+        return _stamp_of(path.lstat())
     except OSError:  # removed meanwhile
         return ()
+
+
+def _stamp_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode, status.st_uid
 
 
-def _trusted_content(path: Path) -> bytes:
+def _trusted_content(path: Path) -> tuple[bytes, tuple[int, ...]]:
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(fd)
@@ -106,7 +127,7 @@ def _trusted_content(path: Path) -> bytes:
         os.close(fd)
     if len(content) > MAX_FILE_BYTES:
         raise MalformedError(f"expected at most {MAX_FILE_BYTES} bytes")
-    return content
+    return content, _stamp_of(status)
 
 
 def _allocation(value: object, node: str, system: str) -> Allocation:

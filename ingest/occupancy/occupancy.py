@@ -3,17 +3,17 @@
 import logging
 import os
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.occupancy import Allocation, Placement, Source, merge_places
+from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.environment import NOBODY
-from crosswind.ingest.occupancy.job_files import JobFiles
+from crosswind.ingest.occupancy.job_files import JobFile, JobFiles
 from crosswind.ingest.occupancy.processes import TICKS, YOUNG_TICKS, Process, Processes
 from crosswind.ingest.occupancy.ranks import Tree, passes_on, ranks_among
 from crosswind.ingest.procfs import started_ticks
@@ -46,6 +46,7 @@ class Seen:
     ranks: int = 0
     unreadable_processes: int = 0
     garbled_files: int = 0
+    lost_records_total: int = 0  # since the agent's start
     reason: str | None = None  # why nothing could be seen
 
 
@@ -87,26 +88,32 @@ class Occupancy:
         self._placed: dict[ProcessKey, Placement] = {}
         self._refused: set[str] = set()
         self._filed: dict[str, Allocation] = {}
-        self._news: deque[tuple[str, Allocation | Placement, Path | None]] = deque()
+        self._news: deque[tuple[str, Allocation | Placement, JobFile | None]] = deque()
+        self._lost_records = 0
+        self._is_behind = True  # what came or went may not have been looked at to its end
 
-    def look(self) -> None:
+    def look(self, *, now: bool = False) -> None:
         """Refreshes at once when a file of a job or rank came or went or a rank ended, else every few seconds.
 
-        A refresh goes through all processes, which is most of what an agent on an idle node would do.
+        A refresh goes through all processes, which is most of what an agent on an idle node would do; `now` has one
+        whatever the time.
         """
-        folders, newest, now = self._folders_changed(), self._newest_pid(), time.monotonic()
-        is_idle = newest == self._newest and not self._undecided
-        is_due = now - self._refreshed_at >= (IDLE_LOOK_SECONDS if is_idle else LOOK_SECONDS)
-        if folders != self._folders_ns or is_due or self._has_ended_ranks():
-            self._folders_ns, self._newest, self._refreshed_at = folders, newest, now
+        folders, newest, at = self._folders_changed(), self._newest_pid(), time.monotonic()
+        is_idle = newest == self._newest and not self._undecided and not self._processes.has_young
+        is_due = at - self._refreshed_at >= (IDLE_LOOK_SECONDS if is_idle else LOOK_SECONDS)
+        if now or folders != self._folders_ns or is_due or self._has_ended_ranks():
+            self._folders_ns, self._newest, self._refreshed_at = folders, newest, at
             self.refresh()
 
     def refresh(self) -> None:
-        """Looks at what came and went; never raises."""
+        """Looks at what came and went; never raises. After a look that failed, the next one takes nothing as known."""
+        is_behind, self._is_behind = self._is_behind, True
         try:
-            self._look()
-        except UnavailableError as error:
-            self.seen = Seen(reason=str(error))
+            self._look(is_behind)
+        except (UnavailableError, MalformedError, OSError) as error:
+            self.seen = Seen(lost_records_total=self._lost_records, reason=str(error))
+        else:
+            self._is_behind = False
 
     def placements(self) -> list[Placement]:
         """The living ranks: those that announced themselves, and those found."""
@@ -122,12 +129,22 @@ class Occupancy:
         The file of an ended job is removed once its end was taken, if this user may.
         """
         while self._news:
-            record, place, path = self._news[0]
+            record, place, file = self._news[0]
             yield record, _told(place)
             self._news.popleft()
-            if path is not None:
-                with suppress(OSError):  # root's; its epilog clears old ones away
-                    path.unlink()
+            if file is not None:
+                file.remove()
+
+    def hand_to(self, take: Callable[[str, Mapping[str, object]], None]) -> None:
+        """Gives away what became known since last asked; what is refused as invalid is lost and counted.
+
+        Raises: UnavailableError when `take` does; what it had not taken waits.
+        """
+        for record, value in self.records():
+            try:
+                take(record, value)
+            except InvalidInputError as error:
+                self._lose(str(error))
 
     def _newest_pid(self) -> bytes:
         """The pid that the kernel gave last."""
@@ -141,14 +158,14 @@ class Occupancy:
         jobs = None if self._job_files is None else self._job_files.changed_ns()
         return run, jobs
 
-    def _look(self) -> None:
+    def _look(self, is_all_new: bool) -> None:
         now_ns = time.time_ns()
         if abs(boot_ns() - self._boot_ns) > CLOCK_SET_NS:
             self._boot_ns = boot_ns()
-        are_files_new = self._job_files is not None and self._job_files.refresh()
+        is_tree_new = self._processes.refresh(self._undecided) or is_all_new
+        are_files_new = (self._job_files is not None and self._job_files.refresh()) or is_all_new
         have_ended = self._has_ended_ranks()
-        are_announced_new = self._look_for_announcements(have_ended)
-        is_tree_new = self._processes.refresh(self._undecided)
+        are_announced_new = self._look_for_announcements(have_ended or is_all_new)
         if are_files_new:
             self._take_files()
         if is_tree_new:
@@ -158,11 +175,11 @@ class Occupancy:
             self._find_jobs(now_ns)
         self._summarise()
 
-    def _look_for_announcements(self, have_ended: bool) -> bool:
+    def _look_for_announcements(self, is_due: bool) -> bool:
         if self._run_directory is None:
             return False
         changed, now = changed_ns(self._run_directory), time.monotonic()
-        if changed == self._announced_ns and not have_ended and now - self._announced_at < ANNOUNCED_SECONDS:
+        if changed == self._announced_ns and not is_due and now - self._announced_at < ANNOUNCED_SECONDS:
             return False
         self._announced_ns, self._announced_at = changed, now
         answer = announced(self._run_directory, self._proc)
@@ -177,7 +194,9 @@ class Occupancy:
         path = f"{self._proc}/{pid}/stat"
         try:
             return started_ticks(self._files.read(path), path) == ticks
-        except (UnavailableError, MalformedError):
+        except (UnavailableError, MalformedError) as error:
+            if is_exhausted(error):
+                return True  # as far as is known
             self._files.forget(f"{self._proc}/{pid}")
             return False
 
@@ -186,7 +205,7 @@ class Occupancy:
         for name, file in files.items():
             if self._filed.get(name) != file.allocation:
                 has_ended = file.allocation.ended_ns is not None
-                self._tell("allocation", file.allocation, file.path if has_ended else None)
+                self._tell("allocation", file.allocation, file if has_ended else None)
         self._filed = {name: file.allocation for name, file in files.items()}
 
     def _find_ranks(self, now_ns: int) -> None:
@@ -271,7 +290,7 @@ class Occupancy:
     def _find_jobs(self, now_ns: int) -> None:
         """Jobs by environment. What a file tells of, too, only gains facts: its end comes by the file alone."""
         filed = {allocation.job_id for allocation in self._filed.values()}
-        now = {key: self._allocation(process) for key, process in self._first_processes().items()}
+        now = {key: self._allocation(process) for key, process in self._first_processes(filed).items()}
         for key, allocation in now.items():
             known = self._jobs.get(key)
             now[key] = allocation if known is None else merge_places(known, allocation)
@@ -282,18 +301,15 @@ class Occupancy:
                 self._tell("allocation", replace(self._jobs[key], ended_ns=now_ns))
         self._jobs = now
 
-    def _first_processes(self) -> dict[AllocationKey, Process]:
-        """The process of each job that started first."""
+    def _first_processes(self, filed: Collection[str]) -> dict[AllocationKey, Process]:
+        """The process of each job that started first, those that the kernel confines before all others."""
         first: dict[AllocationKey, Process] = {}
-        for process in self._trusted().values():
+        for process in sorted(self._trusted().values(), key=lambda each: (not each.is_confined, each.start_ticks)):
             identity = process.identity
             if identity is not None and identity.job_id is not None and identity.is_allocated:
                 system, node = identity.system or self._system, identity.node or self._node
-                key = (system, identity.job_id, node, identity.restart_count)
-                known = first.get(key)
-                if known.start_ticks > process.start_ticks if known else len(first) < MAX_JOBS:
-                    first[key] = process
-        return first
+                first.setdefault((system, identity.job_id, node, identity.restart_count), process)
+        return first if len(first) <= MAX_JOBS else _surest(first, filed)
 
     def _allocation(self, process: Process) -> Allocation:
         identity = process.identity or NOBODY
@@ -319,13 +335,29 @@ class Occupancy:
         filed = {each.job_id for each in self._filed.values() if each.ended_ns is None}
         jobs = filed | {key[1] for key in self._jobs}
         garbled = self._garbled_announcements + (self._job_files.garbled if self._job_files else 0)
-        self.seen = Seen(tuple(sorted(jobs)), len(self._placed), self._processes.hidden, garbled)
+        self.seen = Seen(tuple(sorted(jobs)), len(self._placed), self._processes.hidden, garbled, self._lost_records)
 
-    def _tell(self, record: str, place: Allocation | Placement, path: Path | None = None) -> None:
+    def _tell(self, record: str, place: Allocation | Placement, file: JobFile | None = None) -> None:
         if len(self._news) >= MAX_NEWS:
-            LOG.error("%d records of jobs and ranks wait for the spool: one more is lost", MAX_NEWS)
+            self._lose(f"{MAX_NEWS} wait for the spool")
             return
-        self._news.append((record, place, path))
+        self._news.append((record, place, file))
+
+    def _lose(self, why: str) -> None:
+        self._lost_records += 1
+        self.seen = replace(self.seen, lost_records_total=self._lost_records)
+        LOG.error("a record of a job or rank is lost: %s", why[:300])
+
+
+def _surest(first: Mapping[AllocationKey, Process], filed: Collection[str]) -> dict[AllocationKey, Process]:
+    """As many jobs as are kept: anybody may invent others, and other nodes and restarts of his own."""
+    known: Counter[str] = Counter()
+    doubts: dict[AllocationKey, tuple[bool, bool, int]] = {}
+    for key, process in first.items():
+        job_id = key[1]
+        doubts[key] = not process.is_confined, job_id not in filed, known[job_id]
+        known[job_id] += 1
+    return {key: first[key] for key in sorted(doubts, key=doubts.__getitem__)[:MAX_JOBS]}
 
 
 def _told(place: Allocation | Placement) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.occupancy.confinement import MAX_BYTES, confinement_of
 from crosswind.ingest.occupancy.environment import MAX_ENVIRONMENT_BYTES, NOBODY, Identity, identity_of
 from crosswind.ingest.procfs import count, read_file, stat_fields
@@ -49,7 +50,7 @@ class Processes:
     def refresh(self, again: Collection[int] = ()) -> bool:
         """Finds what came and went, looks `again` at these, and says whether anything is another.
 
-        Raises: UnavailableError when there is no such tree.
+        Raises: UnavailableError when there is no such tree, or nothing left to open a file with.
         """
         found = self._listed()
         changed = [pid for pid, inode in found.items() if (had := self.living.get(pid)) is None or had.inode != inode]
@@ -62,6 +63,11 @@ class Processes:
         self._look(looked, found)
         self.hidden = sum(process.is_hidden for process in self.living.values())
         return True
+
+    @property
+    def has_young(self) -> bool:
+        """Whether there are some that may still be about to exec."""
+        return bool(self._young)
 
     def used_ticks(self, pid: int) -> int:
         """Processor time of a process so far; 0 when it is gone."""
@@ -100,7 +106,9 @@ class Processes:
             process = Process(pid, inode, count(fields[START], "stat"), count(fields[PARENT], "stat"))
             if count(fields[FLAGS], "stat") & KERNEL_THREAD:
                 return process
-        except (UnavailableError, MalformedError):
+        except (UnavailableError, MalformedError) as error:
+            if is_exhausted(error):
+                raise
             self.living.pop(pid, None)
             return None
         self._read_environment(process)
@@ -111,7 +119,8 @@ class Processes:
         try:
             process.uid = os.stat(f"{self._proc}/{process.pid}").st_uid  # noqa: PTH116 - a path object costs as much
             content = _head(f"{self._proc}/{process.pid}/environ", MAX_ENVIRONMENT_BYTES)
-        except OSError:
+        except OSError as error:
+            _pass_on_exhaustion(error)
             process.is_hidden = True
             return
         whole = content if len(content) < MAX_ENVIRONMENT_BYTES else content.rpartition(b"\0")[0]
@@ -120,7 +129,8 @@ class Processes:
     def _read_confinement(self, process: Process) -> None:
         try:
             confinement = confinement_of(_head(f"{self._proc}/{process.pid}/cgroup", MAX_BYTES))
-        except OSError:  # it has just ended, or this kernel has no control groups
+        except OSError as error:  # it has just ended, or this kernel has no control groups
+            _pass_on_exhaustion(error)
             return
         if confinement is not None:
             process.is_confined = True
@@ -129,6 +139,11 @@ class Processes:
     def _stat(self, pid: int) -> list[bytes]:
         path = f"{self._proc}/{pid}/stat"
         return stat_fields(read_file(path), path)
+
+
+def _pass_on_exhaustion(error: OSError) -> None:
+    if is_exhausted(error):
+        raise UnavailableError(f"{error.filename}: {error.strerror}") from error
 
 
 def _head(path: str, limit: int) -> bytes:

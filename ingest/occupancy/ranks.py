@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.occupancy.processes import Process
 
 SHELLS = frozenset(["ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "sh", "tcsh", "zsh"])
@@ -34,13 +35,18 @@ MAX_DEPTH = 64
 
 
 def passes_on(pid: int, proc: str) -> bool:
-    """Whether a process is a shell or launcher, by its program and by the script or module that it was given."""
+    """Whether a process is a shell or launcher, by its program and by the script or module that it was given.
+
+    Raises: OSError when there is nothing left to open a file with.
+    """
     folder = Path(proc, str(pid))
     try:
         program = (folder / "exe").readlink().name
         with (folder / "cmdline").open("rb") as file:
             first, *words = map(os.fsdecode, file.read(MAX_COMMAND_BYTES).split(b"\0"))
-    except OSError:
+    except OSError as error:
+        if is_exhausted(error):
+            raise
         return False
     given = next((word for word in words if not word.startswith("-")), "")  # `python -u -m torch.distributed.run`
     return program in SHELLS or not LAUNCHERS.isdisjoint((program, Path(first).name, Path(given).name))

@@ -130,3 +130,15 @@ def test_a_draft_that_is_still_written_is_not_looked_at(tmp_path: Path) -> None:
     (tmp_path / ".4711.json").write_text('{"job_id"')
     files = files_in(tmp_path)
     assert (files.files, files.garbled) == ({}, 0)
+
+
+def test_a_file_is_removed_unless_that_of_a_requeued_job_took_its_place(tmp_path: Path) -> None:
+    path = write(tmp_path / "4711.json", GOOD | {"ended_ns": 1_767_323_045_000_000_007})
+    [ended] = files_in(tmp_path).files.values()
+    write(path, GOOD | {"restart_count": 1})
+    ended.remove()
+    [requeued] = files_in(tmp_path).files.values()
+    assert requeued.allocation.restart_count == 1
+    requeued.remove()
+    assert not path.exists()
+    requeued.remove()

@@ -1,19 +1,23 @@
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.metric import Sample
+from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.collectors.occupancy import MAX_TEXT, OCCUPANCY, OccupancyCollector
-from crosswind.ingest.occupancy.occupancy import Occupancy, Seen
+from crosswind.ingest.occupancy.occupancy import LOOK_SECONDS, MAX_JOBS, Occupancy, Seen
 from crosswind.ingest.registration import announce, withdraw
-from crosswind.ingest.sweep import with_node_keys
+from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.sweep import Sweep, with_node_keys
 
 SLEEP = [sys.executable, "-c", "input()"]
 TASK = {
@@ -120,6 +124,71 @@ def test_a_record_that_the_spool_refused_is_told_again(task: subprocess.Popen[by
     assert dict(next(occupancy.records())[1]) == expected
 
 
+def test_a_record_that_is_invalid_is_lost_and_counted_and_holds_no_other_up(task: subprocess.Popen[bytes]) -> None:
+    taken: list[str] = []
+
+    def take(record: str, value: Mapping[str, object]) -> None:
+        if value.get("pid") == task.pid:
+            raise InvalidInputError("what JSON cannot say")
+        if value.get("job_id") == "987002":
+            taken.append(record)
+
+    occupancy = Occupancy("n1")
+    occupancy.refresh()
+    occupancy.hand_to(take)
+    occupancy.hand_to(take)
+    assert (taken, occupancy.seen.lost_records_total) == (["allocation"], 1)
+    occupancy.refresh()
+    [sample] = OccupancyCollector(occupancy).read()
+    assert sample.values["lost_records_total"] == 1
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """This process may open nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_with_nothing_left_to_open_files_with_nothing_ends_and_the_next_look_makes_up_for_it(
+    task: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    jobs = tmp_path / "job.d"
+    jobs.mkdir()
+    (jobs / "5.json").write_text(json.dumps({"job_id": "5", "started_ns": 100}))
+    occupancy = Occupancy("n1", run_directory=tmp_path, job_directory=jobs)
+    announce(tmp_path, run_id="r1", rank=2, node="n1", pid=task.pid)
+    occupancy.refresh()
+    occupancy.hand_to(lambda record, value: None)
+    before = sorted(occupancy.pids())
+    assert task.pid in before
+    (jobs / "6.json").write_text(json.dumps({"job_id": "6", "started_ns": 100}))
+    with no_descriptors():
+        occupancy.look(now=True)
+        occupancy.look()
+    assert "Too many open files" in str(occupancy.seen.reason)
+    assert (sorted(occupancy.pids()), list(occupancy.records())) == (before, [])
+    occupancy.refresh()
+    assert {"5", "6", "987002"} <= set(occupancy.seen.job_ids)
+    told = [value.get("job_id") for _, value in occupancy.records()]
+    assert (sorted(occupancy.pids()), told.count("5"), told.count("6")) == (before, 0, 1)
+
+
+def test_an_agent_that_starts_with_nothing_to_open_files_with_sees_all_later(tmp_path: Path) -> None:
+    (tmp_path / "5.json").write_text(json.dumps({"job_id": "5"}))
+    rank = announce(tmp_path, run_id="r1", rank=0, node="n1")
+    occupancy = Occupancy("n1", run_directory=tmp_path, job_directory=tmp_path)
+    with no_descriptors():
+        occupancy.look()
+    occupancy.look(now=True)
+    assert "5" in occupancy.seen.job_ids
+    assert rank.pid in occupancy.pids()
+
+
 def test_an_announcement_after_the_environment_makes_one_placement_of_both(
     task: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
@@ -185,8 +254,8 @@ def test_a_value_that_does_not_fit_is_told_once_by_name_alone(caplog: pytest.Log
 
 def test_the_collector_shows_what_was_seen() -> None:
     occupancy = Occupancy("n1")
-    occupancy.seen = Seen(("12", "7_3"), ranks=4, unreadable_processes=9, garbled_files=1)
-    counts = {"jobs": 2, "ranks": 4, "unreadable_processes": 9, "garbled_files": 1}
+    occupancy.seen = Seen(("12", "7_3"), ranks=4, unreadable_processes=9, garbled_files=1, lost_records_total=3)
+    counts = {"jobs": 2, "ranks": 4, "unreadable_processes": 9, "garbled_files": 1, "lost_records_total": 3}
     assert list(OccupancyCollector(occupancy).read()) == [Sample("node", {"job_ids": "12,7_3"} | counts)]
 
 
@@ -246,3 +315,80 @@ def test_a_rank_that_ended_is_seen_at_the_next_look(tmp_path: Path) -> None:
         sleeper.kill()
     occupancy.look()
     assert occupancy.pids() == []
+
+
+def test_a_look_now_goes_through_the_processes_whatever_the_time(task: subprocess.Popen[bytes]) -> None:
+    occupancy = Occupancy("n1")
+    occupancy.look()
+    with subprocess.Popen(SLEEP, stdin=subprocess.PIPE, env=os.environ | TASK | {"SLURM_PROCID": "3"}) as process:
+        wait_for_exec(process.pid)
+        occupancy.look()
+        assert process.pid not in occupancy.pids()
+        occupancy.look(now=True)
+        assert process.pid in occupancy.pids()
+        process.communicate(b"\n")
+
+
+def test_an_agent_that_ends_looks_once_more_at_all_processes(tmp_path: Path) -> None:
+    occupancy = Occupancy("n1")
+    with SpoolWriter(tmp_path, "n1") as spool:
+        sweep = Sweep([], spool, node="n1", boot_id=None)
+        agent = Agent(sweep, spool, interval_seconds=1.0, occupancy=occupancy)
+        agent.sweep()
+        with subprocess.Popen(SLEEP, stdin=subprocess.PIPE, env=os.environ | TASK) as process:
+            wait_for_exec(process.pid)
+            agent.finish()
+            assert process.pid in occupancy.pids()
+            process.communicate(b"\n")
+        assert list(occupancy.records()) == []  # the spool has them
+
+
+def write_process(proc: Path, pid: int, ticks: int, environment: bytes, groups: bytes = b"0::/\n") -> None:
+    folder = proc / str(pid)
+    folder.mkdir()
+    fields = f"S 1 0 0 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 {ticks} 0 0 18446744073709551615"
+    (folder / "stat").write_text(f"{pid} (python) {fields}\n")
+    (folder / "environ").write_bytes(environment)
+    (folder / "cgroup").write_bytes(groups)
+
+
+def test_a_process_that_was_read_before_its_exec_waits_no_longer_than_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loadavg").write_text("0.00 0.01 0.05 1/96 41\n")
+    now_ticks = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") // 10**9
+    write_process(tmp_path, 41, now_ticks, b"")
+    occupancy = Occupancy("n1", proc=tmp_path)
+    occupancy.look()
+    (tmp_path / "41" / "environ").write_bytes(b"PBS_JOBID=77")
+    monotonic = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + LOOK_SECONDS)
+    occupancy.look()
+    assert occupancy.seen.job_ids == ("77",)
+
+
+def test_invented_jobs_push_out_none_that_the_kernel_or_the_prolog_vouches_for(tmp_path: Path) -> None:
+    proc, jobs = tmp_path / "proc", tmp_path / "job.d"
+    proc.mkdir()
+    jobs.mkdir()
+    for pid in range(100, 100 + MAX_JOBS + 5):
+        write_process(proc, pid, pid, b"PBS_JOBID=x%d" % pid)
+    write_process(proc, 4, 8000, b"PBS_JOBID=8")
+    write_process(proc, 5, 9000, b"", b"0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n")
+    (jobs / "8.json").write_text(json.dumps({"job_id": "8"}))
+    occupancy = Occupancy("n1", proc=proc, job_directory=jobs)
+    occupancy.refresh()
+    assert {"7", "8"} <= set(occupancy.seen.job_ids)
+    told = [value for _, value in occupancy.records() if value["source"] == "environment"]
+    assert len(told) == MAX_JOBS
+    assert {"7", "8"} <= {value["job_id"] for value in told}
+
+
+def test_a_confined_job_that_names_many_restarts_pushes_out_no_other(tmp_path: Path) -> None:
+    group = b"0::/system.slice/slurmstepd.scope/job_%d/step_0/user/task_0\n"
+    for pid in range(100, 100 + MAX_JOBS + 5):
+        write_process(tmp_path, pid, pid, b"SLURM_JOB_ID=7\0SLURM_RESTART_COUNT=%d" % pid, group % 7)
+    write_process(tmp_path, 5, 9000, b"", group % 8)
+    occupancy = Occupancy("n1", proc=tmp_path)
+    occupancy.refresh()
+    assert occupancy.seen.job_ids == ("7", "8")
