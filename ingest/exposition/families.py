@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
+from crosswind.ingest.exposition.freshness import AGENT
 from crosswind.ingest.exposition.gpu_names import GPU_NAMES
 from crosswind.ingest.exposition.names import Labels, LabelsOf, Name, Row, of_device
 from crosswind.ingest.exposition.node_names import NODE_NAMES
@@ -54,6 +55,8 @@ class Families:
     def of(self, latest: Mapping[str, Shown]) -> list[Family]:
         """The families of all that the sources showed last, sorted by name; of two equal samples the first stays."""
         found: dict[str, Family] = {}
+        if agent := latest.get(AGENT):
+            _tell_of_sweep(found, agent.rows.ts_ns)
         for source, shown in latest.items():
             _tell_of_source(found, source, shown)
             if shown.reason is None:
@@ -88,6 +91,12 @@ class _NamedRow:
             self._labels[name.of] = name.of(self.row)
         own = self._labels[name.of]
         return tuple(sorted((*own, *name.labels))) if own is not None and name.labels else own
+
+
+def _tell_of_sweep(found: dict[str, Family], ts_ns: int) -> None:
+    family = Family("collector_last_sweep_timestamp_seconds", "gauge", "when the last sweep ended, since 1970")
+    family.samples[()] = repr(ts_ns / 10**9)
+    found[family.name] = family
 
 
 def _tell_of_source(found: dict[str, Family], source: str, shown: Shown) -> None:

@@ -9,6 +9,7 @@ import socket
 import socketserver
 import stat
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
@@ -17,11 +18,13 @@ from typing import Any
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.exposition.families import Families
+from crosswind.ingest.exposition.freshness import Freshness
 from crosswind.ingest.exposition.text import Renderer, media_type_for
 from crosswind.ingest.sweep import Shown
 
 LOG = logging.getLogger("crosswind.agent")
 MOST_AT_ONCE = 8  # connections; another one is closed
+WHOLE_SECONDS = 10.0  # for one connection from beginning to end, however busy it keeps
 PATIENCE_SECONDS = 5.0  # with a connection that says nothing, or does not take what it asked for
 LOOK_SECONDS = 0.5  # between looks at whether to stop
 UNIX = "unix:"
@@ -30,10 +33,18 @@ Latest = Callable[[], Mapping[str, Shown]]
 Answer = tuple[int, str, bytes]
 
 
-def serve(listen: str, latest: Latest, stop: threading.Event, token: str | None = None) -> threading.Thread:
+def serve(
+    listen: str,
+    latest: Latest,
+    stop: threading.Event,
+    token: str | None = None,
+    *,
+    whole_seconds: float = WHOLE_SECONDS,
+) -> threading.Thread:
     """Serves what `latest` gives on `127.0.0.1:9750`, `[::1]:9750` or `unix:/path` until `stop` is set.
 
     With a token `/metrics` is for those who send it as `Authorization: Bearer`; then other addresses are served too.
+    A connection ends after `whole_seconds` at the latest. `/healthz` is 503 when the agent sweeps no more.
     The thread has begun to listen when it is returned. `latest` is called on other threads than the agent's.
     Raises: InvalidInputError for an address that makes no sense, or that others can reach without a token;
     UnavailableError when it cannot be had.
@@ -42,7 +53,7 @@ def serve(listen: str, latest: Latest, stop: threading.Event, token: str | None 
     try:
         if family == socket.AF_UNIX:
             _clear(Path(str(address)))
-        server = _Server(family, address, latest, token)
+        server = _Server(family, address, latest, token=token, whole_seconds=whole_seconds)
     except OSError as error:
         raise UnavailableError(f"metrics.listen {listen}: {error.strerror or error}") from error
     thread = threading.Thread(target=_run, args=(server, stop), name="metrics", daemon=True)
@@ -54,6 +65,7 @@ def _run(server: "_Server", stop: threading.Event) -> None:
     with server:
         while not stop.is_set():
             server.handle_request()
+            server.look_around()
     if server.address_family == socket.AF_UNIX:
         Path(str(server.server_address)).unlink(missing_ok=True)
 
@@ -101,12 +113,23 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     request_queue_size = 2 * MOST_AT_ONCE
     timeout = LOOK_SECONDS
 
-    def __init__(self, family: socket.AddressFamily, address: Any, latest: Latest, token: str | None) -> None:
+    def __init__(
+        self,
+        family: socket.AddressFamily,
+        address: Any,
+        latest: Latest,
+        *,
+        token: str | None,
+        whole_seconds: float,
+    ) -> None:
         self.address_family = family
         self._asked_for = None if token is None else f"Bearer {token}".encode()
         self._renderer = Renderer(Families())
         self._rendering = threading.Lock()
         self._latest = latest
+        self._freshness = Freshness(latest)
+        self._whole_seconds = whole_seconds
+        self._ends: dict[Any, float] = {}  # when each connection must have ended
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         super().__init__(address, _Handler)
 
@@ -119,21 +142,35 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def answer(self, path: str, accept: str) -> Answer:
         """Status, media type and body for a path."""
         if path == "/healthz":
-            return 200, "text/plain; charset=utf-8", b"ok\n"
+            problem = self._freshness.problem()
+            return 503 if problem else 200, "text/plain; charset=utf-8", f"{problem or 'ok'}\n".encode()
         if path != "/metrics":
             return 404, "text/plain; charset=utf-8", b"there are /metrics and /healthz\n"
         media_type = media_type_for(accept)
         with self._rendering:
             return 200, media_type, self._renderer.render(dict(self._latest()), media_type)
 
+    def look_around(self) -> None:
+        """Cuts connections that have lasted too long, and sees whether the agent still sweeps."""
+        for request, end in list(self._ends.items()):
+            if time.monotonic() > end:
+                with suppress(OSError):  # it has just ended
+                    request.shutdown(socket.SHUT_RDWR)
+        try:
+            self._freshness.look()
+        except Exception:
+            LOG.debug("metrics: the agent's row cannot be had", exc_info=True)
+
     def process_request(self, request: Any, client_address: Any) -> None:
         """Gives the connection a thread, or closes it when there are too many."""
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        self._ends[request] = time.monotonic() + self._whole_seconds
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no thread can be had
+            self._ends.pop(request, None)
             self._places.release()
             self.shutdown_request(request)
 
@@ -142,6 +179,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self._ends.pop(request, None)
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - given by the base class

@@ -105,6 +105,14 @@ def test_a_source_that_is_down_is_told_as_down_and_shows_nothing_old() -> None:
     }
 
 
+def test_the_time_of_the_last_sweep_is_shown() -> None:
+    own = shown(AGENT, [("agent", *[None] * len(AGENT.columns))])
+    own = replace(own, rows=replace(own.rows, ts_ns=1_790_000_000_250_000_000))
+    told = samples({"agent": own})
+    assert told["collector_last_sweep_timestamp_seconds"] == "1790000000.25"
+    assert "collector_last_sweep_timestamp_seconds" not in samples(made_up({"a": (1,)}, COUNT))
+
+
 def test_families_are_sorted_and_each_is_told_in_one_place() -> None:
     text = render(of_sources(RECORDED / "two_sockets", ["hwmon", "rapl", "thermal", "frequency"])).decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]

@@ -4,19 +4,24 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 
 import pytest
 from tests.conftest import free_port
-from tests.ingest.shown import made_up
+from tests.ingest.shown import made_up, shown
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.metric import Column
+from crosswind.ingest.exposition.freshness import Freshness
 from crosswind.ingest.exposition.server import MOST_AT_ONCE, serve
 from crosswind.ingest.exposition.text import OPEN_METRICS, PLAIN
+from crosswind.ingest.self_metrics import AGENT
 from crosswind.ingest.sweep import Shown
+
+SECOND = 1_000_000_000
 
 
 @pytest.fixture
@@ -75,6 +80,54 @@ def test_there_is_a_place_to_ask_whether_it_lives_and_nothing_else(port: int) ->
     with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
         connection.request("POST", "/metrics", body=b"x")
         assert connection.getresponse().status == 501
+
+
+def swept_at(mono_ns: int) -> dict[str, Shown]:
+    own = shown(AGENT, [("agent", *[None] * len(AGENT.columns))])
+    return {"agent": replace(own, rows=replace(own.rows, mono_ns=mono_ns))}
+
+
+def test_an_agent_that_sweeps_no_more_is_not_healthy(port: int, latest: dict[str, Shown]) -> None:
+    latest.update(swept_at(time.monotonic_ns() - 12 * SECOND))
+    response, body = get(port, "/healthz")
+    assert (response.status, body) == (503, b"the last sweep was 12 s ago\n")
+    assert get(port)[0].status == 200
+    latest.update(swept_at(time.monotonic_ns()))
+    assert get(port, "/healthz")[0].status == 200
+
+
+def test_an_agent_of_a_slow_pace_may_take_three_of_its_intervals() -> None:
+    latest: dict[str, Shown] = {}
+    freshness = Freshness(lambda: latest)
+    for second in (1000, 1030):
+        latest.update(swept_at(second * SECOND))
+        freshness.look()
+    assert freshness.problem(1120 * SECOND) is None
+    assert freshness.problem(1121 * SECOND) == "the last sweep was 91 s ago"
+
+
+def test_an_agent_that_never_swept_is_not_healthy_after_a_while() -> None:
+    freshness = Freshness(dict)
+    assert freshness.problem() is None
+    assert freshness.problem(time.monotonic_ns() + 11 * SECOND) == "the last sweep was 11 s ago"
+
+
+def test_connections_that_drip_are_cut_so_that_others_are_served(
+    latest: dict[str, Shown], stop: threading.Event
+) -> None:
+    port = free_port()
+    serve(f"127.0.0.1:{port}", lambda: latest, stop, whole_seconds=0.3)
+    dripping = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_AT_ONCE)]
+    until = time.monotonic() + 3  # less than the patience with one that says nothing
+    is_served = False
+    while not is_served and time.monotonic() < until:
+        for each in dripping:
+            with suppress(OSError):  # cut
+                each.send(b"G")
+        is_served = answers(port)
+    for each in dripping:
+        each.close()
+    assert is_served
 
 
 def test_what_cannot_be_written_is_a_500_that_tells_nothing(stop: threading.Event) -> None:
