@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -127,8 +127,10 @@ def _event_of(*signals: signal.Signals) -> threading.Event:
 
 @contextmanager
 def _started(settings: AgentSettings) -> Iterator[_Running]:
-    # The writer ends before the shipper, which then sends what was sealed last.
-    with _alone_in(settings.spool), _shipping(settings) as shipped, _writer(settings) as spool:
+    with _alone_in(settings.spool), ExitStack() as stack:
+        report = _recovered(settings)  # before the shipper begins, who would seal it without a word
+        # The writer ends before the shipper, which then sends what was sealed last.
+        shipped, spool = stack.enter_context(_shipping(settings)), stack.enter_context(_writer(settings))
         occupancy = Occupancy(
             _node(settings),
             proc=settings.root / "proc",
@@ -142,7 +144,7 @@ def _started(settings: AgentSettings) -> Iterator[_Running]:
             occupancy=occupancy,
             shipped=shipped,
         )
-        agent.report = _recovered(settings)
+        agent.report = report
         with _shown(settings, agent):
             yield _Running(settings, agent, spool, occupancy)
 
@@ -267,7 +269,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
     except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}") from error
+        raise UnavailableError(f"{path}: {error.strerror}: name a spool folder of your own (--spool)") from error
     try:
         _lock(fd, directory)
         yield

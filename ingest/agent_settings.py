@@ -1,5 +1,6 @@
 """How an agent is set up: defaults, or a TOML file, which SIGHUP makes it read again."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,9 +11,11 @@ from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.collectors.source import Option, Options, Source
 
 INTERVAL_SECONDS = (0.01, 3600.0)  # shorter, the agent would disturb what it watches
+NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}")
 PACE = ("enabled", "interval_seconds", "timeout_seconds")  # what every source may be told
 
 Types = tuple[type, ...]
+WORDS = {str: "a text", int: "a number", dict: "a table"}
 TEXT: Types = (str,)
 NUMBER: Types = (int, float)
 TABLE: Types = (dict,)
@@ -107,8 +110,11 @@ def read_settings(path: Path, defaults: AgentSettings) -> AgentSettings:
 
 def _settings(told: Mapping[str, Any], defaults: AgentSettings) -> AgentSettings:
     values = _checked("", told, KEYS)
+    node = values.get("node", "")
+    if node and not NODE_NAME.fullmatch(node):
+        raise InvalidInputError(f"node {node!r:.80}: expected letters, digits, dots, dashes or _, at most 255")
     paths: dict[str, Any] = {
-        name: Path(values[name]) for name in ("spool", "run_directory", "job_directory") if name in values
+        name: _folder(name, values[name]) for name in ("spool", "run_directory", "job_directory") if name in values
     }
     tables: dict[str, Any] = {}
     if "ship" in values:
@@ -122,10 +128,16 @@ def _settings(told: Mapping[str, Any], defaults: AgentSettings) -> AgentSettings
     return replace(defaults, **changes)
 
 
+def _folder(name: str, text: str) -> Path:
+    if not text.startswith("/"):
+        raise InvalidInputError(f"{name}: {text!r:.80}, expected a path that begins with /")
+    return Path(text)
+
+
 def _checked(prefix: str, told: Mapping[str, Any], known: Mapping[str, Types]) -> dict[str, Any]:
     for name, value in told.items():
         if name not in known:
             raise InvalidInputError(f"{prefix}{name}: unknown; expected one of {', '.join(known)}")
         if type(value) not in known[name]:
-            raise InvalidInputError(f"{prefix}{name}: {value!r:.80}, expected {known[name][0].__name__}")
+            raise InvalidInputError(f"{prefix}{name}: {value!r:.80}, expected {WORDS[known[name][0]]}")
     return dict(told)

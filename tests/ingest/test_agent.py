@@ -205,8 +205,9 @@ def test_a_sweep_that_the_disk_refuses_is_counted_and_the_next_one_is_kept(tmp_p
     with SpoolWriter(blocked, "n1") as spool:
         agent = Agent(Sweep([timed(Clockwork())], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
         blocked.rmdir()
+        blocked.write_text("in the way")
         agent.sweep()
-        blocked.mkdir()
+        blocked.unlink()
         agent.sweep()
     assert agent.tally.lost_sweeps_total == 1
     [own] = rows(blocked, "agent")

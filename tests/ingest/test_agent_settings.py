@@ -66,7 +66,11 @@ def test_a_source_that_is_off_is_read_once_it_is_told_something() -> None:
     ("text", "message"),
     [
         ("interval_seconds = 0", "interval 0 s"),
-        ('interval_seconds = "1"', "interval_seconds: '1', expected int"),
+        ('interval_seconds = "1"', "interval_seconds: '1', expected a number"),
+        ('spool = ""', "spool: '', expected a path that begins with /"),
+        ('spool = "here"', "spool: 'here', expected a path that begins with /"),
+        (r'node = "n\nx"', r"node 'n\nx'"),
+        ('node = "../n"', "node '../n'"),
         ("interval_seconds = true", "interval_seconds: True"),
         ("segment_seconds = 0", "segment_seconds 0"),
         ("spool_bytes = 10", "spool_bytes 10"),

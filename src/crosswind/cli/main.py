@@ -87,7 +87,7 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for known in VERBS:
-        subparser = verbs.add_parser(known.name, help=known.help, description=f"{known.help}.")
+        subparser = verbs.add_parser(known.name, help=known.help, description=f"{known.help}.", allow_abbrev=False)
         if known.name == verb:
             load(known).configure(subparser)
             subparser.add_argument("--json", action="store_true", help="print one JSON value for machines")
