@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 
-SPEED = ("startup", "tuner", "agent", "ingest")
+SPEED = ("startup", "tuner", "agent", "slowdown", "ingest")
 ACCURACY = ("tuner", "predict", "explain")
 
 

@@ -53,7 +53,9 @@ class Cost:
 def main() -> None:
     if os.geteuid() == 0 and shutil.which("ip") and APART not in os.environ:
         script = 'ip link set lo up && exec "$0" -m benchmarks agent'
-        os.execvpe("unshare", ("unshare", "--net", "sh", "-c", script, sys.executable), os.environ | {APART: "1"})
+        apart = ("unshare", "--net", "sh", "-c", script, sys.executable)
+        subprocess.run(apart, check=True, env=os.environ | {APART: "1"})
+        return
     with tempfile.TemporaryDirectory() as folder, sleepers(Path(folder)), interfaces(Path(folder)) as pairs:
         print(
             f"{RANKS} idle processes stand for ranks, {2 * pairs} veth interfaces; {SLICES} slices of {SECONDS:.0f} s"
