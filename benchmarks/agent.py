@@ -3,7 +3,8 @@
 Eight idle processes are announced as ranks, and as root all of it runs in a network namespace with as many veth
 interfaces as a sweep of a thousand values takes. CPU time is what the scheduler counted for all threads of a program;
 lateness is what the agent itself recorded. Where a host lends its cores to others as well, what it takes away counts as
-time on the core: so of several slices the least disturbed one is told, for both programs, with the median behind it.
+time on the core: so of several slices the least disturbed one is told, for all programs, with the median behind it. The
+reader is what no Python program can go below: it reads the files that the agent keeps open, as often, and does no more.
 """
 
 import json
@@ -33,6 +34,15 @@ PAIRS = 2  # of interfaces, made at a time
 MOST_PAIRS = 40
 APART = "CROSSWIND_BENCHMARK_APART"
 EXPORTER = "prometheus-node-exporter"
+READER = """
+import os, sys, time
+interval, *paths = sys.argv[1:]
+fds = [os.open(path, os.O_RDONLY) for path in paths]
+while True:
+    time.sleep(float(interval) - time.time() % float(interval))
+    for fd in fds:
+        os.pread(fd, 65536, 0)
+"""
 AGENT = (sys.executable, "-m", "crosswind.cli.main", "agent")
 
 
@@ -63,10 +73,12 @@ def main() -> None:
         print(f"{'':<24} {'CPU of a core':>17} {'values/s':>10} {'us/value':>9} {'memory':>8} {'lateness p50/p99':>20}")
         figures: dict[str, object] = {}
         for hertz in (1, 10):
-            agent, exporter, lateness = measured(Path(folder), hertz)
+            agent, reader, exporter, lateness = measured(Path(folder), hertz)
             row(f"agent at {hertz} Hz", agent, lateness)
+            row("reader of its files", reader)
             figures |= {
                 f"agent_{hertz}hz_cpu_ratio": round(agent.cpu_share, 5),
+                f"reader_{hertz}hz_cpu_ratio": round(reader.cpu_share, 5),
                 f"agent_{hertz}hz_median_cpu_ratio": round(agent.median_share, 5),
                 f"agent_{hertz}hz_values_per_sweep": round(agent.values_per_second / hertz),
                 f"agent_{hertz}hz_microseconds_per_value": round(agent.microseconds_per_value, 2),
@@ -85,24 +97,32 @@ def main() -> None:
     print(json.dumps(figures | {"ranks": RANKS, "interfaces": 2 * pairs, "machine": machine}))
 
 
-def measured(folder: Path, hertz: int) -> tuple[Cost, Cost | None, list[float]]:
-    spool = folder / f"spool-{hertz}"
+def measured(folder: Path, hertz: int) -> tuple[Cost, Cost, Cost | None, list[float]]:
+    spool, interval = folder / f"spool-{hertz}", str(1 / hertz)
     with ExitStack() as stack:
         exporter = stack.enter_context(node_exporter()) if shutil.which(EXPORTER) else None
-        command = (*AGENT, "--spool", str(spool), "--run-dir", str(folder), "--interval", str(1 / hertz))
-        agent = stack.enter_context(program(command))
+        agent = stack.enter_context(
+            program((*AGENT, "--spool", str(spool), "--run-dir", str(folder), "--interval", interval))
+        )
         time.sleep(5)  # until absent sources are left alone
-        pids = [agent.pid, *([exporter[0]] if exporter else [])]
+        reader = stack.enter_context(program((sys.executable, "-c", READER, interval, *kernel_files_of(agent.pid))))
+        pids = [agent.pid, reader.pid, *([exporter[0]] if exporter else [])]
         slices = [measured_slice(pids, exporter[1] if exporter else None) for _ in range(SLICES)]
         memory = [resident(pid) for pid in pids]
         agent.terminate()
         agent.wait(20)
     values, lateness = spooled(spool)
-    agent_cost = cost_of([shares[0] for shares, _ in slices], values * hertz, memory[0])
-    if not exporter:
-        return agent_cost, None, lateness
-    samples = statistics.median(samples for _, samples in slices)
-    return agent_cost, cost_of([shares[1] for shares, _ in slices], samples, memory[1]), lateness
+    rates = [values * hertz, values * hertz, statistics.median(samples for _, samples in slices)]
+    costs = [
+        cost_of([shares[place] for shares, _ in slices], rates[place], memory[place]) for place in range(len(pids))
+    ]
+    return costs[0], costs[1], costs[2] if exporter else None, lateness
+
+
+def kernel_files_of(pid: int) -> list[str]:
+    """The files below /proc and /sys that a process keeps open."""
+    opened = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    return sorted(path for path in opened if path.startswith(("/proc/", "/sys/")))
 
 
 def cost_of(shares: list[float], values_per_second: float, resident_bytes: int) -> Cost:

@@ -24,9 +24,9 @@ from pathlib import Path
 from benchmarks.agent import AGENT, EXPORTER, node_exporter, program
 from crosswind.ingest.spool import RowsFrame, read_segment
 
-PAIRS = int(os.environ.get("PAIRS", "12"))
-BLOCK_SECONDS = 4.0
-SETTLE_SECONDS = 0.3  # at the start of a block, whose steps do not count
+PAIRS = int(os.environ.get("PAIRS", "25"))
+BLOCK_SECONDS = 2.0
+SETTLE_SECONDS = 0.2  # at the start of a block, whose steps do not count
 STEPS_PER_SECOND = 60  # more than this machine makes: the job is ended when all is measured
 T_95 = 1.96
 Block = tuple[bool, int, int]  # whether the watcher ran, from, to
@@ -69,10 +69,10 @@ def turn(pid: int, poke: threading.Event) -> list[Block]:
 
 
 def slowdowns_of(blocks: list[Block], found: list[tuple[int, float]]) -> list[float]:
-    """For each pair the mean step time with the watcher over that without it, less one."""
-    means = [statistics.mean(each for at, each in found if begin <= at < end) for _, begin, end in blocks]
+    """For each pair the median step time with the watcher over that without it, less one."""
+    medians = [statistics.median(each for at, each in found if begin <= at < end) for _, begin, end in blocks]
     return [
-        (means[first + 1] + means[first + 2]) / (means[first] + means[first + 3]) - 1
+        (medians[first + 1] + medians[first + 2]) / (medians[first] + medians[first + 3]) - 1
         for first in range(0, len(blocks), 4)
     ]
 
