@@ -19,6 +19,11 @@ NOT_IN_ORIGIN = re.compile(r"[^A-Za-z0-9._-]")
 ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
+def agent_origin(node: str) -> str:
+    """The origin of what a node's agent writes."""
+    return "agent." + re.sub(NOT_IN_ORIGIN, "_", node)[:90]
+
+
 def is_abandoned_in(directory: Path, node: str, mounts: Path = MOUNTS) -> Callable[[Path], bool]:
     """Tells of an `.open` file there whether its writer is dead if its lock is free.
 
@@ -27,7 +32,7 @@ def is_abandoned_in(directory: Path, node: str, mounts: Path = MOUNTS) -> Callab
     """
     if file_system_of(directory, mounts) in OF_ONE_NODE:
         return lambda _: True
-    own_agent, now = f".agent.{re.sub(NOT_IN_ORIGIN, '_', node)[:90]}.open", _clock(directory)
+    own_agent, now = f".{agent_origin(node)}.open", _clock(directory)
     return lambda path: path.name.endswith(own_agent) or _is_silent(path, now)
 
 

@@ -6,7 +6,6 @@ It needs no root. A source that fails is written down as down, with the reason; 
 import fcntl
 import logging
 import os
-import re
 import signal
 import threading
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from crosswind.data.errors import ConflictError, MalformedError, ProjectError, UnavailableError
-from crosswind.ingest.abandoned import is_abandoned_in
+from crosswind.ingest.abandoned import agent_origin, is_abandoned_in
 from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.collectors import made
@@ -194,7 +193,7 @@ def _shipping(settings: AgentSettings) -> Iterator[Callable[[], Shipped | None]]
 
 
 def _writer(settings: AgentSettings) -> SpoolWriter:
-    origin = "agent." + re.sub(r"[^A-Za-z0-9._-]", "_", _node(settings))[:90]
+    origin = agent_origin(_node(settings))
     return SpoolWriter(
         settings.spool, origin, segment_seconds=settings.segment_seconds, directory_bytes=settings.spool_bytes
     )

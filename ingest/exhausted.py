@@ -2,7 +2,8 @@
 
 import errno
 
-EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+OUT_OF_FILES = frozenset((errno.EMFILE, errno.ENFILE))
+EXHAUSTED = OUT_OF_FILES | {errno.ENOMEM}
 
 
 def is_exhausted(error: BaseException | None) -> bool:

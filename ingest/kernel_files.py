@@ -1,6 +1,5 @@
 """The kernel's files, kept open: read again and again at the cost of one `pread` each."""
 
-import errno
 import os
 import resource
 import weakref
@@ -8,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.exhausted import OUT_OF_FILES
 from crosswind.ingest.procfs import MAX_FILE_BYTES
 
 CHUNK_BYTES: Final = 64 * 1024
@@ -16,7 +16,6 @@ WHOLE_BYTES: Final = 2048  # a shorter answer is whole: the kernel fills a page,
 KEPT: Final = 4096  # descriptors at most, and at most this share of what the process may open
 FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 KEPT_SHARE: Final = 8
-OUT_OF_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class OutOfFilesError(UnavailableError):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from crosswind.ingest.kernel_files import OUT_OF_FILES
+from crosswind.ingest.exhausted import OUT_OF_FILES
 
 # The syscall's number, and the ioctls to enable a group and to learn a counter's id, by machine.
 CALLS: Final = {

@@ -12,7 +12,8 @@ from typing import ClassVar
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, no_pids
-from crosswind.ingest.kernel_files import OUT_OF_FILES, KernelFiles, OutOfFilesError, share_of_descriptors
+from crosswind.ingest.exhausted import OUT_OF_FILES
+from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError, share_of_descriptors
 from crosswind.ingest.perf_event import (
     HARDWARE,
     REFUSED,

@@ -9,7 +9,8 @@ from typing import ClassVar
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source, no_pids
-from crosswind.ingest.kernel_files import OUT_OF_FILES, KernelFiles, OutOfFilesError, unavailable
+from crosswind.ingest.exhausted import OUT_OF_FILES
+from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError, unavailable
 from crosswind.ingest.procfs import count, named, stat_fields
 
 Nanoseconds = tuple[int, int]  # run, waited
