@@ -5,7 +5,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from crosswind.api import batches, health, jobs, pages, predictions, problems, runs, studies, trials
+from crosswind.api import batches, health, jobs, nodes, pages, predictions, problems, runs, studies, trials
 from crosswind.api.gate import BodyCheck, Gate, Prefix
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.settings import ServerSettings
@@ -13,7 +13,7 @@ from crosswind.api.shield import Net, Shield, Validators
 from crosswind.api.telemetry import Tally, Telemetry
 from crosswind.data.store import Store
 
-ROUTERS = (health, runs, jobs, predictions, studies, trials, batches, problems, pages)
+ROUTERS = (health, runs, jobs, nodes, predictions, studies, trials, batches, problems, pages)
 LOOPBACK = ServerSettings()
 
 

@@ -1,0 +1,175 @@
+"""Which nodes are heard of: their last sweeps, the sources that are down, and what their agents cost and lost."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.delta import Flag, differences
+from crosswind.data.lake import Lake
+from crosswind.data.series import Bools, Series, in_order
+from crosswind.data.store import Store
+
+AGENT, COLLECTOR = "agent", "collector"  # the sets in which agents speak of themselves and of their sources
+COUNTERS = ("cpu_seconds_total", "missed_ticks_total", "lost_sweeps_total")
+NEIGHBOURS = 2  # sweeps on either side of a fall that may be another agent's: of two, each sweeps once a tick
+_WITHIN = "ts_ns >= ? and node between ? and ?"
+_NODES = "select distinct node from ({rows}) where node > ? order by node limit ?"
+_SWEEPS = """
+select node, count(*) as sweeps, max(ts_ns) as last_ns, quantile_cont({lateness_seconds}, 0.99) as lateness_seconds,
+    max_by({resident_bytes}, ts_ns) as resident_bytes, max_by({clock_error_max_seconds}, ts_ns) as clock_error_seconds,
+    max_by({clock_synchronized}, ts_ns) as clock_synchronized
+from agent where ts_ns >= ? and node between ? and ? group by node
+"""
+_SOURCES = """
+select node, device, max(ts_ns) as last_ns, max_by({{'up': {up}, 'reason': {reason}}}, ts_ns) as shown
+from collector where ts_ns >= ? and node between ? and ? and device is not null group by node, device order by device
+"""
+TOLD = {
+    AGENT: ("lateness_seconds", "resident_bytes", "clock_error_max_seconds", "clock_synchronized"),
+    COLLECTOR: ("up", "reason"),
+}
+
+
+@dataclass(frozen=True)
+class DownSource:
+    """A source that could not be read when it was last looked at, and why."""
+
+    name: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """What a node's agent said of itself since a given time; None where nothing tells.
+
+    `missed_ticks` and `lost_sweeps` are counted, and `cpu_ratio`, the share of one core, is taken, over those sweeps
+    that are surely of one process: an agent that began anew, or a second one, makes them no larger.
+    """
+
+    node: str
+    last_sweep_ns: int
+    sweeps: int | None
+    sources_up: tuple[str, ...]
+    sources_down: tuple[DownSource, ...]
+    missed_ticks: int | None
+    lost_sweeps: int | None
+    lateness_p99_seconds: float | None
+    cpu_ratio: float | None
+    resident_bytes: int | None
+    clock_error_seconds: float | None
+    clock_synchronized: bool | None
+
+
+@dataclass
+class _Sources:
+    """How a node's sources fared when they were last looked at."""
+
+    last_ns: int = 0
+    up: list[str] = field(default_factory=list)
+    down: list[DownSource] = field(default_factory=list)
+
+
+_Numbers = Mapping[str, float | None]
+_Span = tuple[int, str, str]  # since when, from which node to which
+
+
+def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = None) -> tuple[NodeState, ...]:
+    """The nodes with samples since then, by name; the first `limit` behind the node `after`. Raises: MalformedError."""
+    lake = store.lake
+    stored = {AGENT, COLLECTOR} & set(lake.sets())
+    nodes = _nodes(lake, sorted(stored), [since_ns] * len(stored) + [after, limit]) if stored else []
+    if not nodes:
+        return ()
+    span = since_ns, nodes[0], nodes[-1]
+    sources = _sources(lake, span) if COLLECTOR in stored else {}
+    sweeps = _by_node(lake.frame(_sql(lake, AGENT, _SWEEPS), span)) if AGENT in stored else {}
+    costs = _costs(lake, span) if AGENT in stored else {}
+    return tuple(
+        _state(node, sources.get(node, _Sources()), sweeps.get(node, {}), costs.get(node, {})) for node in nodes
+    )
+
+
+def _nodes(lake: Lake, stored: Sequence[str], parameters: Sequence[object]) -> list[str]:
+    rows = " union all ".join(f"select node from {name} where ts_ns >= ?" for name in stored)  # noqa: S608 - our names
+    return [str(node) for node in lake.frame(_NODES.format(rows=rows), parameters)["node"]]
+
+
+def _sql(lake: Lake, name: str, sql: str) -> str:
+    """The query with null for columns that no agent has told of so far."""
+    known = lake.columns(name)
+    return sql.format_map({column: column if column in known else "null::int" for column in TOLD[name]})
+
+
+def _sources(lake: Lake, span: _Span) -> dict[str, _Sources]:
+    found: dict[str, _Sources] = defaultdict(_Sources)
+    frame = lake.frame(_sql(lake, COLLECTOR, _SOURCES), span)
+    for node, name, last_ns, shown in frame.itertuples(index=False):
+        sources = found[node]
+        sources.last_ns = max(sources.last_ns, last_ns)
+        if shown["up"] == 1:
+            sources.up.append(name)
+        else:
+            sources.down.append(DownSource(name, shown["reason"]))
+    return found
+
+
+def _costs(lake: Lake, span: _Span) -> dict[str, _Numbers]:
+    """What each node's counters grew by, and the seconds in which they did."""
+    if not set(COUNTERS) <= lake.columns(AGENT).keys():
+        return {}
+    series = in_order(lake.counters(AGENT, COUNTERS, where=_WITHIN, parameters=span))
+    used = differences(series, COUNTERS[0])
+    grown = {name: differences(series, name)["growth"] for name in COUNTERS[1:]}
+    frame = pd.DataFrame({COUNTERS[0]: used["growth"], "seconds": used["seconds"], **grown})
+    is_fall = (used["flag"].to_numpy() & Flag.AMBIGUOUS) != 0
+    frame[_near(series, is_fall)] = pd.NA
+    frame["node"] = series.rows["node"].to_pandas()
+    return _by_node(frame.groupby("node").sum(min_count=1).reset_index())
+
+
+def _near(series: Series, is_fall: Bools) -> Bools:
+    """The rows at which, or next to which, another process speaks than before.
+
+    An agent's processor time never falls. Two agents on a node, as that of `crosswind run` beside the node's own, take
+    turns: what rises from one to the other is next to a fall.
+    """
+    ordered = is_fall[series.order]
+    near = ordered.copy()
+    for distance in range(1, NEIGHBOURS + 1):
+        is_same = series.series[distance:] == series.series[:-distance]
+        near[distance:] |= ordered[:-distance] & is_same
+        near[:-distance] |= ordered[distance:] & is_same
+    placed = np.empty_like(near)
+    placed[series.order] = near
+    return placed
+
+
+def _by_node(frame: pd.DataFrame) -> dict[str, _Numbers]:
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return {record["node"]: {str(name): value for name, value in record.items()} for record in records}
+
+
+def _state(node: str, sources: _Sources, sweeps: _Numbers, costs: _Numbers) -> NodeState:
+    used, seconds = costs.get(COUNTERS[0]), costs.get("seconds")
+    synchronized = sweeps.get("clock_synchronized")
+    return NodeState(
+        node,
+        max(sources.last_ns, _whole(sweeps.get("last_ns")) or 0),
+        _whole(sweeps.get("sweeps")),
+        tuple(sources.up),
+        tuple(sources.down),
+        missed_ticks=_whole(costs.get("missed_ticks_total")),
+        lost_sweeps=_whole(costs.get("lost_sweeps_total")),
+        lateness_p99_seconds=sweeps.get("lateness_seconds"),
+        cpu_ratio=used / seconds if used is not None and seconds else None,
+        resident_bytes=_whole(sweeps.get("resident_bytes")),
+        clock_error_seconds=sweeps.get("clock_error_seconds"),
+        clock_synchronized=None if synchronized is None else bool(synchronized),
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

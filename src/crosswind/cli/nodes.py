@@ -1,0 +1,96 @@
+"""`crosswind nodes`: which nodes' samples arrive, newest first, and how their agents fare."""
+
+import argparse
+import re
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from crosswind.cli.output import say, say_json, table
+from crosswind.dashboards.wording import NONE, number, percent, seconds
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.fleet import AGENT, NodeState, fleet
+from crosswind.data.store import Store
+from crosswind.settings import Settings
+
+HEADINGS = ("node", "last sweep", "sweeps", "late p99", "missed", "lost", "core", "memory", "clock", "up", "down")
+DOWN_HEADINGS = ("down", "nodes", "which", "why")
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SINCE = re.compile(r"([0-9]{1,9})([smhd])")
+NAMED = 3  # nodes of a source that is down; the others are counted
+REASON = 100  # letters of why
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument(
+        "--since", default="1h", metavar="TIME", help="how far to look back: 90s, 5m, 1h, 2d (default 1h)"
+    )
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Lists them."""
+    now_ns = time.time_ns()
+    since_ns = max(0, now_ns - seconds_of(arguments.since) * 1_000_000_000)
+    with Store.open(settings.home, database=settings.database) as store:
+        states = sorted(fleet(store, since_ns), key=lambda state: state.last_sweep_ns, reverse=True)
+        is_known = AGENT in store.lake.sets()
+    if arguments.json:
+        say_json([asdict(state) for state in states])
+    elif states:
+        say(table(HEADINGS, [_line(state, now_ns) for state in states]))
+        _tell_down(states)
+    elif is_known:
+        say(f"No samples of the last {arguments.since}: --since 30d looks further back.")
+    else:
+        say("No samples yet: run crosswind agent, then crosswind ingest or crosswind sync.")
+    return 0
+
+
+def seconds_of(text: str) -> int:
+    """The time that `90s`, `5m`, `1h` or `2d` says. Raises: InvalidInputError."""
+    found = SINCE.fullmatch(text)
+    if found is None:
+        raise InvalidInputError(f"--since {text!r:.40}: expected a number and s, m, h or d, such as 90s or 1h")
+    return int(found[1]) * UNITS[found[2]]
+
+
+def _line(state: NodeState, now_ns: int) -> tuple[str, ...]:
+    memory = state.resident_bytes
+    return (
+        state.node,
+        f"{seconds((now_ns - state.last_sweep_ns) / 1e9)} ago",
+        number(state.sweeps),
+        seconds(state.lateness_p99_seconds),
+        number(state.missed_ticks),
+        number(state.lost_sweeps),
+        percent(state.cpu_ratio),
+        NONE if memory is None else f"{memory / 2**20:.0f} MiB",
+        _clock(state),
+        str(len(state.sources_up)),
+        str(len(state.sources_down)),
+    )
+
+
+def _clock(state: NodeState) -> str:
+    return "not kept" if state.clock_synchronized is False else seconds(state.clock_error_seconds)
+
+
+def _tell_down(states: Sequence[NodeState]) -> None:
+    """Says what is down, why and where: most often the same on many nodes."""
+    nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for state in states:
+        for source in state.sources_down:
+            nodes[source.name, source.reason or NONE].append(state.node)
+    if nodes:
+        lines = [
+            (name, str(len(where)), _some(sorted(where)), reason[:REASON])
+            for (name, reason), where in sorted(nodes.items())
+        ]
+        say()
+        say(table(DOWN_HEADINGS, lines))
+
+
+def _some(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes[:NAMED]) + (", ..." if len(nodes) > NAMED else "")
