@@ -27,7 +27,7 @@ class NodeView(View):
     node: str
     last_sweep_at: str | None
     last_sweep_ns: int
-    sweeps: int | None
+    sweeps: int
     sources_up: tuple[str, ...]
     sources_down: tuple[DownSourceView, ...]
     missed_ticks: int | None

@@ -1,8 +1,9 @@
 """Which nodes are heard of: their last sweeps, the sources that are down, and what their agents cost and lost."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,15 +17,14 @@ AGENT, COLLECTOR = "agent", "collector"  # the sets in which agents speak of the
 COUNTERS = ("cpu_seconds_total", "missed_ticks_total", "lost_sweeps_total")
 NEIGHBOURS = 2  # sweeps on either side of a fall that may be another agent's: of two, each sweeps once a tick
 _WITHIN = "ts_ns >= ? and node between ? and ?"
-_NODES = "select distinct node from ({rows}) where node > ? order by node limit ?"
 _SWEEPS = """
 select node, count(*) as sweeps, max(ts_ns) as last_ns, quantile_cont({lateness_seconds}, 0.99) as lateness_seconds,
     max_by({resident_bytes}, ts_ns) as resident_bytes, max_by({clock_error_max_seconds}, ts_ns) as clock_error_seconds,
     max_by({clock_synchronized}, ts_ns) as clock_synchronized
-from agent where ts_ns >= ? and node between ? and ? group by node
+from agent where ts_ns >= ? and node > ? group by node order by node limit ?
 """
 _SOURCES = """
-select node, device, max(ts_ns) as last_ns, max_by({{'up': {up}, 'reason': {reason}}}, ts_ns) as shown
+select node, device, max_by({{'up': {up}, 'reason': {reason}}}, ts_ns) as shown
 from collector where ts_ns >= ? and node between ? and ? and device is not null group by node, device order by device
 """
 TOLD = {
@@ -51,7 +51,7 @@ class NodeState:
 
     node: str
     last_sweep_ns: int
-    sweeps: int | None
+    sweeps: int
     sources_up: tuple[str, ...]
     sources_down: tuple[DownSource, ...]
     missed_ticks: int | None
@@ -67,34 +67,26 @@ class NodeState:
 class _Sources:
     """How a node's sources fared when they were last looked at."""
 
-    last_ns: int = 0
     up: list[str] = field(default_factory=list)
     down: list[DownSource] = field(default_factory=list)
 
 
-_Numbers = Mapping[str, float | None]
+_Numbers = Mapping[str, Any]
 _Span = tuple[int, str, str]  # since when, from which node to which
 
 
 def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = None) -> tuple[NodeState, ...]:
-    """The nodes with samples since then, by name; the first `limit` behind the node `after`. Raises: MalformedError."""
-    lake = store.lake
-    stored = {AGENT, COLLECTOR} & set(lake.sets())
-    nodes = _nodes(lake, sorted(stored), [since_ns] * len(stored) + [after, limit]) if stored else []
-    if not nodes:
+    """The nodes with sweeps since then, by name; the first `limit` behind the node `after`. Raises: MalformedError."""
+    lake, stored = store.lake, store.lake.sets()
+    if AGENT not in stored:
         return ()
-    span = since_ns, nodes[0], nodes[-1]
+    sweeps = _by_node(lake.frame(_sql(lake, AGENT, _SWEEPS), [since_ns, after, limit]))
+    if not sweeps:
+        return ()
+    span = since_ns, min(sweeps), max(sweeps)
     sources = _sources(lake, span) if COLLECTOR in stored else {}
-    sweeps = _by_node(lake.frame(_sql(lake, AGENT, _SWEEPS), span)) if AGENT in stored else {}
-    costs = _costs(lake, span) if AGENT in stored else {}
-    return tuple(
-        _state(node, sources.get(node, _Sources()), sweeps.get(node, {}), costs.get(node, {})) for node in nodes
-    )
-
-
-def _nodes(lake: Lake, stored: Sequence[str], parameters: Sequence[object]) -> list[str]:
-    rows = " union all ".join(f"select node from {name} where ts_ns >= ?" for name in stored)  # noqa: S608 - our names
-    return [str(node) for node in lake.frame(_NODES.format(rows=rows), parameters)["node"]]
+    costs = _costs(lake, span)
+    return tuple(_state(sweeps[node], sources.get(node, _Sources()), costs.get(node, {})) for node in sweeps)
 
 
 def _sql(lake: Lake, name: str, sql: str) -> str:
@@ -106,13 +98,11 @@ def _sql(lake: Lake, name: str, sql: str) -> str:
 def _sources(lake: Lake, span: _Span) -> dict[str, _Sources]:
     found: dict[str, _Sources] = defaultdict(_Sources)
     frame = lake.frame(_sql(lake, COLLECTOR, _SOURCES), span)
-    for node, name, last_ns, shown in frame.itertuples(index=False):
-        sources = found[node]
-        sources.last_ns = max(sources.last_ns, last_ns)
+    for node, name, shown in frame.itertuples(index=False):
         if shown["up"] == 1:
-            sources.up.append(name)
+            found[node].up.append(name)
         else:
-            sources.down.append(DownSource(name, shown["reason"]))
+            found[node].down.append(DownSource(name, shown["reason"]))
     return found
 
 
@@ -152,21 +142,21 @@ def _by_node(frame: pd.DataFrame) -> dict[str, _Numbers]:
     return {record["node"]: {str(name): value for name, value in record.items()} for record in records}
 
 
-def _state(node: str, sources: _Sources, sweeps: _Numbers, costs: _Numbers) -> NodeState:
+def _state(sweeps: _Numbers, sources: _Sources, costs: _Numbers) -> NodeState:
     used, seconds = costs.get(COUNTERS[0]), costs.get("seconds")
-    synchronized = sweeps.get("clock_synchronized")
+    synchronized = sweeps["clock_synchronized"]
     return NodeState(
-        node,
-        max(sources.last_ns, _whole(sweeps.get("last_ns")) or 0),
-        _whole(sweeps.get("sweeps")),
+        sweeps["node"],
+        sweeps["last_ns"],
+        sweeps["sweeps"],
         tuple(sources.up),
         tuple(sources.down),
         missed_ticks=_whole(costs.get("missed_ticks_total")),
         lost_sweeps=_whole(costs.get("lost_sweeps_total")),
-        lateness_p99_seconds=sweeps.get("lateness_seconds"),
+        lateness_p99_seconds=sweeps["lateness_seconds"],
         cpu_ratio=used / seconds if used is not None and seconds else None,
-        resident_bytes=_whole(sweeps.get("resident_bytes")),
-        clock_error_seconds=sweeps.get("clock_error_seconds"),
+        resident_bytes=_whole(sweeps["resident_bytes"]),
+        clock_error_seconds=sweeps["clock_error_seconds"],
         clock_synchronized=None if synchronized is None else bool(synchronized),
     )
 

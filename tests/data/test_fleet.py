@@ -107,6 +107,7 @@ def test_a_source_is_as_it_was_when_last_looked_at(store: Store) -> None:
     rows = {"ts_ns": [1, 2, 1, 2], "node": ["n1"] * 4, "device": ["ipmi", "ipmi", "nfs", "nfs"]}
     rows |= {"up": [0, 1, 1, 0], "reason": ["busy", None, None, "timed out"]}
     store.lake.append("p", to_table(SOURCES, rows))
+    agent_rows(store, "n1", cpu_seconds_total=[1.0])
     [state] = fleet(store, 0)
     assert (state.sources_up, state.sources_down) == (("ipmi",), (DownSource("nfs", "timed out"),))
 
@@ -169,14 +170,11 @@ def test_what_one_sweep_cannot_tell_is_missing(store: Store) -> None:
     assert fleet(store, 0) == (NodeState("n1", START_NS, 1, (), (), *[None] * 7),)
 
 
-def test_a_sets_unknown_columns_are_missing(store: Store) -> None:
+def test_columns_that_no_agent_told_of_are_missing(store: Store) -> None:
     for name, source in (("agent", "agent"), ("collector", "cpu")):
-        keys = {"ts_ns": [1, 2], "node": [name] * 2, "device": [source] * 2}
+        keys = {"ts_ns": [1, 2], "node": ["n1"] * 2, "device": [source] * 2}
         store.lake.append(name, to_table(MetricSet(name, "", NODE_KEYS), keys))
-    assert fleet(store, 0) == (
-        NodeState("agent", 2, 2, (), (), *[None] * 7),
-        NodeState("collector", 2, None, (), (DownSource("cpu", None),), *[None] * 7),
-    )
+    assert fleet(store, 0) == (NodeState("n1", 2, 2, (), (DownSource("cpu", None),), *[None] * 7),)
 
 
 def test_nodes_come_in_parts_by_name(store: Store) -> None:
