@@ -36,6 +36,7 @@ AGENT = MetricSet(
         Column("clock_offset_seconds", "what the kernel still slews away", dtype="float64", unit="seconds"),
         Column("clock_error_max_seconds", "largest error that the kernel admits", dtype="float64", unit="seconds"),
         Column("clock_synchronized", "1 when something keeps the clock right, else 0"),
+        Column("began_seconds", "the node's clock when the agent began", Kind.EPOCH, unit="seconds", scale=1e-9),
         Column("report", "what the agent has to tell once", Kind.FACT, "string"),
     ),
 )
@@ -56,6 +57,7 @@ class SelfMetrics:
 
     def __init__(self, files: KernelFiles) -> None:
         self.spool_bytes: int | None = None  # as last looked at
+        self._began_ns = time.monotonic_ns()
         self._clock = Clock()
         self._files = files
 
@@ -75,6 +77,7 @@ class SelfMetrics:
             "sweep_duration_seconds": _rounded(sweep_seconds),
             "cpu_seconds_total": _rounded(time.process_time()),
             "resident_bytes": self._resident_pages(),
+            "began_seconds": self._began_ns,
             "report": report,
             "spool_bytes": self.spool_bytes,
             **asdict(tally),
