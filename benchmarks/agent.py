@@ -2,9 +2,13 @@
 
 Eight idle processes are announced as ranks, and as root all of it runs in a network namespace with as many veth
 interfaces as a sweep of a thousand values takes. CPU time is what the scheduler counted for all threads of a program;
-lateness is what the agent itself recorded. Where a host lends its cores to others as well, what it takes away counts as
-time on the core: so of several slices the least disturbed one is told, for all programs, with the median behind it. The
-reader is what no Python program can go below: it reads the files that the agent keeps open, as often, and does no more.
+lateness is what the agent itself recorded. The reader is what no Python program can go below: it reads the files that
+the agent keeps open, as often, and does no more.
+
+Where a host lends its memory and cores to others as well, a guest that slept pays for every page that it touches again,
+which a program at 1 Hz pays in full: the cost of a page is told, and all programs are also measured at a pace at which
+pages stay warm, as they do on a node of its own. Of several slices the least disturbed one is told, with the median
+behind it.
 """
 
 import json
@@ -28,6 +32,7 @@ from crosswind.ingest.spool import RowsFrame, read_segment
 
 SECONDS = 5.0  # of a slice
 SLICES = 6
+WARM = 50
 WANTED_VALUES = 1000
 RANKS = 8
 PAIRS = 2  # of interfaces, made at a time
@@ -72,8 +77,9 @@ def main() -> None:
         )
         print(f"{'':<24} {'CPU of a core':>17} {'values/s':>10} {'us/value':>9} {'memory':>8} {'lateness p50/p99':>20}")
         figures: dict[str, object] = {}
-        for hertz in (1, 10):
-            agent, reader, exporter, lateness = measured(Path(folder), hertz)
+        print(page_costs())
+        for hertz, scrapes in ((1, 1), (10, 1), (50, 20)):
+            agent, reader, exporter, lateness = measured(Path(folder), hertz, scrapes)
             row(f"agent at {hertz} Hz", agent, lateness)
             row("reader of its files", reader)
             figures |= {
@@ -86,18 +92,33 @@ def main() -> None:
                 f"agent_{hertz}hz_lateness_p99_seconds": round(percentile(lateness, 0.99), 5),
             }
             if exporter:
-                row("node_exporter at 1 Hz", exporter)
+                row(f"node_exporter at {scrapes} Hz", exporter)
                 ratio = exporter.microseconds_per_value / agent.microseconds_per_value
                 print(f"{'':<24} node_exporter costs {ratio:.1f} x as much a value")
                 figures |= {
                     f"exporter_beside_{hertz}hz_microseconds_per_value": round(exporter.microseconds_per_value, 2),
                     f"exporter_over_agent_{hertz}hz": round(ratio, 2),
                 }
+            if hertz == WARM:
+                print(f"{'':<24} warm, 1000 values cost {agent.microseconds_per_value / 10:.3f} % of a core at 1 Hz")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(json.dumps(figures | {"ranks": RANKS, "interfaces": 2 * pairs, "machine": machine}))
 
 
-def measured(folder: Path, hertz: int) -> tuple[Cost, Cost, Cost | None, list[float]]:
+def page_costs() -> str:
+    """What touching a page of memory costs at once and after a second."""
+    memory = bytearray(8 * 2**20)
+    costs = []
+    for seconds in (0.0, 1.0):
+        memory[::4096]
+        time.sleep(seconds)
+        begin = time.thread_time()
+        memory[::4096]
+        costs.append((time.thread_time() - begin) / (len(memory) / 4096) * 1e9)
+    return f"touching a page of memory costs {costs[0]:.0f} ns at once, and {costs[1]:.0f} ns after a second"
+
+
+def measured(folder: Path, hertz: int, scrapes: int) -> tuple[Cost, Cost, Cost | None, list[float]]:
     spool, interval = folder / f"spool-{hertz}", str(1 / hertz)
     with ExitStack() as stack:
         exporter = stack.enter_context(node_exporter()) if shutil.which(EXPORTER) else None
@@ -107,7 +128,7 @@ def measured(folder: Path, hertz: int) -> tuple[Cost, Cost, Cost | None, list[fl
         time.sleep(5)  # until absent sources are left alone
         reader = stack.enter_context(program((sys.executable, "-c", READER, interval, *kernel_files_of(agent.pid))))
         pids = [agent.pid, reader.pid, *([exporter[0]] if exporter else [])]
-        slices = [measured_slice(pids, exporter[1] if exporter else None) for _ in range(SLICES)]
+        slices = [measured_slice(pids, exporter[1] if exporter else None, scrapes) for _ in range(SLICES)]
         memory = [resident(pid) for pid in pids]
         agent.terminate()
         agent.wait(20)
@@ -129,16 +150,15 @@ def cost_of(shares: list[float], values_per_second: float, resident_bytes: int) 
     return Cost(min(shares), statistics.median(shares), values_per_second, resident_bytes)
 
 
-def measured_slice(pids: list[int], url: str | None) -> tuple[list[float], float]:
+def measured_slice(pids: list[int], url: str | None, scrapes: int) -> tuple[list[float], float]:
     """The share of a core that each program took for SECONDS, and the samples a second that the exporter gave."""
     before, begin = [cpu_seconds(pid) for pid in pids], time.monotonic()
-    samples, scrapes, until = 0, 0, begin + SECONDS
+    samples, until = 0, begin + SECONDS
     while (now := time.monotonic()) < until:
         if url:
             with urllib.request.urlopen(url, timeout=10) as answer:
                 samples += sum(1 for line in answer if not line.startswith(b"#"))
-            scrapes += 1
-        time.sleep(max(0.0, min(now + 1, until) - time.monotonic()))
+        time.sleep(max(0.0, min(now + 1 / scrapes, until) - time.monotonic()))
     passed = time.monotonic() - begin
     return [(cpu_seconds(pid) - spent) / passed for pid, spent in zip(pids, before, strict=True)], samples / passed
 

@@ -1,4 +1,4 @@
-"""Traffic, errors, drops and link of each network interface, and what TCP, UDP and IP went through."""
+"""Traffic, errors, drops and link of each network interface."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.printable import printable
-from crosswind.ingest.protocols import IP, TCP, UDP, Protocols, without_overflow
+from crosswind.ingest.protocols import without_overflow
 
 REFRESH_SECONDS: Final = 60.0  # asking for the speed may wait for whoever configures the network just then
 UNKNOWN_SPEED: Final = 2**31 - 1  # some drivers write -1 without its sign
@@ -42,8 +42,8 @@ LINK_STATE = (
 )
 NETWORK = MetricSet(
     "network",
-    "each interface of the agent's network namespace; devices tcp, udp and ip are the protocols over all of them",
-    (*INTERFACE.values(), *TCP.values(), *UDP.values(), *IP.values(), *LINK, *LINK_STATE),
+    "each interface of the agent's network namespace",
+    (*INTERFACE.values(), *LINK, *LINK_STATE),
 )
 PLACES = tuple(INTERFACE)
 NAMES = tuple(column.name for column in INTERFACE.values())
@@ -61,7 +61,7 @@ class _Link:
 
 @dataclass(frozen=True)
 class NetworkCollector:
-    """Counters of each interface and of the protocols; a link's state is read again when it changes, or after 60 s.
+    """Counters of each interface; a link's state is read again when it changes, or after 60 s.
 
     Source: proc_pid_net(5); https://docs.kernel.org/networking/statistics.html; ABI/testing/sysfs-class-net
     """
@@ -70,7 +70,6 @@ class NetworkCollector:
     files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     sysfs: Path = Path("/sys")
     metric_set: ClassVar[MetricSet] = NETWORK
-    _protocols: Protocols = field(default_factory=Protocols, init=False, repr=False, compare=False)
     _links: dict[str, _Link] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
@@ -78,16 +77,7 @@ class NetworkCollector:
         return self.files.is_readable(f"{self.proc}/net/dev")
 
     def read(self) -> Iterator[Sample]:
-        """One sample an interface and one for each protocol. Raises: UnavailableError, MalformedError."""
-        yield from self._interfaces()
-        values: dict[str, dict[str, int]] = {}
-        for name in ("snmp", "netstat"):
-            path = f"{self.proc}/net/{name}"
-            for device, counters in self._protocols.read(self.files.read(path), path).items():
-                values.setdefault(device, {}).update(counters)
-        yield from (Sample(device, counters) for device, counters in values.items())
-
-    def _interfaces(self) -> Iterator[Sample]:
+        """One sample an interface. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/net/dev"
         lines = self.files.read(path).splitlines()
         if len(lines) < 2 or not lines[1].lstrip().startswith(b"face |bytes"):

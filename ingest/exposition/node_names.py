@@ -28,7 +28,6 @@ PLACES = {  # of /proc/net/dev
     12: "transmit_fifo",
     14: "transmit_carrier",
 }
-PROTOCOLS = {"tcp", "udp", "ip"}
 RESOURCES = {"cpu", "io", "memory"}
 UNTYPED = "untyped"
 CORES, CALLS = "time of each core by mode", "NFS calls of the node by method"
@@ -54,7 +53,7 @@ def _package(row: Row) -> Labels | None:
 
 
 def _interface(row: Row) -> Labels | None:
-    return None if row.device in PROTOCOLS else (("device", row.device),)
+    return (("device", row.device),)
 
 
 def _disk(row: Row) -> Labels | None:
@@ -128,20 +127,21 @@ def _memory() -> dict[str, Name]:
 
 
 def _network() -> dict[str, Name]:
-    protocols = (("tcp", TCP), ("udp", UDP), ("ip", IP))
     return {
         **{INTERFACE[place].name: Name(f"node_network_{name}_total", _interface) for place, name in PLACES.items()},
         "carrier_changes_total": Name("node_network_carrier_changes_total", _interface),
         "speed_bytes_per_second": Name("node_network_speed_bytes", _interface),
         "mtu_bytes": Name("node_network_mtu_bytes", _interface),
         "carrier": Name("node_network_carrier", _interface),
-        **{
-            column.name: Name(
-                f"node_netstat_{key.decode().replace('.', '_')}", _only(device), kind=UNTYPED, is_raw=True
-            )
-            for device, columns in protocols
-            for key, column in columns.items()
-        },
+    }
+
+
+def _protocol() -> dict[str, Name]:
+    protocols = (("tcp", TCP), ("udp", UDP), ("ip", IP))
+    return {
+        column.name: Name(f"node_netstat_{key.decode().replace('.', '_')}", _only(device), kind=UNTYPED, is_raw=True)
+        for device, columns in protocols
+        for key, column in columns.items()
     }
 
 
@@ -244,6 +244,7 @@ NODE_NAMES: Mapping[str, Mapping[str, Name]] = {
     "cpu": _cpu(),
     "memory": _memory(),
     "network": _network(),
+    "protocol": _protocol(),
     "pressure": {
         f"{what}_seconds_total": Name(
             f"node_pressure_{{part}}_{what}_seconds_total", of_node, part=_resource, help=text

@@ -19,6 +19,7 @@ TREES = {  # the recorded root of each source that reads files; it fills every c
     "memory": "two_cores",
     "pressure": "two_cores",
     "network": "two_cores",
+    "protocol": "two_cores",
     "process": "two_cores",
     "pm_counters": "cray_ex",
     "frequency": "two_sockets",

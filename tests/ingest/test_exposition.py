@@ -120,7 +120,9 @@ def test_families_are_sorted_and_each_is_told_in_one_place() -> None:
 
 
 def test_cores_memory_network_and_pressure_have_the_names_of_node_exporter() -> None:
-    told = samples(of_sources(RECORDED / "two_cores", ["cpu", "memory", "network", "pressure", "disk", "softnet"]))
+    told = samples(
+        of_sources(RECORDED / "two_cores", ["cpu", "memory", "network", "protocol", "pressure", "disk", "softnet"])
+    )
     assert told['node_cpu_seconds_total{cpu="0",mode="user"}'] == "486.15"  # 48615 ticks
     assert told["node_memory_MemTotal_bytes"] == "25276502016"  # 24684084 kB
     assert told['node_network_receive_bytes_total{device="eth0"}'] == "466641190"

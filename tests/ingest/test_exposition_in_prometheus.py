@@ -23,7 +23,7 @@ from crosswind.ingest.exposition.server import serve
 from crosswind.ingest.exposition.text import OPEN_METRICS, render
 from crosswind.ingest.sweep import Shown
 
-SHARED = ["cpu", "memory", "network", "disk", "pressure", "softnet"]
+SHARED = ["cpu", "memory", "network", "protocol", "disk", "pressure", "softnet"]
 OPENER = build_opener(ProxyHandler({}))  # loopback needs no proxy
 GROWTH_SECONDS = 30.0  # processor time and bytes may pass between the two looks
 ALWAYS_THERE = (
