@@ -18,6 +18,7 @@ from crosswind.ingest.sweep import Sweep, with_node_keys
 LOG = logging.getLogger("crosswind.agent")
 FLUSH_SECONDS = 1.0  # what a power failure may cost; kill -9 costs nothing that was appended
 LOOK_SECONDS = 2.0  # between looks at whether jobs and ranks came or went
+MEASURE_SECONDS = 60.0  # between looks at the spool's size: segments are sealed once a minute, and may be thousands
 LAST_ANSWERS_SECONDS = 2.0  # how long the end waits for slow sources
 
 
@@ -43,7 +44,7 @@ class Agent:
         self._occupancy = occupancy
         self._shipped = shipped
         self._flushed = time.monotonic()
-        self._looked = float("-inf")
+        self._looked = self._measured = float("-inf")
         self._own = SelfMetrics(KernelFiles())
         self._own_set = with_node_keys(AGENT)
 
@@ -75,6 +76,7 @@ class Agent:
         begin = time.perf_counter()
         self.sweeps += 1
         self._look()
+        self._measure_spool()
 
         def own() -> Iterable[SweepRows]:
             yield self._own_row(lateness_seconds, time.perf_counter() - begin)
@@ -104,6 +106,11 @@ class Agent:
                 LOG.warning("sweeps are kept again; %d were lost so far", self.tally.lost_sweeps_total)
             self._is_losing = False
 
+    def _measure_spool(self) -> None:
+        if time.monotonic() - self._measured >= MEASURE_SECONDS:
+            self._measured = time.monotonic()
+            self._own.spool_bytes = self._spool.waiting_bytes()
+
     def _own_row(self, lateness_seconds: float | None, sweep_seconds: float) -> SweepRows:
         self.tally.dropped_segments_total = self._spool.dropped_segments
         self.tally.dropped_rows_total = self.sweeper.dropped_rows
@@ -126,7 +133,6 @@ class Agent:
             self._occupancy.hand_to(self._spool.append_record)
         except UnavailableError as error:
             LOG.error("records of jobs and ranks wait: %s", error)
-        self._own.spool_bytes = self._spool.waiting_bytes()
 
     def _next_tick(self, last: int) -> int:
         now = time.time_ns() // self._interval_ns

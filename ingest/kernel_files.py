@@ -8,9 +8,8 @@ from typing import Final
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.ingest.exhausted import OUT_OF_FILES
-from crosswind.ingest.procfs import MAX_FILE_BYTES
+from crosswind.ingest.procfs import rest_of
 
-CHUNK_BYTES: Final = 64 * 1024
 PAGE_BYTES: Final = 4096  # the first guess: a larger buffer costs more than the read of a small file
 WHOLE_BYTES: Final = 2048  # a shorter answer is whole: the kernel fills a page, but for a last record that did not fit
 KEPT: Final = 4096  # descriptors at most, and at most this share of what the process may open
@@ -110,7 +109,7 @@ class KernelFiles:
         return os.open(path, FLAGS)
 
     def _whole(self, fd: int, content: bytes, path: str) -> bytes:
-        content = _rest(fd, content, path)
+        content = rest_of(fd, content, path)
         if path in self._fds and len(content) >= self._sizes.get(path, PAGE_BYTES):
             self._sizes[path] = 2 * len(content)
         return content
@@ -126,14 +125,3 @@ def _close(fds: dict[str, int]) -> None:
         _, fd = fds.popitem()
         with suppress(OSError):
             os.close(fd)
-
-
-def _rest(fd: int, content: bytes, path: str) -> bytes:
-    """The content to its end: one read of a kernel file may return a part of it."""
-    chunk = content
-    while chunk:
-        if len(content) > MAX_FILE_BYTES:
-            raise MalformedError(f"{path}: expected at most {MAX_FILE_BYTES} bytes")
-        chunk = os.pread(fd, CHUNK_BYTES, len(content))
-        content += chunk
-    return content

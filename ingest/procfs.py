@@ -19,11 +19,25 @@ def read_file(path: str) -> bytes:
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
     try:
-        return _content(fd, path)
+        return rest_of(fd, os.pread(fd, CHUNK_BYTES, 0), path)
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
     finally:
         os.close(fd)
+
+
+def rest_of(fd: int, content: bytes, path: str) -> bytes:
+    """What was read of a file, to its end: one read of a kernel file may return a part of it.
+
+    Raises: MalformedError when it is longer than any kernel's; OSError.
+    """
+    chunk = content
+    while chunk:
+        if len(content) > MAX_FILE_BYTES:
+            raise MalformedError(f"{path}: expected at most {MAX_FILE_BYTES} bytes")
+        chunk = os.pread(fd, CHUNK_BYTES, len(content))
+        content += chunk
+    return content
 
 
 def count(field: bytes | None, path: str) -> int:
@@ -78,13 +92,3 @@ def stat_fields(content: bytes, path: str) -> list[bytes]:
     if len(fields) < 22:
         raise MalformedError(f"{path}: expected 24 fields or more, found {content!r:.80}")
     return fields
-
-
-def _content(fd: int, path: str) -> bytes:
-    content = chunk = os.read(fd, CHUNK_BYTES)
-    while chunk:  # one read of a kernel file may return a part of it
-        if len(content) > MAX_FILE_BYTES:
-            raise MalformedError(f"{path}: expected at most {MAX_FILE_BYTES} bytes")
-        chunk = os.read(fd, CHUNK_BYTES)
-        content += chunk
-    return content

@@ -1,6 +1,6 @@
 """Live sources of this node: our own in an explicit list, other people's by entry points of `crosswind.collectors`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
@@ -144,9 +144,3 @@ def _refuse_node_keys(point: EntryPoint, metric_set: MetricSet) -> None:
     keys = {key.name for key in NODE_KEYS}.intersection(column.name for column in metric_set.columns)
     if keys:
         raise InvalidInputError(f"{point.value}: columns {sorted(keys)} are added by the agent")
-
-
-def metric_sets() -> Iterator[MetricSet]:
-    """The metric registry: every set of ours, each once."""
-    host = Host()
-    yield from {(each := made(source, host, Options(source.name)).metric_set).name: each for source in SOURCES}.values()
