@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
-from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.collectors.source import Source, shows_something
 from crosswind.ingest.ethtool_ioctl import Ethtool
 from crosswind.ingest.printable import printable
 
@@ -59,10 +59,7 @@ class EthtoolCollector:
 
     def available(self) -> bool:
         """Whether a driver here keeps such statistics."""
-        try:
-            return next(self.read(), None) is not None
-        except (UnavailableError, MalformedError):
-            return False
+        return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
         """One sample a statistic. Raises: UnavailableError when no driver keeps any."""

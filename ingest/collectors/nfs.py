@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
-from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.collectors.source import Source, shows_something
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.printable import printable
 
@@ -112,10 +112,7 @@ class NfsCollector:
 
     def available(self) -> bool:
         """Whether this node is a client of NFS."""
-        try:
-            return next(self.read(), None) is not None
-        except (UnavailableError, MalformedError):
-            return False
+        return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
         """One sample a mount, and one of the node. Raises: UnavailableError where nothing is NFS, MalformedError."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
-from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.collectors.source import Source, shows_something
 from crosswind.ingest.netlink import Netlink, attributes
 from crosswind.ingest.printable import printable
 
@@ -87,10 +87,7 @@ class QdiscCollector:
 
     def available(self) -> bool:
         """Whether the kernel tells of any queue."""
-        try:
-            return next(self.read(), None) is not None
-        except (UnavailableError, MalformedError):
-            return False
+        return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
         """One sample a queue. Raises: UnavailableError when there is none, MalformedError."""

@@ -1,11 +1,11 @@
 """What the agent knows of a source besides its collector: how to make it, how often to read it, how to get it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.metric import Collector
+from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.metric import Collector, Sample
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.occupancy import Occupancy
 
@@ -15,6 +15,14 @@ Option = str | int | float | bool | list[str]
 def no_pids() -> Iterable[int]:
     """Nothing to watch."""
     return ()
+
+
+def shows_something(samples: Iterator[Sample]) -> bool:
+    """Whether a collector's reading gives a sample, for one that cannot tell without reading; never raises."""
+    try:
+        return next(samples, None) is not None
+    except (UnavailableError, MalformedError):
+        return False
 
 
 @dataclass(frozen=True)
