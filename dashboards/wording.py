@@ -99,15 +99,16 @@ def words(name: str) -> str:
 
 def utc(ns: int | None) -> str:
     """A time stamp in UTC to the second: `2026-11-20 19:27:03 UTC`."""
-    return NONE if ns is None else f"{_moment(ns):%Y-%m-%d %H:%M:%S} UTC"
+    return NONE if ns is None else f"{moment(ns):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(ns: int | None) -> str:
     """A time stamp as ISO 8601, for machines; empty when unknown."""
-    return "" if ns is None else f"{_moment(ns):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return "" if ns is None else f"{moment(ns):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def _moment(ns: int) -> datetime:
+def moment(ns: int) -> datetime:
+    """A time stamp as plotly and people take it: microseconds, within the years that have names."""
     return datetime.fromtimestamp(min(max(ns / 1e9, 0), 253_402_300_799), tz=UTC)  # year 9999, where datetime ends
 
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import MUTED
-from crosswind.dashboards.wording import count, number, times, utc
+from crosswind.dashboards.wording import count, moment, number, times, utc
 from crosswind.models.explain.explanation import Verdict
 
 
@@ -71,7 +71,7 @@ class RunsOverTime:
             if not points:
                 continue
             figure.add_scatter(
-                x=[pd.Timestamp(point.started_ns, tz="UTC") for point in points],
+                x=[moment(point.started_ns) for point in points],
                 y=[point.ratio for point in points],
                 name=look.word,
                 mode="markers",

@@ -12,7 +12,7 @@ from crosswind.dashboards.downsample import keep_extremes
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import BLUE, PEER, translucent
-from crosswind.dashboards.wording import count, percent, seconds, times, unit_of, utc
+from crosswind.dashboards.wording import count, moment, percent, seconds, times, unit_of, utc
 from crosswind.models.explain.explanation import Verdict
 
 ECDF_POINTS = 400
@@ -71,7 +71,7 @@ class CohortOverTime:
         """The plotly figure."""
         scale, unit = unit_of(*(run.step_seconds for run in self.runs))
         figure = paper(self.title, height=320, x="started, UTC", y=f"mean step time, {unit}")
-        ends = [pd.Timestamp(run.started_ns, tz="UTC") for run in (self.runs[0], self.runs[-1])]
+        ends = [moment(run.started_ns) for run in (self.runs[0], self.runs[-1])]
         edge = {"x": ends, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
         figure.add_scatter(y=[self.p10 / scale] * 2, showlegend=False, **edge)
         fill = {"fill": "tonexty", "fillcolor": translucent(PEER, 0.25)}
@@ -106,7 +106,7 @@ def _dots(runs: list[CohortRun], verdict: Verdict | None, scale: float) -> dict[
     if verdict is not None and verdict is not Verdict.NORMAL:
         marker.update(color=LOOKS[verdict].colour, symbol=LOOKS[verdict].symbol)
     return {
-        "x": [pd.Timestamp(run.started_ns, tz="UTC") for run in kept],
+        "x": [moment(run.started_ns) for run in kept],
         "y": [run.step_seconds / scale for run in kept],
         "mode": "markers",
         "name": _word(verdict),
