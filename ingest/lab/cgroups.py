@@ -1,0 +1,124 @@
+"""Control groups of the lab that hold processes to a share of the processor time, in version 1 and 2.
+
+Sources: Linux, scheduler/sched-bwc and admin-guide/cgroup-v2.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from crosswind.data.errors import UnavailableError
+from crosswind.ingest.lab.names import PROC
+
+PERIOD_US = 100_000
+MEMBERS = "cgroup.procs"
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A group with a quota, and where its processes were before."""
+
+    folder: Path
+    before: Path
+
+    def lift(self) -> None:
+        """Puts the processes back and removes the group. Raises: UnavailableError."""
+        if self.folder.exists():
+            _move(_members(self.folder), self.before)
+            _remove(self.folder)
+
+
+@dataclass(frozen=True)
+class CpuGroups:
+    """The hierarchy that has the cpu controller."""
+
+    root: Path
+    version: int
+    proc: Path = PROC
+
+    @classmethod
+    def found(cls, proc: Path = PROC) -> Self:
+        """That of this machine. Raises: UnavailableError. Source: proc_pid_mountinfo(5)."""
+        for line in (proc / "self" / "mountinfo").read_text().splitlines():
+            before, _, after = line.partition(" - ")
+            root, (kind, _source, options) = Path(before.split()[4]), after.split()
+            if kind == "cgroup" and "cpu" in options.split(","):
+                return cls(root, 1, proc)
+            if kind == "cgroup2" and "cpu" in _words(root / "cgroup.controllers"):
+                return cls(root, 2, proc)
+        raise UnavailableError(f"{proc}/self/mountinfo: no mounted control groups with the cpu controller")
+
+    def limit(self, lab: str, pids: Sequence[int], percent: float) -> Quota:
+        """Puts processes under a quota, as a percentage of one core. Raises: UnavailableError."""
+        before = self._group_of(pids[0])
+        quota_us = round(PERIOD_US * percent / 100)
+        # Version 2 allows no processes in a group between the root and one with controllers.
+        parent = before if self.version == 1 else self.root
+        quota = Quota(parent / f"{lab}-quota-{pids[0]}", before)
+        try:
+            quota.folder.mkdir()
+            self._write_quota(quota.folder, quota_us)
+            _move(pids, quota.folder)
+        except OSError as error:
+            quota.lift()
+            raise UnavailableError(f"{quota.folder}: {error.strerror}, expected a group for {pids}") from error
+        return quota
+
+    def _write_quota(self, folder: Path, quota_us: int) -> None:
+        if self.version == 1:
+            (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (folder / "cpu.cfs_quota_us").write_text(str(quota_us))
+            return
+        if "cpu" not in _words(self.root / "cgroup.subtree_control"):
+            (self.root / "cgroup.subtree_control").write_text("+cpu")
+        (folder / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+
+    def _group_of(self, pid: int) -> Path:
+        """Source: cgroups(7), /proc/pid/cgroup."""
+        try:
+            lines = (self.proc / str(pid) / "cgroup").read_text().splitlines()
+        except OSError as error:
+            raise UnavailableError(f"process {pid}: {error.strerror}") from error
+        for line in lines:
+            _, controllers, path = line.split(":", 2)
+            if (self.version == 2 and not controllers) or (self.version == 1 and "cpu" in controllers.split(",")):
+                return self.root / path.lstrip("/")
+        raise UnavailableError(f"{self.proc}/{pid}/cgroup: no line of the cpu controller")
+
+
+def remove(is_chosen: Callable[[str], bool]) -> list[str]:
+    """Removes the lab's groups with such names and puts their processes into the group above; the names."""
+    try:
+        root = CpuGroups.found().root
+    except UnavailableError:
+        return []
+    chosen = [folder for folder in root.rglob("cwlab-*") if folder.is_dir() and is_chosen(folder.name)]
+    for folder in chosen:
+        Quota(folder, folder.parent).lift()
+    return [folder.name for folder in chosen]
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
+
+
+def _members(folder: Path) -> list[int]:
+    return [int(pid) for pid in _words(folder / MEMBERS)]
+
+
+def _move(pids: Iterable[int], folder: Path) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it has ended
+            (folder / MEMBERS).write_text(str(pid))
+
+
+def _remove(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError as error:
+        raise UnavailableError(f"{folder}: {error.strerror}, expected an empty group") from error

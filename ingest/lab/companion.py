@@ -1,0 +1,144 @@
+"""Processes of the lab beside the run: each says when it is at work, and ends when told to or when the lab dies.
+
+The death signal of prctl(2) follows the thread that started a process, and a lab may start them from threads that end
+sooner; so each watches the lab's process itself.
+"""
+
+import importlib
+import json
+import os
+import pwd
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from crosswind.data.errors import UnavailableError
+
+START = "from crosswind.ingest.lab.companion import main; main()"
+READY = b"ready\n"
+READY_SECONDS = 60.0  # a busy machine may take seconds to start Python
+STDIN = 0
+
+Program = Callable[..., None]
+Within = Callable[[Sequence[str]], list[str]]
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A started process; it has said that it is at work."""
+
+    process: subprocess.Popen[bytes]
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self.process.kill()
+        self._close()
+
+    def release(self) -> bytes:
+        """Lets it end by itself; its last words."""
+        self.stdin.close()
+        words = self.stdout.read()
+        self._close()
+        return words
+
+    def _close(self) -> None:
+        self.process.wait()
+        self.stdin.close()
+        self.stdout.close()
+
+
+def start(program: Program, *arguments: object, within: Within = list) -> Companion:
+    """Runs a function of a module in a process of its own; this one is at work. Raises: UnavailableError."""
+    [companion] = start_all(program, [arguments], within=within)
+    return companion
+
+
+def start_all(program: Program, each: Sequence[Sequence[object]], *, within: Within = list) -> list[Companion]:
+    """Starts one process for each list of arguments; all of them are at work, or none. Raises: UnavailableError."""
+    companions = [_begin(program, arguments, within) for arguments in each]
+    try:
+        for companion in companions:
+            _wait_until_ready(companion, program)
+    except BaseException:
+        kill_all(companions)
+        raise
+    return companions
+
+
+def kill_all(companions: Sequence[Companion]) -> None:
+    """Ends them at once."""
+    for companion in companions:
+        companion.process.kill()
+    for companion in companions:
+        companion.kill()
+
+
+def _begin(program: Program, arguments: Sequence[object], within: Within) -> Companion:
+    command = [sys.executable, "-c", START, str(os.getpid()), program.__module__, program.__name__]
+    process = subprocess.Popen(
+        within([*command, json.dumps(list(arguments))]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,  # the scheduler may share a core between sessions first (sched(7), autogroup)
+    )
+    if process.stdin is None or process.stdout is None:
+        raise UnavailableError(f"{program.__name__}: no pipes to it")
+    return Companion(process, process.stdin, process.stdout)
+
+
+def _wait_until_ready(companion: Companion, program: Program) -> None:
+    can_read, _, _ = select.select([companion.stdout], [], [], READY_SECONDS)
+    said = companion.stdout.read(len(READY)) if can_read else b"nothing in time"
+    if said != READY:
+        raise UnavailableError(f"{program.__module__}: {program.__name__} said {said!r}, expected {READY!r}")
+
+
+# What follows runs in the started process.
+
+
+def main() -> None:
+    """Runs the function that the command line names."""
+    lab, module, name, arguments = sys.argv[1:]
+    global _LAB  # noqa: PLW0603  it is known once, before anything else happens
+    _LAB = os.pidfd_open(int(lab))
+    if os.getppid() != int(lab):
+        sys.exit(f"process {lab} is no longer there")
+    getattr(importlib.import_module(module), name)(*json.loads(arguments))
+
+
+_LAB = -1
+
+
+def leash() -> list[int]:
+    """Descriptors of which one becomes readable when this process is to end."""
+    return [STDIN, _LAB]
+
+
+def end_with_lab() -> None:
+    """From now on this process ends when it is let go or the lab dies."""
+    threading.Thread(target=_watch, daemon=True).start()
+
+
+def _watch() -> None:
+    select.select(leash(), [], [])
+    os._exit(0)
+
+
+def become_nobody() -> None:
+    """Goes on as another user, as the programs of neighbours do."""
+    nobody = pwd.getpwnam("nobody")
+    os.setgroups([])
+    os.setgid(nobody.pw_gid)
+    os.setuid(nobody.pw_uid)
+
+
+def say_ready() -> None:
+    """Tells the lab that the work has begun."""
+    os.write(1, READY)

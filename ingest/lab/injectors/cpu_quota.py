@@ -1,0 +1,36 @@
+"""The rank may use only a share of a core."""
+
+import time
+from typing import ClassVar
+
+from crosswind.data.errors import UnavailableError
+from crosswind.ingest.lab.cgroups import CpuGroups, Quota
+from crosswind.ingest.lab.injectors.injector import Target
+
+
+class CpuQuota:
+    """A control group with a quota, around the rank's processes."""
+
+    kind: ClassVar[str] = "cpu_quota"
+    unit: ClassVar[str] = "% of a core"
+    limits: ClassVar[tuple[float, float]] = (1.0, 6400.0)
+
+    def __init__(self, groups: CpuGroups | None = None) -> None:
+        self._groups = groups
+        self._quota: Quota | None = None
+
+    def start(self, target: Target, strength: float) -> int:
+        """Puts the rank's processes under the quota. Raises: UnavailableError."""
+        if not target.pids:
+            raise UnavailableError(f"rank {target.rank}: none of its processes is known")
+        if self._quota is None:
+            groups = self._groups or CpuGroups.found()
+            self._quota = groups.limit(target.host.lab, target.pids, strength)
+        return time.time_ns()
+
+    def stop(self) -> int:
+        """Puts them, and what they have started, back where they were. Raises: UnavailableError."""
+        if self._quota is not None:
+            self._quota.lift()
+            self._quota = None
+        return time.time_ns()

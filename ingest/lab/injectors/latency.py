@@ -1,0 +1,36 @@
+"""A link that takes longer, both ways."""
+
+import time
+from typing import ClassVar
+
+from crosswind.data.errors import UnavailableError
+from crosswind.ingest.lab.injectors.injector import Target
+from crosswind.ingest.lab.wire import Wire
+
+
+class Latency:
+    """Every packet waits in the wire between the host and the bridge."""
+
+    kind: ClassVar[str] = "latency"
+    unit: ClassVar[str] = "ms each way"
+    limits: ClassVar[tuple[float, float]] = (0.0, 1000.0)
+
+    def __init__(self) -> None:
+        self._wire: Wire | None = None
+
+    def start(self, target: Target, strength: float) -> int:
+        """Delays what comes from now on. Raises: UnavailableError."""
+        wire = target.host.wire
+        if wire is None:
+            raise UnavailableError(f"host {target.host.index}: has no wire, make it by hosts(wired=...)")
+        if self._wire is None:
+            wire.delay(strength)
+            self._wire = wire
+        return time.time_ns()
+
+    def stop(self) -> int:
+        """Delays no longer what comes from now on. Raises: UnavailableError."""
+        if self._wire is not None:
+            self._wire.delay(0)
+            self._wire = None
+        return time.time_ns()

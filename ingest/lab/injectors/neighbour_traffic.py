@@ -1,0 +1,91 @@
+"""Somebody else's transfers on the rank's link."""
+
+import socket
+import threading
+import time
+from typing import ClassVar
+
+from crosswind.data.errors import UnavailableError
+from crosswind.ingest.lab import companion
+from crosswind.ingest.lab.companion import Companion
+from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.injectors.injector import Target
+
+PORT = 5201  # of iperf3, which is known to people who look at it
+CHUNK_BYTES = 1 << 18
+
+
+class NeighbourTraffic:
+    """TCP streams between the rank's host and its neighbours in turn, each as fast as it can in both directions."""
+
+    kind: ClassVar[str] = "neighbour_traffic"
+    unit: ClassVar[str] = "streams"
+    limits: ClassVar[tuple[float, float]] = (1.0, 64.0)
+
+    def __init__(self) -> None:
+        self._companions: list[Companion] = []
+
+    def start(self, target: Target, strength: float) -> int:
+        """Opens the streams; bytes have arrived on each. Raises: UnavailableError."""
+        if not target.neighbours:
+            raise UnavailableError(f"rank {target.rank}: has no neighbours for traffic with its host")
+        if not self._companions:
+            try:
+                self._open(target, int(strength))
+            except BaseException:
+                self.stop()
+                raise
+        return time.time_ns()
+
+    def _open(self, target: Target, streams: int) -> None:
+        cores = all_but(target.core)
+        self._companions.append(companion.start(serve, PORT, streams, cores, within=target.host.command))
+        for stream in range(streams):
+            neighbour = target.neighbours[stream % len(target.neighbours)]
+            self._companions.append(companion.start(call, target.host.address, PORT, cores, within=neighbour.command))
+
+    def stop(self) -> int:
+        """Ends the streams."""
+        companion.kill_all(self._companions)
+        self._companions = []
+        return time.time_ns()
+
+
+def serve(port: int, streams: int, cores: list[int]) -> None:
+    """Accepts as many streams and keeps them busy."""
+    with socket.create_server(("", port), backlog=streams) as listener:
+        _begin(cores)
+        companion.say_ready()
+        for _ in range(streams):
+            connection, _address = listener.accept()
+            threading.Thread(target=_send, args=[connection]).start()
+            threading.Thread(target=_receive, args=[connection]).start()
+
+
+def call(address: str, port: int, cores: list[int]) -> None:
+    """Opens one stream and keeps it busy."""
+    _begin(cores)
+    connection = socket.socket()
+    connection.connect((address, port))  # create_connection() would import a codec, which nobody may not read
+    threading.Thread(target=_send, args=[connection]).start()
+    connection.recv(1)
+    companion.say_ready()
+    _receive(connection)
+
+
+def _begin(cores: list[int]) -> None:
+    companion.become_nobody()
+    companion.end_with_lab()
+    stay_on(cores)
+
+
+def _send(connection: socket.socket) -> None:
+    chunk = bytes(CHUNK_BYTES)
+    while True:
+        connection.sendall(chunk)
+
+
+def _receive(connection: socket.socket) -> None:
+    room = bytearray(CHUNK_BYTES)
+    while connection.recv_into(room):
+        pass

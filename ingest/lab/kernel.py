@@ -1,0 +1,37 @@
+"""Asks the kernel through ip, tc and nft."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from crosswind.data.errors import UnavailableError
+
+PACKAGES = {"ip": "iproute2", "tc": "iproute2", "nft": "nftables", "nsenter": "util-linux", "unshare": "util-linux"}
+
+
+def require_lab() -> None:
+    """Refuses where no lab can be built. Raises: UnavailableError."""
+    if os.geteuid() != 0:
+        raise UnavailableError(f"user id {os.geteuid()}: the lab makes network namespaces, run it as root")
+    for name in PACKAGES:
+        program(name)
+
+
+def program(name: str) -> str:
+    """The path of one of these programs, which a user's PATH may leave out. Raises: UnavailableError."""
+    path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if path is None:
+        raise UnavailableError(f"no program {name}: install the package {PACKAGES[name]}")
+    return path
+
+
+def ask(name: str, *arguments: str, lines: Sequence[str] = ()) -> str:
+    """What a program answers to these arguments and lines of input. Raises: UnavailableError."""
+    done = subprocess.run(
+        [program(name), *arguments], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise UnavailableError(f"{name} {' '.join(arguments)}: {said or f'exit {done.returncode}'}")
+    return done.stdout
