@@ -1,8 +1,9 @@
 """The lake: one Parquet dataset per metric set, `set=…/date=…/part-….parquet`, queried by DuckDB in process.
 
 A part appears by atomic rename, so a reader never sees half a file. Its name comes from the batch it was part of, so
-that writing a batch again replaces the same files and doubles nothing. Beside the parts stands one file without rows,
-`set=…/_schema-….parquet`, for every way in which the set's columns were ever defined: their union is what queries see.
+that writing a batch again replaces the same files and doubles nothing; also once it was compacted (`parts`). Beside
+the parts stands one file without rows, `set=…/_schema-….parquet`, for every way in which the set's columns were ever
+defined: their union is what queries see.
 """
 
 import array
@@ -11,13 +12,13 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pandas as pd
@@ -26,9 +27,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.errors import InvalidInputError, MalformedError, NotFoundError
+from crosswind.data.locks import begin_reading, reading
 from crosswind.data.metric import Column, Kind, MetricSet, Scalar, is_name
 from crosswind.data.parquet import SORT_KEYS, write_parquet
-from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.parts import ALWAYS, COMPACTED, DAY_NS, Span, live_parts
+from crosswind.data.publish import Staged, drop, hidden_name, land, sync
+from crosswind.data.steps import LOOP_SETS
 
 ARROW_TYPES = {
     "int64": pa.int64(),
@@ -39,15 +43,14 @@ ARROW_TYPES = {
 }
 PLAIN = (("int64", {int}), ("uint64", {int}), ("float64", {float}))
 PLAIN_CODES = {"int64": "q", "uint64": "Q", "float64": "d"}  # of the standard library's arrays
-KNOWN = (STEP, COLLECTIVE)  # queries may name these before anything was stored
+KNOWN = LOOP_SETS  # queries may name these before anything was stored
 PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
-IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False}
-Staged = tuple[Path, Path]  # where a file is, and where it shall be
+IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False, "parquet_metadata_cache": True}
+LOOKS = 5  # at a folder while its files are replaced by others
 DEFINITION = re.compile(r"_schema-.*\.parquet")
-WRITING = ".writing"  # folder of files that are not whole yet
 ACCEPTED = 1000
-DAY_NS = 86_400_000_000_000
 WORD = re.compile(r"[a-z0-9_]+")
+Answer = TypeVar("Answer")
 
 
 @lru_cache(maxsize=500)
@@ -131,29 +134,29 @@ class Lake:
             for part, table in tables.items():
                 staged.extend(self._staged(part, table))
         except BaseException:
-            _drop(staged)
+            drop(staged)
             raise
         return staged
 
     def publish(self, staged: Sequence[Staged]) -> list[Path]:
         """The other half, which waits for the disk: the files stand where queries find them. Raises: OSError."""
         try:
-            touched = {folder for hidden, path in staged for folder in _publish(hidden, path)}
+            touched = {folder for hidden, path in staged for folder in land(hidden, path)}
         finally:
-            _drop(staged)
+            drop(staged)
         for folder in touched:
-            _sync(folder)
+            sync(folder)
         return [path for _, path in staged if not DEFINITION.fullmatch(path.name)]
 
     def _staged(self, part: str, table: pa.Table) -> Iterator[Staged]:
         """Writes the table's files under hidden names; hidden name and name of each."""
         metric_set = set_of(table.schema)
-        if not PART_NAME.fullmatch(part):
+        if not PART_NAME.fullmatch(part) or COMPACTED.fullmatch(f"part-{part}.parquet"):
             raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
         self.check(metric_set)
         folder = self._folder(metric_set.name)
         for each in [metric_set, *(known for known in KNOWN if known.name == metric_set.name)]:
-            definition = folder / f"_schema-{_digest(each)}.parquet"
+            definition = folder / f"_schema-{definition_digest(each)}.parquet"
             if definition not in self._defined and not definition.exists():
                 yield self._hidden(definition, arrow_schema(each).empty_table(), each)
         names = set(table.column_names)
@@ -163,9 +166,7 @@ class Lake:
 
     def _hidden(self, path: Path, table: pa.Table, metric_set: MetricSet) -> Staged:
         """Writes a file where no query looks; where it is, and where it shall be."""
-        folder = self.root / WRITING
-        folder.mkdir(parents=True, exist_ok=True)
-        hidden = folder / f"{'.'.join(path.relative_to(self.root).parts)}.{secrets.token_hex(4)}"
+        hidden = hidden_name(self.root, path)
         write_parquet(table, hidden, metric_set)
         return hidden, path
 
@@ -179,7 +180,7 @@ class Lake:
             raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
         definitions = tuple(self._definitions(metric_set.name))
         beside = [other for other in beside if other.name == metric_set.name and other is not metric_set]
-        asked = definitions, _digest(metric_set)
+        asked = definitions, definition_digest(metric_set)
         if not beside and asked in self._accepted:
             return
         known = self.columns(metric_set.name)
@@ -201,11 +202,12 @@ class Lake:
         """
         sets = [metric_set for metric_set in KNOWN if metric_set.name == name]
         paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
-        aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
-        sets += [self._defined_in(path) for path in aged]
+        aged = sorted(paths, key=lambda path: (self.definition(path).version, path.stat().st_mtime_ns))
+        sets += [self.definition(path) for path in aged]
         return {column.name: column for metric_set in sets for column in metric_set.columns}
 
-    def _defined_in(self, path: Path) -> MetricSet:
+    def definition(self, path: Path) -> MetricSet:
+        """The set as the file defines it. Raises: InvalidInputError."""
         metric_set = self._defined.get(path)
         if metric_set is None:
             metric_set = set_of(pq.read_schema(path))
@@ -229,24 +231,46 @@ class Lake:
         folders = [folder for folder in self.root.glob("set=*") if next(folder.glob("date=*/part-*.parquet"), None)]
         return sorted(name for folder in folders if is_name(name := folder.name.removeprefix("set=")))
 
-    def frame(self, sql: str, parameters: Sequence[object] = ()) -> pd.DataFrame:
+    def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> pd.DataFrame:
         """The answer to a query in which every set is a view of its name, converted to base units.
 
-        Sets that the query does not name are not looked at: a damaged file in one leaves queries of others alone.
+        Files that hold nothing of the time `within` are not opened; the query says itself which rows it wants. Sets
+        that the query does not name are not looked at: a damaged file in one leaves queries of others alone.
         Raises: MalformedError naming the file that is damaged.
         """
-        connection = duckdb.connect(":memory:", config=IN_MEMORY)
-        try:
-            self._add_views(connection, set(WORD.findall(sql.lower())))
+        names = set(WORD.findall(sql.lower()))
+
+        def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+            self._add_views(connection, names, within)
             frame: pd.DataFrame = connection.execute(sql, list(parameters)).df()
             return frame
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
-            raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
-        finally:
-            connection.close()
+
+        return self.answer(ask)
+
+    def answer(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
+        """What is answered to a connection without views; asked again when files were replaced meanwhile.
+
+        Raises: MalformedError naming the file that is damaged.
+        """
+        for look in range(1, LOOKS + 1):
+            try:
+                with reading(self.root), duckdb.connect(":memory:", config=IN_MEMORY) as connection:
+                    return ask(connection)
+            except (duckdb.IOException, FileNotFoundError) as error:
+                if look == LOOKS or not _is_gone(error):
+                    raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
+            except duckdb.InvalidInputException as error:
+                raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
+        raise AssertionError("the last look returns or raises")
 
     def counters(
-        self, name: str, wanted: Sequence[str], *, where: str = "true", parameters: Sequence[object] = ()
+        self,
+        name: str,
+        wanted: Sequence[str],
+        *,
+        where: str = "true",
+        parameters: Sequence[object] = (),
+        within: Span = ALWAYS,
     ) -> pa.Table:
         """Columns of a set as they were stored, exact, and what tells their differences: keys, epochs, clocks, ranges.
 
@@ -261,44 +285,58 @@ class Lake:
         needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
         kept = [each for each in columns.values() if each.name in needed or each.kind in (Kind.KEY, Kind.EPOCH)]
         names = ", ".join(f'"{column.name}"' for column in kept)
-        sql = f"select {names} from {self._files(name)} where {where}"  # noqa: S608 - names are checked identifiers
-        connection = duckdb.connect(":memory:", config=IN_MEMORY)
-        try:
+
+        def ask(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+            sql = f"select {names} from {self.files(name, within)} where {where}"  # noqa: S608 - checked identifiers
             table: pa.Table = connection.sql(sql, params=list(parameters)).to_arrow_table()
             return table.cast(arrow_schema(MetricSet(name, "", tuple(kept))))
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
-            raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
-        finally:
-            connection.close()
 
-    def connect(self, names: Collection[str] | None = None) -> duckdb.DuckDBPyConnection:
-        """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing."""
+        return self.answer(ask)
+
+    def connect(self, names: Collection[str] | None = None, *, within: Span = ALWAYS) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing.
+
+        No file that it reads is removed by compaction for as long as anybody holds it.
+        """
+        fd = begin_reading(self.root)
         connection = duckdb.connect(":memory:", config=IN_MEMORY)
-        self._add_views(connection, self.sets() if names is None else names)
+        if fd is not None:
+            weakref.finalize(connection, os.close, fd)
+        self._add_views(connection, self.sets() if names is None else names, within)
         return connection
 
-    def _add_views(self, connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> None:
+    def _add_views(self, connection: duckdb.DuckDBPyConnection, names: Collection[str], within: Span) -> None:
         stored = self.sets()
         for metric_set in KNOWN:
             if metric_set.name not in stored:
                 connection.register(metric_set.name, arrow_schema(metric_set).empty_table())
         for name in stored:
             if name in names:
-                connection.execute(self._view(name))
+                connection.execute(self._view(name, within))
 
-    def _view(self, name: str) -> str:
+    def _view(self, name: str, within: Span) -> str:
         columns = ", ".join(_converted(column) for column in self.columns(name).values())
         return (
             f'create or replace view "{name}" as select {columns} '  # noqa: S608 - names are checked identifiers
-            f"from {self._files(name)}"
+            f"from {self.files(name, within)}"
         )
 
-    def _files(self, name: str) -> str:
-        """The set's files as SQL reads them."""
-        folder = glob.escape(str(self._folder(name)))
-        patterns = [f"{folder}/{path.name}" for path in self._definitions(name)] + [f"{folder}/date=*/part-*.parquet"]
-        files = ", ".join(_quoted(pattern) for pattern in patterns)
-        return f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+    def files(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> str:
+        """The set's files as SQL reads them, raw: those that may hold rows of that time and of one of those runs."""
+        folder = self._folder(name)
+        paths = self._definitions(name) + live_parts(folder, within, run_ids)
+        return sql_files(paths or live_parts(folder)[-1:])
+
+
+def sql_files(paths: Iterable[Path]) -> str:
+    """Parquet files as SQL reads them."""
+    files = ", ".join(_quoted(glob.escape(str(path))) for path in paths)
+    return f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether a file was not there, rather than damaged."""
+    return isinstance(error, FileNotFoundError) or "No files found" in str(error)
 
 
 def is_compatible(stored: Column, column: Column) -> bool:
@@ -307,29 +345,9 @@ def is_compatible(stored: Column, column: Column) -> bool:
 
 
 @lru_cache(maxsize=500)
-def _digest(metric_set: MetricSet) -> str:
+def definition_digest(metric_set: MetricSet) -> str:
+    """Names one way in which a set's columns are defined."""
     return hashlib.sha256(json.dumps(metric_set.as_json()).encode()).hexdigest()[:16]
-
-
-def _drop(staged: Iterable[Staged]) -> None:
-    for hidden, _ in staged:
-        hidden.unlink(missing_ok=True)
-
-
-def _publish(hidden: Path, path: Path) -> list[Path]:
-    """Moves a file, once it is on the disk, to where queries find it; the folders that changed."""
-    new_folders = [folder.parent for folder in (path.parent, *path.parents[1:3]) if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        _sync(hidden)
-        hidden.rename(path)
-        for other in hidden.parent.iterdir():
-            if other.stem == hidden.stem:  # abandoned by a writer of the same part that was killed
-                other.unlink(missing_ok=True)
-    except FileNotFoundError:  # another writer of the same part was faster, and cleared ours away
-        if not path.exists():
-            raise
-    return [path.parent, *new_folders]
 
 
 def set_of(schema: pa.Schema) -> MetricSet:
@@ -367,11 +385,3 @@ def _by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 def _date(day: int) -> str:
     return datetime.fromtimestamp(day * 86_400, tz=UTC).date().isoformat()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

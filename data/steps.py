@@ -1,4 +1,4 @@
-"""Metric sets of the training loop: steps with their phases, and collectives with arrival and end.
+"""Metric sets of the training loop: steps with their phases, collectives with arrival and end, recorded values.
 
 The phases of a step sum to its duration. `comm` is exposed communication alone: from this rank's arrival at the
 step's last collective until that collective ended here.
@@ -48,9 +48,21 @@ COLLECTIVE = MetricSet(
     (
         *RUN_KEYS,
         Column("sequence", "number of the collective within the step", Kind.KEY),
-        _duration("duration_seconds", "from this rank's arrival to the end here"),
+        _duration("duration_seconds", "from this rank's arrival to the end here; null where nobody saw the end"),
         Column("size_bytes", "bytes of the buffer", unit="By"),
         Column("operation", "kind of collective", Kind.FACT, "string"),
         Column("group", "process group", Kind.FACT, "string"),
     ),
 )
+
+PROGRESS = MetricSet(
+    "progress",
+    "Values that the training loop recorded: loss, accuracy, staleness, floating point operations of a step.",
+    (
+        *RUN_KEYS,
+        Column("name", "what was recorded", Kind.KEY, "string"),
+        Column("value", "its value; null where it was no finite number", dtype="float64"),
+    ),
+)
+
+LOOP_SETS = (STEP, COLLECTIVE, PROGRESS)  # every row is of a run

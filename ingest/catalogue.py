@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, OnFull
-from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.steps import LOOP_SETS
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.self_metrics import AGENT
@@ -13,8 +13,7 @@ from crosswind.ingest.sweep import COLLECTOR
 OWN = {  # sets that no source fills
     AGENT: "Always on: what the agent says of itself with every sweep.",
     COLLECTOR: "Always on: what the agent says of each source that was due.",
-    STEP: "Recorded by the probe.",
-    COLLECTIVE: "Recorded by the probe.",
+    **dict.fromkeys(LOOP_SETS, "Recorded by the probe."),
 }
 WHEN_FULL = {
     OnFull.WRAP: "starts again from 0",

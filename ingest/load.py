@@ -16,11 +16,12 @@ from sqlalchemy.exc import IntegrityError
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.injection import Injected
 from crosswind.data.job import Job
 from crosswind.data.lake import set_of
 from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Rank, Run
-from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.steps import LOOP_SETS
 from crosswind.data.store import Store
 from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_copy
@@ -28,13 +29,13 @@ from crosswind.ingest.file_lock import NO_LOCKS
 from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.readers.reader import Reader, Report
-from crosswind.ingest.records import PLACES, in_one_order, rank_of, run_of
+from crosswind.ingest.records import PLACES, in_one_order, injection_of, rank_of, run_of
 from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows
 from crosswind.ingest.segment_reader import Readable, SegmentReader
 from crosswind.ingest.spool import RECOVERED, batch_id, recover, sealed_segments
 
 QUOTED = 20  # refused frames of a segment that are told one by one
-TIMED = (STEP.name, COLLECTIVE.name)
+OF_RUNS = {each.name for each in LOOP_SETS}
 
 
 @dataclass
@@ -57,6 +58,7 @@ class _Content:
     runs: list[Run] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     places: list[Allocation | Placement] = field(default_factory=list)
+    injections: list[Injected] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     refused_frames: int = 0
     writer_died: bool = False
@@ -69,7 +71,7 @@ class _Content:
         """The runs that a dead writer told of."""
         if not self.writer_died:
             return set()
-        timed = [table for table in self.tables if set_of(table.schema).name in TIMED]
+        timed = [table for table in self.tables if set_of(table.schema).name in OF_RUNS]
         told = {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks}
         with_runs = (table for table in timed if "run_id" in table.column_names)
         return told.union(*(pc.unique(table["run_id"]).to_pylist() for table in with_runs))
@@ -255,10 +257,14 @@ def _take(frame: Frame | SweepRows, content: _Content) -> None:
             content.ranks.append(rank_of(value))
         case RecordFrame("allocation" | "placement" as record, value):
             content.places.append(PLACES[record](_named(value)))
+        case RecordFrame("injection", value):
+            content.injections.append(injection_of(_named(value)))
         case RecordFrame(record, value) if record == RECOVERED:
             _note_death(value, content)
         case RecordFrame(record, _):
-            raise MalformedError(f"record {record!r:.80}: expected run, rank, allocation, placement or recovered")
+            raise MalformedError(
+                f"record {record!r:.80}: expected run, rank, allocation, placement, injection or recovered"
+            )
         case _:
             pass  # a set announces itself; its rows carry it
 
@@ -281,6 +287,8 @@ def _merge(session: Session, content: _Content) -> None:
         session.runs.merge_rank(rank)
     for place in in_one_order(content.places):
         session.places.merge(place)
+    for injected in content.injections:
+        session.injections.put(injected)
     for run_id in content.lost_runs():
         session.runs.lose(run_id)
 

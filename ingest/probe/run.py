@@ -21,17 +21,21 @@ from typing import Any, Self, TypeVar
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.paths import spool_directory
 from crosswind.data.run import RunState, new_ulid
+from crosswind.data.steps import LOOP_SETS
 from crosswind.data.trial import Configuration
-from crosswind.ingest.probe.ddp import watch_ddp
+from crosswind.ingest.probe.adapters import watch
 from crosswind.ingest.probe.place import Place, system_name
-from crosswind.ingest.probe.timeline import MARKED_PHASES, TIMED, Timeline
+from crosswind.ingest.probe.step import MARKED_PHASES
+from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.records import workload_name
 from crosswind.ingest.registration import announce, directories, withdraw
 from crosswind.ingest.spool import SpoolWriter
 
 FLUSH_SECONDS = 0.5  # what a kill -9 of the rank can lose
 MAX_CONFIGURATION_TEXT = 1000
+MAX_NAME = 100
 Item = TypeVar("Item")
+Watched = TypeVar("Watched")
 logger = logging.getLogger("crosswind")
 
 
@@ -104,9 +108,41 @@ class RunProbe:
             self._refused_phases.add(name)
         return nullcontext()
 
-    def watch(self, model: Any) -> None:
-        """Has a DistributedDataParallel model report every gradient all-reduce."""
-        self._guarded(lambda: watch_ddp(model, self._timeline), "crosswind does not see this model's collectives")
+    def begin_step(self) -> None:
+        """A step begins, with waiting for its batch: for loops that `steps` cannot go through."""
+        if self._writer:
+            self._timeline.begin_step()
+
+    def batch_arrived(self) -> None:
+        """The batch of the step is there."""
+        self._timeline.batch_arrived()
+
+    def end_step(self) -> None:
+        """The step is done."""
+        self._timeline.end_step()
+
+    def abandon_step(self) -> None:
+        """What was begun is no step: there was no further batch, or the loop was left."""
+        self._timeline.abandon_step()
+
+    def watch(self, thing: Watched) -> Watched:
+        """Has a model, an engine or a communicator report its collectives; gives what to use in its place."""
+        watched: list[Watched] = []
+        if self._writer:
+            doing = "crosswind does not see the collectives of this"
+            self._guarded(lambda: watched.append(watch(thing, self._timeline)), doing)
+        return watched[0] if watched else thing
+
+    def record(self, **values: float) -> None:
+        """Keeps values of this step: loss, accuracy, staleness; a tensor or array of one element is its value."""
+        if self._writer:
+            self._guarded(lambda: self._record(values), "crosswind does not record these values")
+
+    def _record(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            if not name.isprintable() or len(name) > MAX_NAME:
+                raise InvalidInputError(f"record({name!r:.80}=...): expected a name of at most {MAX_NAME} characters")
+            self._timeline.record(name, float(value))
 
     def _open(self) -> None:
         self._configuration = _scalars(self._wanted_config or {})
@@ -137,8 +173,9 @@ class RunProbe:
             return
         self._guarded(lambda: _withdraw(writer.directory), "crosswind leaves its announcement behind")
         self._write_or_keep(writer)
-        lost = self._timeline.close()
-        tags = {f"rank{self._place.rank}_lost_rows": str(lost)} if lost else {}
+        unseen = self._timeline.unseen_collectives
+        lost = {"lost_rows": self._timeline.close(), "unseen_collectives": unseen}
+        tags = {f"rank{self._place.rank}_{name}": str(count) for name, count in lost.items() if count}
         if self._place.rank == 0 or failed:
             state = RunState.FAILED if failed else RunState.COMPLETED
             ended = {"state": state, "ended_ns": time.time_ns(), "tags": tags}
@@ -148,14 +185,18 @@ class RunProbe:
         writer.close()
 
     def _write_regularly(self) -> None:
-        while not self._stop.wait(FLUSH_SECONDS):
+        while not self._stop.wait(self._wait_seconds()):
             if writer := self._writer:
                 self._write_or_keep(writer)
             self._timeline.make_room()
 
+    def _wait_seconds(self) -> float:
+        return min(FLUSH_SECONDS, self._timeline.wait_seconds)
+
     def _write_or_keep(self, writer: SpoolWriter) -> None:
         try:
-            for metric_set in TIMED:
+            self._timeline.settle()
+            for metric_set in LOOP_SETS:
                 with self._timeline.taking(metric_set) as columns:
                     if columns:
                         run_ids = [self.run_id] * len(columns["ts_ns"])

@@ -1,71 +1,75 @@
 """The step timeline of one rank: a buffer that the loop's thread fills and a writer empties.
 
-Times are `perf_counter_ns`; they become UTC when rows are made, so a clock that is set during a step does no harm.
+The loop's thread only notes what happened; rows are made by the writer, when steps are settled. Times are
+`perf_counter_ns`; they become UTC when rows are made, so a clock that is set during a step does no harm.
 """
 
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Protocol
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import MetricSet, Scalar
-from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.steps import COLLECTIVE, LOOP_SETS, PROGRESS, STEP
+from crosswind.ingest.probe.step import (
+    MARKED_PHASES,
+    Arrival,
+    Row,
+    Step,
+    Stretch,
+    collective_row,
+    numbered,
+    step_row,
+)
 from crosswind.ingest.probe.thread_usage import ThreadUsage, ThreadUsageReader
 
-MARKED_PHASES = ("checkpoint", "other")
-BUFFERED_ROWS = 50_000  # of each set, some 30 MB: when the disk is gone, older rows are let go of and counted
+logger = logging.getLogger("crosswind")
+BUFFERED_ROWS = 20_000  # of each set, some 10 MB: when the disk is gone, older rows are let go of and counted
+UNSETTLED_STEPS = 5_000
 
-Row = tuple[Scalar, ...]
 Columns = dict[str, list[Scalar]]
-TIMED = (STEP, COLLECTIVE)
 
 
-@dataclass
-class _Step:
-    number: int
-    begin: int
-    to_utc: int
-    usage: ThreadUsage
-    body: int = 0  # when the batch was there
-    waiting: int = 0
-    marked: dict[str, int] = field(default_factory=dict)
-    marked_total: int = 0
-    open_phases: int = 0
-    last_arrival: int = 0
-    last_end: int = 0
-    marked_at_last_end: int = 0
-    collectives: int = 0
+class Buckets(Protocol):
+    """Who saw gradient buckets arrive without our help, and tells of it when asked."""
 
+    lost: int
+    wait_seconds: float  # until it must be asked again
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """This rank at a collective."""
-
-    step: _Step
-    number: int
-    time: int
-    is_exposed: bool
+    def hand_to(self, steps: Sequence[Step]) -> None:
+        """Adds what arrived since it was last asked to the steps, all ended, that it fell into."""
+        ...
 
 
 class Timeline:
-    """Steps and collectives of one rank, in the order they happened."""
+    """Steps, collectives and recorded values of one rank, in the order they happened."""
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
         self._usage = ThreadUsageReader()
         self._lock = threading.Lock()
-        self._rows: dict[str, list[Row]] = {metric_set.name: [] for metric_set in TIMED}
-        self._current: _Step | None = None
+        self._rows: dict[str, list[Row]] = {metric_set.name: [] for metric_set in LOOP_SETS}
+        self._current: Step | None = None
+        self._ended: list[Step] = []
         self._next_number = 0
         self._last_end: tuple[int, ThreadUsage] | None = None
+        self._undo: list[Callable[[], None]] = []
+        self.buckets: Buckets | None = None
         self.dropped_rows = 0
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether a step runs."""
+        return self._current is not None
 
     def begin_step(self) -> None:
         """A turn of the loop begins where the last one ended, with waiting for its batch."""
         begin, usage = self._last_end or (time.perf_counter_ns(), self._usage.read())
-        self._current = _Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)
+        self._current = Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)
 
     def batch_arrived(self) -> None:
         """The batch is there; the loop's body begins."""
@@ -78,11 +82,12 @@ class Timeline:
         step, self._current = self._current, None
         if step is None:
             return
-        end, usage = time.perf_counter_ns(), self._usage.read()
-        self._last_end = (end, usage)
+        step.end, step.end_usage = self._last_end = time.perf_counter_ns(), self._usage.read()
         self._next_number += 1
-        with self._lock:
-            self._rows[STEP.name].append(_step_row(step, end, usage, self._rank))
+        if len(self._ended) < UNSETTLED_STEPS:
+            self._ended.append(step)
+        else:  # the writer hangs in a file system that does not answer
+            self.dropped_rows += 1
 
     def abandon_step(self) -> None:
         """There was no further batch, or the loop was left within a step: that turn is not counted."""
@@ -108,29 +113,77 @@ class Timeline:
             step.marked[name] = step.marked.get(name, 0) + own
             step.marked_total += own
 
-    def arrive(self) -> "Arrival | None":
+    def backward(self, begin: int) -> None:
+        """A backward pass, begun then, has ended now, on the loop's thread."""
+        if (step := self._current) and step.body and not step.open_phases:
+            step.backwards.append(Stretch(begin, time.perf_counter_ns(), step.marked_total))
+
+    def arrive(self, *, is_bucket: bool = False) -> Arrival | None:
         """This rank has come to a collective; None outside a step.
 
-        Ranks come to their collectives in one order, but see them end in any: so they are numbered here.
+        Ranks come to their collectives in one order, but see them end in any: so they are numbered by arrival.
         One in a marked phase, or while batches are waited for, is part of that and no exposed communication.
         """
         step = self._current
         if step is None:
             return None
-        with self._lock:
-            number, step.collectives = step.collectives, step.collectives + 1
-        return Arrival(step, number, time.perf_counter_ns(), bool(step.body) and not step.open_phases)
+        arrival = Arrival(step, time.perf_counter_ns(), bool(step.body) and not step.open_phases, is_bucket)
+        step.arrivals.append(arrival)
+        return arrival
 
-    def collective(self, arrival: "Arrival", *, size_bytes: int, operation: str, group: str) -> None:
-        """The collective that this rank came to has ended, now; from any thread."""
+    def collective(
+        self, arrival: Arrival, *, size_bytes: int, operation: str, group: str, blocked_since: int | None = None
+    ) -> None:
+        """The collective that this rank came to has ended, now; from any thread.
+
+        `blocked_since` says since when the loop's thread stood still for it, if it did.
+        """
         end, step = time.perf_counter_ns(), arrival.step
+        if blocked_since is not None and arrival.is_exposed and step is self._current:
+            step.blocked.append(Stretch(max(blocked_since, step.body), end, step.marked_total))
         with self._lock:
-            if arrival.is_exposed:
-                step.last_arrival = max(step.last_arrival, arrival.time)
-                step.last_end = max(step.last_end, end)
-                step.marked_at_last_end = step.marked_total
-            key = (arrival.time + step.to_utc, self._rank, step.number, arrival.number)
-            self._rows[COLLECTIVE.name].append((*key, end - arrival.time, size_bytes, operation, group))
+            arrival.end, arrival.size_bytes, arrival.operation, arrival.group = end, size_bytes, operation, group
+            if arrival.number is not None:  # its step is settled already
+                self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
+
+    def record(self, name: str, value: float) -> None:
+        """A value of this step, or of the next one when none runs; what is no finite number is kept as unknown."""
+        row = (time.time_ns(), self._rank, self._next_number, name, value if isfinite(value) else None)
+        with self._lock:
+            self._rows[PROGRESS.name].append(row)
+
+    def on_close(self, undo: Callable[[], None]) -> None:
+        """Has something done once, when the run is over."""
+        self._undo.append(undo)
+
+    def settle(self) -> None:
+        """Makes rows of the steps that have ended; a collective that has not ended yet gets its row when it does."""
+        count = len(self._ended)
+        self._ask_for_buckets(self._ended[:count])
+        with self._lock:
+            for step in self._ended[:count]:
+                self._rows[STEP.name].append(step_row(step, self._rank))
+                told = [arrival for arrival in numbered(step) if arrival.operation is not None]
+                self._rows[COLLECTIVE.name] += [collective_row(arrival, self._rank) for arrival in told]
+        del self._ended[:count]
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long the writer may wait until it settles again."""
+        return self.buckets.wait_seconds if self.buckets else inf
+
+    @property
+    def unseen_collectives(self) -> int:
+        """How many collectives nobody noted in time."""
+        return self.buckets.lost if self.buckets else 0
+
+    def _ask_for_buckets(self, steps: Sequence[Step]) -> None:
+        try:
+            if self.buckets:
+                self.buckets.hand_to(steps)
+        except Exception as error:  # noqa: BLE001 - what another's recorder holds is not ours; the steps are written
+            logger.warning("gradient buckets are not seen any more: %s", error)
+            self.buckets = None
 
     @contextmanager
     def taking(self, metric_set: MetricSet) -> Iterator[Columns]:
@@ -154,35 +207,13 @@ class Timeline:
     def close(self) -> int:
         """Lets go of everything; returns how many rows nobody ever took."""
         self._usage.close()
+        while self._undo:
+            self._undo.pop()()
         with self._lock:
             left = sum(len(rows) for rows in self._rows.values())
             for rows in self._rows.values():
                 rows.clear()
         return self.dropped_rows + left
-
-
-def _step_row(step: _Step, end: int, usage: ThreadUsage, rank: int) -> Row:
-    duration = end - step.begin
-    checkpoint, other = (step.marked.get(name, 0) for name in MARKED_PHASES)
-    rest = duration - step.waiting - step.marked_total
-    comm = min(max(step.last_end - step.last_arrival, 0), rest)  # it may have gone on in a marked phase
-    tail = end - step.last_end - (step.marked_total - step.marked_at_last_end) if step.last_end else None
-    phases = (duration, step.waiting, rest - comm, comm, checkpoint, other, tail)
-    return (step.begin + step.to_utc, rank, step.number, *phases, *_used(step.usage, usage))
-
-
-def _used(before: ThreadUsage, after: ThreadUsage) -> Row:
-    waited = None
-    if before.run_queue_wait_ns is not None and after.run_queue_wait_ns is not None:
-        waited = after.run_queue_wait_ns - before.run_queue_wait_ns
-    return (
-        after.user_ns - before.user_ns,
-        after.system_ns - before.system_ns,
-        waited,
-        after.minor_faults - before.minor_faults,
-        after.major_faults - before.major_faults,
-        after.involuntary_switches - before.involuntary_switches,
-    )
 
 
 def _by_column(metric_set: MetricSet, rows: list[Row]) -> Columns:

@@ -184,7 +184,7 @@ def test_a_wrong_phase_and_a_model_without_ddp_are_said_once_and_recording_goes_
                 pass
     assert step_column(tmp_path, "step") == [0, 1]
     assert warnings(caplog) == [
-        "crosswind does not see this model's collectives: watch(object): expected a DistributedDataParallel model",
+        "crosswind does not see the collectives of this: watch(object): expected something of one of ddp",
         "phase 'eval' counts as compute: expected one of checkpoint, other",
     ]
 

@@ -175,6 +175,6 @@ def test_a_model_with_a_communication_hook_keeps_it_and_its_steps_are_recorded(
         for _ in run.steps("a"):
             gradients(model)
     [warning] = [record.getMessage() for record in caplog.records if record.name == "crosswind"]
-    assert warning.startswith("crosswind does not see this model's collectives: ")
+    assert warning.startswith("crosswind does not see the collectives of this: ")
     assert collectives_in(tmp_path) == 0
     assert len(sealed_segments(tmp_path)) == 1

@@ -1,15 +1,16 @@
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from crosswind.data.errors import InvalidInputError
-from crosswind.data.metric import Scalar
-from crosswind.data.steps import COLLECTIVE, PHASES, STEP
+from crosswind.data.metric import MetricSet, Scalar
+from crosswind.data.steps import COLLECTIVE, PHASES, PROGRESS, STEP
+from crosswind.ingest.probe.step import Arrival, Step
 from crosswind.ingest.probe.thread_usage import ThreadUsageReader
-from crosswind.ingest.probe.timeline import BUFFERED_ROWS, Arrival, Timeline
+from crosswind.ingest.probe.timeline import BUFFERED_ROWS, UNSETTLED_STEPS, Timeline
 
 EPOCH = 1_700_000_000_000_000_000
 Row = dict[str, Scalar]
@@ -34,8 +35,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def rows(timeline: Timeline, metric_set: object = STEP) -> list[Row]:
-    with timeline.taking(STEP if metric_set is STEP else COLLECTIVE) as columns:
+def rows(timeline: Timeline, metric_set: MetricSet = STEP) -> list[Row]:
+    timeline.settle()
+    with timeline.taking(metric_set) as columns:
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
@@ -43,15 +45,18 @@ def phases(row: Row) -> dict[str, Scalar]:
     return {phase: row[f"{phase}_seconds"] for phase in PHASES}
 
 
-def end(timeline: Timeline, arrival: Arrival | None) -> None:
+def end(timeline: Timeline, arrival: Arrival | None, *, blocked_since: int | None = None) -> None:
     assert arrival is not None
-    timeline.collective(arrival, size_bytes=4, operation="all_reduce", group="data_parallel")
+    timeline.collective(
+        arrival, size_bytes=4, operation="all_reduce", group="data_parallel", blocked_since=blocked_since
+    )
 
 
 def all_reduce(timeline: Timeline, clock: Clock, wait: int) -> None:
     arrival = timeline.arrive()
+    assert arrival is not None
     clock.work(wait)
-    end(timeline, arrival)
+    end(timeline, arrival, blocked_since=arrival.time)
 
 
 def one_step(timeline: Timeline, clock: Clock, body: Callable[[], None], *, waiting: int = 10) -> Row:
@@ -68,14 +73,17 @@ def test_a_step_is_split_into_phases_that_sum_to_it(clock: Clock) -> None:
     timeline = Timeline(3)
 
     def body() -> None:
-        clock.work(50)
-        first = timeline.arrive()
         clock.work(20)
-        second = timeline.arrive()  # the last; this rank waits from here on
+        backward = clock.now
+        clock.work(30)
+        first = timeline.arrive(is_bucket=True)
+        clock.work(20)
+        second = timeline.arrive(is_bucket=True)  # the last; this rank waits from here on
         clock.work(10)
         end(timeline, first)
         clock.work(20)
         end(timeline, second)
+        timeline.backward(backward)
         clock.work(5)
         with timeline.phase("checkpoint"):
             clock.work(40)
@@ -86,6 +94,114 @@ def test_a_step_is_split_into_phases_that_sum_to_it(clock: Clock) -> None:
     assert (row["ts_ns"], row["rank"], row["step"], row["duration_seconds"]) == (1_000 + EPOCH, 3, 0, 162)
     assert phases(row) == {"input": 10, "compute": 75, "comm": 30, "checkpoint": 40, "other": 7}
     assert row["tail_seconds"] == 5  # what was computed after the collective; the marked phases are not of it
+
+
+def test_what_the_loop_stood_still_for_is_communication_once(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def body() -> None:
+        gather = timeline.arrive()  # launched early, waited for late
+        clock.work(30)
+        all_reduce(timeline, clock, 7)
+        waiting_since = clock.now
+        clock.work(10)
+        end(timeline, gather, blocked_since=waiting_since)
+        end(timeline, timeline.arrive(), blocked_since=waiting_since)  # the same wait ended two of them
+        unwaited = timeline.arrive()
+        clock.work(9)
+        end(timeline, unwaited)
+
+    row = one_step(timeline, clock, body)
+    assert phases(row) == {"input": 10, "compute": 39, "comm": 17, "checkpoint": 0, "other": 0}
+    assert row["tail_seconds"] == 9
+
+
+def test_every_backward_pass_waits_for_its_own_last_bucket(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def backward(computing: int, waiting: int) -> None:
+        begin = clock.now
+        clock.work(computing)
+        bucket = timeline.arrive(is_bucket=True)
+        clock.work(waiting)
+        end(timeline, bucket)
+        timeline.backward(begin)
+
+    def body() -> None:
+        backward(10, 3)
+        clock.work(20)
+        backward(10, 4)
+
+    assert phases(one_step(timeline, clock, body)) == {
+        "input": 10,
+        "compute": 40,
+        "comm": 7,
+        "checkpoint": 0,
+        "other": 0,
+    }
+
+
+def test_a_backward_pass_without_a_bucket_is_computation(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def body() -> None:
+        begin = clock.now
+        clock.work(10)
+        timeline.backward(begin)
+
+    row = one_step(timeline, clock, body)
+    assert (row["compute_seconds"], row["comm_seconds"], row["tail_seconds"]) == (10, 0, None)
+
+
+class Recorder:
+    """Says that a bucket arrived 5 ns before the end of every backward pass."""
+
+    lost = 3
+    wait_seconds = 0.1
+
+    def hand_to(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            for each in step.backwards:
+                step.arrivals.append(Arrival(step, each.end - 5, True, True, None, 8, "all_reduce", "data_parallel"))
+
+
+def test_buckets_that_somebody_else_saw_are_numbered_among_ours(clock: Clock) -> None:
+    timeline = Timeline(0)
+    timeline.buckets = Recorder()
+
+    def body() -> None:
+        begin = clock.now
+        all_reduce(timeline, clock, 20)
+        clock.work(10)
+        timeline.backward(begin)
+        all_reduce(timeline, clock, 2)
+
+    row = one_step(timeline, clock, body)
+    assert phases(row) == {"input": 10, "compute": 5, "comm": 27, "checkpoint": 0, "other": 0}
+    told = [(each["sequence"], each["size_bytes"], each["duration_seconds"]) for each in rows(timeline, COLLECTIVE)]
+    assert told == [(0, 4, 20), (1, 8, None), (2, 4, 2)]
+    assert (timeline.unseen_collectives, timeline.wait_seconds) == (3, 0.1)
+
+
+def test_a_recorder_that_breaks_costs_its_buckets_alone(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Recorder):
+        def hand_to(self, steps: Sequence[Step]) -> None:
+            raise KeyError("entries")
+
+    timeline = Timeline(0)
+    timeline.buckets = Broken()
+    for _ in range(2):
+        assert one_step(timeline, clock, lambda: clock.work(3))["compute_seconds"] == 3
+    assert [record.getMessage() for record in caplog.records] == ["gradient buckets are not seen any more: 'entries'"]
+
+
+def test_a_value_is_of_the_step_that_runs_or_comes(clock: Clock) -> None:
+    timeline = Timeline(2)
+    one_step(timeline, clock, lambda: timeline.record("loss", 0.5))
+    timeline.record("accuracy", 0.9)
+    timeline.record("loss", float("nan"))
+    told = [(row["rank"], row["step"], row["name"], row["value"]) for row in rows(timeline, PROGRESS)]
+    assert told == [(2, 0, "loss", 0.5), (2, 1, "accuracy", 0.9), (2, 1, "loss", None)]
 
 
 def test_collectives_are_numbered_by_arrival_whichever_ends_first(clock: Clock) -> None:
@@ -103,7 +219,7 @@ def test_collectives_are_numbered_by_arrival_whichever_ends_first(clock: Clock) 
     one_step(timeline, clock, body)
     keys = ("ts_ns", "rank", "step", "sequence", "duration_seconds")
     told = [tuple(row[key] for key in keys) for row in rows(timeline, COLLECTIVE)]
-    assert told == [(1_030 + EPOCH, 1, 1, 1, 5), (1_020 + EPOCH, 1, 1, 0, 15)]
+    assert told == [(1_020 + EPOCH, 1, 1, 0, 15), (1_030 + EPOCH, 1, 1, 1, 5)]
 
 
 def test_a_collective_that_outlasts_its_step_stays_its_own(clock: Clock) -> None:
@@ -208,9 +324,12 @@ def test_whatever_happens_in_a_step_its_phases_sum_to_it(clock: Clock, seed: int
         for _ in range(chance.randrange(6)):
             clock.work(chance.randrange(100))
             if chance.random() < 0.3:
-                pending.append(timeline.arrive())
-            elif pending and chance.random() < 0.5:
-                end(timeline, pending.pop(chance.randrange(len(pending))))  # perhaps of an earlier phase, or step
+                pending.append(timeline.arrive(is_bucket=chance.random() < 0.3))
+            elif pending and chance.random() < 0.5:  # perhaps of an earlier phase, or step
+                since = chance.choice([None, clock.now - chance.randrange(50)])
+                end(timeline, pending.pop(chance.randrange(len(pending))), blocked_since=since)
+            elif chance.random() < 0.2:
+                timeline.backward(clock.now - chance.randrange(100))
             elif depth < 3:
                 with timeline.phase(chance.choice(["checkpoint", "other"])):
                     act(depth + 1)
@@ -231,6 +350,7 @@ def test_rows_are_kept_until_they_are_written(clock: Clock) -> None:
     timeline = Timeline(0)
     timeline.begin_step()
     timeline.end_step()
+    timeline.settle()
     with pytest.raises(OSError, match="disk full"), timeline.taking(STEP):
         raise OSError("disk full")
     timeline.begin_step()
@@ -244,10 +364,20 @@ def test_the_oldest_rows_make_room_and_are_counted() -> None:
     for _ in range(BUFFERED_ROWS + 5):
         timeline.begin_step()
         timeline.end_step()
+        timeline.settle()
     timeline.make_room()
     assert timeline.dropped_rows == 5
     kept = rows(timeline)
     assert (len(kept), kept[0]["step"]) == (BUFFERED_ROWS, 5)
+
+
+def test_a_writer_that_hangs_costs_steps_and_not_memory() -> None:
+    timeline = Timeline(0)
+    for _ in range(UNSETTLED_STEPS + 2):
+        timeline.begin_step()
+        timeline.end_step()
+    assert timeline.dropped_rows == 2
+    assert len(rows(timeline)) == UNSETTLED_STEPS
 
 
 def test_closing_says_how_many_rows_nobody_took(clock: Clock) -> None:
@@ -255,6 +385,7 @@ def test_closing_says_how_many_rows_nobody_took(clock: Clock) -> None:
     one_step(timeline, clock, lambda: None)
     timeline.begin_step()
     timeline.end_step()
+    timeline.settle()
     assert timeline.close() == 1
     assert timeline.close() == 0
 

@@ -1,0 +1,32 @@
+"""What `run.watch` understands: one adapter a framework, the first that matches watches the thing."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.ingest.probe.adapters import ddp
+from crosswind.ingest.probe.timeline import Timeline
+
+
+class Adapter(Protocol):
+    """A module that makes one framework's objects report their collectives."""
+
+    def matches(self, thing: Any) -> bool:
+        """Whether this is one of its framework's; the framework is never imported for that."""
+        ...
+
+    def watch(self, thing: Any, timeline: Timeline) -> Any:
+        """The thing to use from now on, mostly the same. Raises: InvalidInputError, UnavailableError."""
+        ...
+
+
+ADAPTERS: Sequence[Adapter] = (ddp,)
+
+
+def watch(thing: Any, timeline: Timeline) -> Any:
+    """What is to be used in the thing's place while it reports. Raises: InvalidInputError when nobody knows it."""
+    for adapter in ADAPTERS:
+        if adapter.matches(thing):
+            return adapter.watch(thing, timeline)
+    known = ", ".join(str(getattr(adapter, "__name__", adapter)).rpartition(".")[2] for adapter in ADAPTERS)
+    raise InvalidInputError(f"watch({type(thing).__name__}): expected something of one of {known}")

@@ -1,0 +1,129 @@
+"""One step of one rank as it happened, and the row that comes of it.
+
+All times are `perf_counter_ns` of the rank; `to_utc` leads from them to the node's UTC.
+"""
+
+from dataclasses import dataclass, field
+
+from crosswind.data.metric import Scalar
+from crosswind.ingest.probe.thread_usage import ThreadUsage
+
+MARKED_PHASES = ("checkpoint", "other")
+
+Row = tuple[Scalar, ...]
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Time that the loop's thread spent in one thing; `marked` is what its step had in marked phases by then."""
+
+    begin: int
+    end: int
+    marked: int
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A turn of the loop, filled while it runs."""
+
+    number: int
+    begin: int
+    to_utc: int
+    usage: ThreadUsage
+    body: int = 0  # when the batch was there
+    waiting: int = 0
+    end: int = 0
+    end_usage: ThreadUsage | None = None
+    marked: dict[str, int] = field(default_factory=dict)
+    marked_total: int = 0
+    open_phases: int = 0
+    arrivals: list["Arrival"] = field(default_factory=list)
+    blocked: list[Stretch] = field(default_factory=list)  # the loop stood still for a collective
+    backwards: list[Stretch] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """This rank at a collective; `number` is its place in the step, known once the step is settled."""
+
+    step: Step
+    time: int
+    is_exposed: bool  # neither in a marked phase nor while batches are waited for
+    is_bucket: bool = False  # a gradient bucket: `backward` waits for it, and nobody tells when that wait begins
+    end: int | None = None
+    size_bytes: int | None = None
+    operation: str | None = None
+    group: str | None = None
+    number: int | None = None
+
+
+def numbered(step: Step) -> list[Arrival]:
+    """The step's arrivals in their order, from now on with their numbers."""
+    step.arrivals.sort(key=lambda arrival: arrival.time)
+    for number, arrival in enumerate(step.arrivals):
+        arrival.number = number
+    return step.arrivals
+
+
+def collective_row(arrival: Arrival, rank: int) -> Row:
+    """The row of a collective, its run left out; no duration where nobody saw its end."""
+    step, duration = arrival.step, None if arrival.end is None else arrival.end - arrival.time
+    key = (arrival.time + step.to_utc, rank, step.number, arrival.number)
+    return (*key, duration, arrival.size_bytes, arrival.operation, arrival.group)
+
+
+def step_row(step: Step, rank: int) -> Row:
+    """The row of a step that has ended, its run left out; the phases sum to its duration."""
+    duration = step.end - step.begin
+    checkpoint, other = (step.marked.get(name, 0) for name in MARKED_PHASES)
+    rest = duration - step.waiting - step.marked_total
+    blocked = [*step.blocked, *_waits_in_backward(step)]
+    comm = min(_covered(blocked), rest)
+    phases = (duration, step.waiting, rest - comm, comm, checkpoint, other, _tail(step, blocked, rest - comm))
+    return (step.begin + step.to_utc, rank, step.number, *phases, *_used(step.usage, step.end_usage or step.usage))
+
+
+def _waits_in_backward(step: Step) -> list[Stretch]:
+    """A backward pass computes until its last bucket is ready, and then waits until all of them are reduced."""
+    waits = []
+    for backward in step.backwards:
+        ready = [
+            arrival.time
+            for arrival in step.arrivals
+            if arrival.is_bucket and arrival.is_exposed and backward.begin <= arrival.time <= backward.end
+        ]
+        if ready:
+            waits.append(Stretch(max(ready), backward.end, backward.marked))
+    return waits
+
+
+def _covered(stretches: list[Stretch]) -> int:
+    """Time within at least one of them."""
+    total = until = 0
+    for stretch in sorted(stretches, key=lambda stretch: stretch.begin):
+        total += max(0, stretch.end - max(stretch.begin, until))
+        until = max(until, stretch.end)
+    return total
+
+
+def _tail(step: Step, blocked: list[Stretch], compute: int) -> int | None:
+    """The part of compute behind the last collective that the loop waited for, else behind the last that ended."""
+    if blocked:
+        last = max(blocked, key=lambda stretch: stretch.end)
+        return min(step.end - last.end - (step.marked_total - last.marked), compute)
+    ends = [arrival.end for arrival in step.arrivals if arrival.is_exposed and arrival.end and arrival.end <= step.end]
+    return min(step.end - max(ends), compute) if ends else None
+
+
+def _used(before: ThreadUsage, after: ThreadUsage) -> Row:
+    waited = None
+    if before.run_queue_wait_ns is not None and after.run_queue_wait_ns is not None:
+        waited = after.run_queue_wait_ns - before.run_queue_wait_ns
+    return (
+        after.user_ns - before.user_ns,
+        after.system_ns - before.system_ns,
+        waited,
+        after.minor_faults - before.minor_faults,
+        after.major_faults - before.major_faults,
+        after.involuntary_switches - before.involuntary_switches,
+    )

@@ -1,0 +1,103 @@
+"""Functional collectives: DTensor's, and so those of tensor parallelism."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from crosswind.ingest.probe.torch_calls.calls import Call, Calls, bytes_of, tensors_in
+from crosswind.ingest.probe.torch_calls.patches import Patches
+
+# Packet of torch.ops._c10d_functional: operation, and the place of the group among its arguments; the input is first.
+# Source: torch/csrc/distributed/c10d/Functional.cpp.
+PACKETS: Final[Mapping[str, tuple[str, int]]] = {
+    "all_reduce": ("all_reduce", 2),
+    "all_reduce_": ("all_reduce", 2),
+    "all_reduce_coalesced": ("all_reduce", 2),
+    "all_gather_into_tensor": ("all_gather", 2),
+    "all_gather_into_tensor_out": ("all_gather", 2),
+    "all_gather_into_tensor_coalesced": ("all_gather", 2),
+    "reduce_scatter_tensor": ("reduce_scatter", 3),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter", 3),
+    "all_to_all_single": ("all_to_all", 3),
+    "broadcast": ("broadcast", 2),
+    "broadcast_": ("broadcast", 2),
+}
+MOST_PENDING: Final = 1000  # results that nobody ever looks at are not waited for
+
+Pending = dict[int, Call]  # by the address of the result
+
+
+def watch_functional(calls: Calls, patches: Patches) -> None:
+    """Has functional collectives report arrivals, and waiting for their results ends."""
+    import torch  # noqa: PLC0415 - torch is the user's
+    from torch.distributed import _functional_collectives  # noqa: F401, PLC0415 - it makes the operators
+
+    pending: Pending = {}
+    packets = torch.ops._c10d_functional
+    for name in PACKETS:
+        if packet := getattr(packets, name, None):
+            patches.set(packet, "_op", _Packet(packet._op, calls, pending, name))
+    patches.set(packets.wait_tensor, "_op", _Wait(packets.wait_tensor._op, calls, pending))
+
+
+class _Stand:
+    """Stands in for an operator: PyTorch's tables know a packet by the hash of its operator."""
+
+    def __init__(self, original: Any, calls: Calls, pending: Pending) -> None:
+        from torch import Tensor  # noqa: PLC0415 - torch is the user's
+        from torch.nn import Parameter  # noqa: PLC0415
+
+        self._original, self._calls, self._pending = original, calls, pending
+        self._real = {Tensor, Parameter}  # a compiler traces with fakes, which are subclasses
+
+    def __hash__(self) -> int:
+        return hash(self._original)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(self._original == other)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+class _Packet(_Stand):
+    def __init__(self, original: Any, calls: Calls, pending: Pending, name: str) -> None:
+        super().__init__(original, calls, pending)
+        self._operation, self._group = PACKETS[name]
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        call = self._begun(arguments)
+        result = self._original(*arguments, **named)
+        if call:
+            self._await(call, tensors_in(result))
+        return result
+
+    def _begun(self, arguments: tuple[Any, ...]) -> Call | None:
+        try:
+            tensors = [getattr(tensor, "elem", tensor) for tensor in tensors_in(arguments[0])]  # of one not awaited yet
+            arrival = self._calls.arrive(tensors) if {type(each) for each in tensors} <= self._real else None
+            if arrival is None:
+                return None
+            parts = arguments[1] if self._operation == "all_gather" else 1  # the input is one rank's part
+            name = self._calls.groups.name_by_key(arguments[self._group])
+            return Call(arrival, parts * bytes_of(tensors), self._operation, name)
+        except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+            self._calls.give_up(error)
+            return None
+
+    def _await(self, call: Call, results: list[Any]) -> None:
+        for result in results:
+            if type(result) in self._real:
+                self._pending[result.data_ptr()] = call
+        while len(self._pending) > MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+
+
+class _Wait(_Stand):
+    def __call__(self, tensor: Any, *arguments: Any, **named: Any) -> Any:
+        call = self._pending.pop(tensor.data_ptr(), None) if self._pending and type(tensor) in self._real else None
+        begin = time.perf_counter_ns()
+        result = self._original(tensor, *arguments, **named)
+        if call and call.arrival.end is None:  # several results come of one coalesced collective
+            self._calls.ended(call, begin)
+        return result

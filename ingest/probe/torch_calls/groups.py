@@ -1,0 +1,87 @@
+"""Short names of process groups, the same on all their ranks, different for different groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+from zlib import crc32
+
+MOST_LISTED = 8  # ranks
+
+
+class Groups:
+    """The names of the process groups seen so far: what the group is for, and its ranks: `tp 0-3`, `world`."""
+
+    def __init__(self) -> None:
+        self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._transfers: WeakKeyDictionary[Any, dict[tuple[int, int], str]] = WeakKeyDictionary()
+        self._by_key: dict[str, str] = {}
+        self._purposes: dict[str, str] = {}
+        self._members: dict[str, Mapping[int, str]] = {}
+
+    def call(self, group: Any, purpose: str, members: Mapping[int, str] | None = None) -> None:
+        """Names a group, and its members by their rank in it."""
+        self._purposes[group.group_name] = purpose
+        self._members[group.group_name] = members or {}
+        self._names.pop(group, None)
+        self._transfers.pop(group, None)
+        self._by_key.pop(group.group_name, None)
+
+    def name(self, group: Any) -> str:
+        """The name of a group."""
+        name = self._names.get(group)
+        if name is None:
+            name = self._names[group] = self._told(group)
+        return name
+
+    def name_by_key(self, key: Any) -> str:
+        """The name of the group that PyTorch knows by this key: functional collectives have no more."""
+        if not isinstance(key, str):
+            return self.name(key)
+        name = self._by_key.get(key)
+        if name is None:
+            from torch.distributed import distributed_c10d  # noqa: PLC0415 - torch is the user's
+
+            name = self._by_key[key] = self.name(distributed_c10d._resolve_process_group(key))
+        return name
+
+    def transfer(self, group: Any, source: int, target: int) -> str:
+        """The name of what goes from one member to another, by their ranks in the group; -1 is anybody."""
+        names = self._transfers.setdefault(group, {})
+        name = names.get((source, target))
+        if name is None:
+            members = self._members.get(group.group_name) or dict(enumerate(map(str, _ranks(group))))
+            name = f"{self.name(group)} {members.get(source, '*')}>{members.get(target, '*')}"
+            names[source, target] = name
+        return name
+
+    def _told(self, group: Any) -> str:
+        purpose = self._purposes.get(group.group_name) or _purpose(group)
+        return purpose if purpose == "world" else f"{purpose} {listed(_ranks(group))}"
+
+
+def _purpose(group: Any) -> str:
+    """What PyTorch says: a device mesh calls its groups `mesh_<dimension>`, and the first group `default_pg`."""
+    described = str(group.group_desc)
+    if described == "default_pg":
+        return "world"
+    if described in {"", "undefined", "mesh_default"}:
+        return "ranks"
+    return described.removeprefix("mesh_")
+
+
+def _ranks(group: Any) -> list[int]:
+    from torch import distributed  # noqa: PLC0415 - torch is the user's
+
+    return list(distributed.get_process_group_ranks(group))
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """Ranks in little space: `0-3`, every second of them `0-6/2`, `0,1,5`; many without order with a checksum."""
+    ordered = sorted(ranks)
+    pace = ordered[1] - ordered[0] if len(ordered) > 1 else 1
+    if len(ordered) > 2 and ordered == list(range(ordered[0], ordered[-1] + 1, pace)):
+        return f"{ordered[0]}-{ordered[-1]}" + (f"/{pace}" if pace > 1 else "")
+    text = ",".join(map(str, ordered))
+    if len(ordered) <= MOST_LISTED:
+        return text
+    return f"{ordered[0]}-{ordered[-1]} ({len(ordered)} ranks, {crc32(text.encode()):08x})"

@@ -1,0 +1,119 @@
+"""Collectives and transfers that Python asks of a process group."""
+
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from crosswind.ingest.probe.torch_calls.calls import Call, Calls, bytes_of, tensors_in
+from crosswind.ingest.probe.torch_calls.patches import Patches
+
+# Method of ProcessGroup: operation, and which argument's bytes are told, the same on all ranks.
+# Source: torch/csrc/distributed/c10d/init.cpp. Which of them there are depends on PyTorch's version.
+METHODS: Final[Mapping[str, tuple[str, int | None]]] = {
+    "allreduce": ("all_reduce", 0),
+    "allreduce_coalesced": ("all_reduce", 0),
+    "reduce": ("reduce", 0),
+    "broadcast": ("broadcast", 0),
+    "allgather": ("all_gather", 0),
+    "allgather_coalesced": ("all_gather", 0),
+    "_allgather_base": ("all_gather", 0),
+    "all_gather_single": ("all_gather", 0),
+    "allgather_into_tensor_coalesced": ("all_gather", 0),
+    "all_gather_single_coalesced": ("all_gather", 0),
+    "gather": ("gather", 1),  # own part
+    "scatter": ("scatter", 0),  # own part
+    "reduce_scatter": ("reduce_scatter", 1),
+    "_reduce_scatter_base": ("reduce_scatter", 1),
+    "reduce_scatter_single": ("reduce_scatter", 1),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter", 1),
+    "reduce_scatter_single_coalesced": ("reduce_scatter", 1),
+    "alltoall": ("all_to_all", 1),
+    "alltoall_base": ("all_to_all", 1),
+    "all_to_all_single": ("all_to_all", 1),
+    "barrier": ("barrier", None),
+    "monitored_barrier": ("barrier", None),
+    "send": ("send", 0),
+    "recv": ("recv", 0),
+    "recv_anysource": ("recv", 0),
+}
+
+TRANSFERS: Final = ("send", "recv")
+ANYBODY: Final = -1
+Pending = MutableMapping[Any, Call]
+
+
+def watching() -> Calls | None:
+    """Who watches process groups now."""
+    from torch.distributed import ProcessGroup  # noqa: PLC0415 - torch is the user's, and only where it is used
+
+    calls: Calls | None = getattr(ProcessGroup.allreduce, "calls", None)
+    return calls if calls and calls.is_on else None
+
+
+def watch_process_groups(calls: Calls, patches: Patches) -> None:
+    """Has the methods of ProcessGroup report arrivals, and Work.wait ends; their types stay what they are."""
+    from torch.distributed import ProcessGroup, Work  # noqa: PLC0415 - torch is the user's
+
+    pending: Pending = WeakKeyDictionary()
+    for name, (operation, sized) in METHODS.items():
+        if name in vars(ProcessGroup):
+            original = getattr(ProcessGroup, name)
+            patches.set(ProcessGroup, name, _method(original, calls, pending, (operation, sized)))
+    patches.set(Work, "wait", _wait(Work.wait, calls, pending))
+
+
+def _method(original: Any, calls: Calls, pending: Pending, what: tuple[str, int | None]) -> Callable[..., Any]:
+    def method(group: Any, *arguments: Any, **named: Any) -> Any:
+        call = _begun(calls, group, what, (*arguments, *named.values()))
+        work = original(group, *arguments, **named)
+        if call is None:
+            return work
+        if work is None:  # it is over already
+            calls.ended(call, call.arrival.time)
+        else:
+            pending[work] = call
+        return work
+
+    # A subclass in Python that leaves this method to ProcessGroup would come back here from C++ for ever: pybind11
+    # takes any function in Python for an override, unless it is called by a function of the method's own name.
+    method.__code__ = method.__code__.replace(co_name=original.__name__)
+    method.__name__, method.__doc__ = original.__name__, original.__doc__
+    method.calls = calls  # type: ignore[attr-defined]
+    return method
+
+
+def _begun(calls: Calls, group: Any, what: tuple[str, int | None], arguments: tuple[Any, ...]) -> Call | None:
+    try:
+        operation, sized = what
+        tensors = () if sized is None else tensors_in(arguments[sized])
+        arrival = calls.arrive(tensors)
+        if arrival is None:
+            return None
+        is_synchronous = bool(arguments) and not getattr(arguments[-1], "asyncOp", True)
+        since = arrival.time if is_synchronous else None
+        return Call(arrival, bytes_of(tensors), operation, _name(calls, group, operation, arguments), since)
+    except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+        calls.give_up(error)
+        return None
+
+
+def _name(calls: Calls, group: Any, operation: str, arguments: tuple[Any, ...]) -> str:
+    if operation not in TRANSFERS:
+        return calls.groups.name(group)
+    peer, own = (arguments[1] if len(arguments) > 2 else ANYBODY), group.rank()
+    return calls.groups.transfer(group, *((own, peer) if operation == "send" else (peer, own)))
+
+
+def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
+    def wait(work: Any, *arguments: Any, **named: Any) -> Any:
+        call = pending.pop(work, None)
+        if call is None:
+            return original(work, *arguments, **named)
+        begin = call.blocked_since or time.perf_counter_ns()
+        result = original(work, *arguments, **named)
+        calls.ended(call, begin)
+        return result
+
+    wait.__doc__ = original.__doc__
+    return wait

@@ -1,0 +1,36 @@
+"""DDP training in which one rank's backward pass is late by as many milliseconds as are asked for."""
+
+import sys
+import time
+from typing import Any
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+import crosswind
+
+
+def main(late_rank: int, milliseconds: float, steps: int) -> None:
+    distributed.init_process_group("gloo")
+    torch.manual_seed(0)
+    layers = nn.Sequential(*(nn.Linear(64, 64) for _ in range(4)))
+    model = DistributedDataParallel(layers, bucket_cap_mb=0.02)
+    if distributed.get_rank() == late_rank:
+        layers[1].register_full_backward_hook(lambda *_: time.sleep(milliseconds / 1000))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with crosswind.run(workload="late-backward") as run:
+        run.watch(model)
+        for _ in run.steps(range(steps)):
+            optimizer.zero_grad()
+            loss: Any = model(torch.ones(8, 64)).square().mean()
+            loss.backward()
+            optimizer.step()
+            run.record(loss=loss)
+    if distributed.get_rank() == 0:
+        print(sum(float(parameter.sum()) for parameter in model.parameters()).hex())  # noqa: T201
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
