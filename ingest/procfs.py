@@ -1,12 +1,15 @@
 """Reading the kernel's text files: bounded, exact, with errors that name the file, the value and the expectation."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 from crosswind.data.errors import MalformedError, UnavailableError
 
 MAX_FILE_BYTES = 4 * 1024 * 1024  # /proc/stat of the largest nodes has a few hundred kilobytes
 CHUNK_BYTES = 64 * 1024
+BEYOND: Final = 10**20  # one more digit than any number of 64 bits has
 
 
 def read_file(path: str) -> bytes:
@@ -50,19 +53,32 @@ def count(field: bytes | None, path: str) -> int:
     return int(field)
 
 
-def named(content: bytes, path: str, names: Mapping[bytes, str]) -> dict[str, int]:
-    """The whole numbers behind some of the names in lines of `name: number [kB]`; `names` says what to call each.
+def counts(fields: Sequence[bytes], path: str) -> list[int]:
+    """Whole numbers that are not negative. Raises: as `count`."""
+    if b"".join(fields).isdigit():
+        with suppress(ValueError):  # an empty one, or one of thousands of digits
+            numbers = list(map(int, fields))
+            if max(numbers) < BEYOND:
+                return numbers
+    return [count(field, path) for field in fields]
 
-    Raises: MalformedError naming the file, also when none of the names stands there.
+
+def behind(content: bytes, words: Sequence[bytes], path: str) -> list[int | None]:
+    """The whole numbers of lines of `name: number [kB]`; each word is a line's end, a name and a colon.
+
+    Raises: MalformedError naming the file, also when none of the words stands there.
     """
-    found, text = {}, b"\n" + content
-    for name, column in names.items():
-        start = text.find(b"\n%b:" % name)
-        if start >= 0:
-            start += len(name) + 2
-            found[column] = count(text[start : text.find(b"\n", start)].strip().removesuffix(b" kB"), path)
-    if not found:
-        raise MalformedError(f"{path}: expected lines of {b', '.join(names).decode()}, found {content!r:.80}")
+    found: list[int | None] = []
+    text = b"\n" + content
+    for word in words:
+        start = text.find(word)
+        if start < 0:
+            found.append(None)
+            continue
+        start += len(word)
+        found.append(count(text[start : text.find(b"\n", start)].removesuffix(b" kB").strip(), path))
+    if not any(value is not None for value in found):
+        raise MalformedError(f"{path}: expected lines of {b', '.join(words)!r}, found {content!r:.80}")
     return found
 
 

@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from crosswind.data.errors import MalformedError
 from crosswind.data.metric import Collector, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors import reason_of
+from crosswind.ingest.row import GivesRows
 
 NANOSECONDS = 1_000_000_000
 
@@ -56,6 +57,9 @@ class InlineReader:
         self._collector = collector
         self._columns = [column.name for column in collector.metric_set.columns]
         self._known = frozenset(self._columns)
+        self._read_rows: Callable[[], Sequence[Sequence[Scalar]]] = (
+            collector.read_rows if isinstance(collector, GivesRows) else self._rows_of_samples
+        )
 
     def readings(self, *, is_due: bool) -> list[Reading]:
         """A reading when one is due."""
@@ -73,11 +77,15 @@ class InlineReader:
     def read(self) -> Reading:
         """The source as it is now; whatever it raises becomes the reason."""
         ts_ns, mono_ns = time.time_ns(), time.monotonic_ns()
+        rows: Sequence[Sequence[Scalar]]
         try:
-            rows, reason = [self._row(sample) for sample in self._collector.read()], None
+            rows, reason = self._read_rows(), None
         except Exception as error:  # noqa: BLE001 - whatever one source raises, the others must go on
-            rows, reason = [], reason_of(error)
+            rows, reason = (), reason_of(error)
         return Reading(self.source, ts_ns, mono_ns, _seconds_since(mono_ns), rows, reason)
+
+    def _rows_of_samples(self) -> list[list[Scalar]]:
+        return [self._row(sample) for sample in self._collector.read()]
 
     def _row(self, sample: Sample) -> list[Scalar]:
         values = sample.values

@@ -9,9 +9,11 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from types import NoneType
 from typing import Any
 
@@ -26,8 +28,8 @@ KNOWN_SET_BYTES = 64 * 1024  # some 300 columns; larger sets are read anew each 
 SHARED = frozenset(key.name for key in NODE_KEYS)
 INTEGER_RANGES = {"int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 PACKED = {"int64": "q", "uint64": "Q", "float64": "d"}
-OTHERS: Mapping[str, type] = {"string": str, "bool": bool}
-NUMBERS = frozenset((int, float))
+WITH_MISSING = {dtype: frozenset((*kinds, NoneType)) for dtype, kinds in DTYPES.items()}
+Picked = Callable[[Sequence[Sequence[Any]]], tuple[Sequence[Any], ...]]
 COLUMN_FIELDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "description", "kind", "dtype", "unit", "on_full", "range_from"), (str,)),
     "scale": (int, float),
@@ -110,22 +112,32 @@ def encode_frame(value: Mapping[str, object]) -> bytes:
 
     Raises: MalformedError for what strict JSON cannot say (NaN, infinity, foreign types) and for oversized payloads.
     """
-    payload = _strict_json(value)
-    if len(payload) > MAX_FRAME_BYTES:
-        raise MalformedError(f"frame of {len(payload)} bytes: expected at most {MAX_FRAME_BYTES}")
-    return HEADER.pack(len(payload), zlib.crc32(payload)) + payload
+    return _framed(_strict_json(value))
 
 
-def encode_sweep_rows(found: SweepRows) -> bytes:
+def check_rows(found: SweepRows, rows: Sequence[Sequence[Scalar]]) -> None:
+    """Accepts those of a sweep's rows that belong to its set. Raises: MalformedError naming set, column and value."""
+    if not _shape(found.metric_set).fits(rows):
+        check_columns(found.metric_set, found.columns())  # which names the column
+
+
+def encoded_samples(found: SweepRows, texts: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> bytes:
     """The frame of one set in one sweep; the keys that its rows share stand in it once.
 
-    Raises: MalformedError naming set, column and value for what does not belong into the set.
+    `texts` are rows as `encoded_value` wrote them. Raises: MalformedError for what JSON cannot say.
     """
-    shape = _shape(found.metric_set)
-    for row in found.rows:
-        if not shape.fits(row):
-            check_columns(found.metric_set, found.columns())  # which names the column
-    return encode_frame({"kind": "samples", "set": found.metric_set.name, **found.shared(), "rows": found.rows})
+    node, boot_id = encoded_value(found.node), encoded_value(found.boot_id)
+    keys = f'"ts_ns":{found.ts_ns},"node":{node},"boot_id":{boot_id},"mono_ns":{found.mono_ns}'
+    content = ",".join([*texts, encoded_value(rows)[1:-1]] if rows else texts)
+    return _framed(_utf8(f'{{"kind":"samples","set":"{found.metric_set.name}",{keys},"rows":[{content}]}}'))
+
+
+def encoded_value(value: object) -> str:
+    """A value as strict JSON. Raises: MalformedError."""
+    try:
+        return STRICT_JSON.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MalformedError(f"cannot be written as strict JSON: {error!s:.200}") from error
 
 
 def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
@@ -173,33 +185,44 @@ def _known_set(payload: bytes) -> SetFrame:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What the rows of a set are made of, so that a row is checked in a few calls instead of a few a value."""
+    """What the rows of a set are made of, so that they are checked in a few calls instead of a few a value."""
 
     width: int
-    others: tuple[tuple[int, type], ...]  # places of texts and truths
-    numbers: tuple[int, ...]
-    packed: struct.Struct  # refuses numbers out of range
+    columns: tuple[tuple[str, Picked], ...]  # by type: the type, and what picks its columns out of all
 
-    def fits(self, row: Sequence[Any]) -> bool:
+    def fits(self, rows: Sequence[Sequence[Any]]) -> bool:
         """Whether every value is missing, or of its column's type and range."""
-        if len(row) != self.width or any(type(row[place]) not in (kind, NoneType) for place, kind in self.others):
+        if not set(map(len, rows)) <= {self.width}:
             return False
-        numbers = [0 if row[place] is None else row[place] for place in self.numbers]
-        try:
-            self.packed.pack(*numbers)
-        except struct.error:
-            return False
-        return NUMBERS.issuperset(map(type, numbers)) and math.isfinite(sum(numbers))
+        columns = list(zip(*rows, strict=True))
+        return not rows or all(
+            _fit(dtype, list(chain.from_iterable(picked(columns)))) for dtype, picked in self.columns
+        )
+
+
+def _fit(dtype: str, values: list[Any]) -> bool:
+    kinds = set(map(type, values))
+    if not kinds <= WITH_MISSING[dtype]:
+        return False
+    if dtype not in PACKED:
+        return True
+    numbers = list(filter(None, values)) if NoneType in kinds else values
+    try:
+        struct.pack(f"={len(numbers)}{PACKED[dtype]}", *numbers)  # refuses those out of range
+    except (struct.error, OverflowError):
+        return False
+    return dtype != "float64" or all(map(math.isfinite, numbers))
 
 
 @lru_cache(maxsize=200)
 def _shape(metric_set: MetricSet) -> _Shape:
-    own = [column.dtype for column in metric_set.columns if column.name not in SHARED]
-    dtypes = list(enumerate(("string", *own)))
-    others = tuple((place, OTHERS[dtype]) for place, dtype in dtypes if dtype in OTHERS)
-    codes = "".join(PACKED[dtype] for _, dtype in dtypes if dtype in PACKED)
-    numbers = tuple(place for place, dtype in dtypes if dtype in PACKED)
-    return _Shape(len(dtypes), others, numbers, struct.Struct(f"={codes}"))
+    dtypes = ["string", *(column.dtype for column in metric_set.columns if column.name not in SHARED)]
+    places: dict[str, list[int]] = {}
+    for place, dtype in enumerate(dtypes):
+        places.setdefault(dtype, []).append(place)
+    # An itemgetter of one place would give no tuple.
+    picked = [(dtype, itemgetter(*(those * 2 if len(those) == 1 else those))) for dtype, those in places.items()]
+    return _Shape(len(dtypes), tuple(picked))
 
 
 def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> None:
@@ -293,10 +316,20 @@ def _strictly_loaded(payload: bytes) -> object:
 
 
 def _strict_json(value: Mapping[str, object]) -> bytes:
+    return _utf8(encoded_value(value))
+
+
+def _utf8(text: str) -> bytes:
     try:
-        return STRICT_JSON.encode(value).encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
+        return text.encode()
+    except UnicodeEncodeError as error:
         raise MalformedError(f"cannot be written as strict JSON: {error!s:.200}") from error
+
+
+def _framed(payload: bytes) -> bytes:
+    if len(payload) > MAX_FRAME_BYTES:
+        raise MalformedError(f"frame of {len(payload)} bytes: expected at most {MAX_FRAME_BYTES}")
+    return HEADER.pack(len(payload), zlib.crc32(payload)) + payload
 
 
 def _unfit(column: Column, values: Sequence[Scalar]) -> str | None:

@@ -30,9 +30,9 @@ from crosswind.ingest.segment import (
     SweepRows,
     check_columns,
     encode_frame,
-    encode_sweep_rows,
 )
 from crosswind.ingest.segment_reader import Readable, SegmentReader, SegmentReport, opened, read_frames, read_segment
+from crosswind.ingest.sweep_encoder import SweepEncoder
 
 __all__ = [
     "Frame",
@@ -81,6 +81,7 @@ class SpoolWriter:
         self._segment_seconds = segment_seconds
         self._directory_bytes = directory_bytes
         self._lock = threading.Lock()
+        self._encoder = SweepEncoder()
         self._pid = os.getpid()
         self._active: _OpenSegment | None = None
         with _unavailable(f"spool {directory}"):
@@ -107,9 +108,9 @@ class SpoolWriter:
         Raises: UnavailableError when the disk is full, nothing being half written.
         """
         frames: list[tuple[MetricSet, bytes]] = []
-        reasons = [_encoded_into(frames, each) for each in found]
+        reasons = [self._encoded_into(frames, each) for each in found]
         for each in told(reasons):
-            _encoded_into(frames, each)
+            self._encoded_into(frames, each)
         with self._writing(sum(len(frame) for _, frame in frames)) as segment:
             segment.write(frames)
 
@@ -163,6 +164,14 @@ class SpoolWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _encoded_into(self, frames: list[tuple[MetricSet, bytes]], found: SweepRows) -> str | None:
+        """Adds the frame, or says why it cannot be."""
+        try:
+            frames.append((found.metric_set, self._encoder.frame(found)))
+        except MalformedError as error:
+            return str(error)
+        return None
 
     @contextmanager
     def _writing(self, frame_bytes: int) -> Iterator["_OpenSegment"]:
@@ -256,15 +265,6 @@ class _OpenSegment:
             os.ftruncate(self.fd, self.size)
         except OSError:
             self.is_broken = True
-
-
-def _encoded_into(frames: list[tuple[MetricSet, bytes]], found: SweepRows) -> str | None:
-    """Adds the frame, or says why it cannot be."""
-    try:
-        frames.append((found.metric_set, encode_sweep_rows(found)))
-    except MalformedError as error:
-        return str(error)
-    return None
 
 
 def sealed_segments(directory: Path) -> list[Path]:

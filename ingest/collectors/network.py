@@ -1,18 +1,21 @@
 """Traffic, errors, drops and link of each network interface."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar, Final
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
-from crosswind.ingest.collectors.source import Source
+from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.link_events import LinkEvents
 from crosswind.ingest.printable import printable
-from crosswind.ingest.protocols import without_overflow
+from crosswind.ingest.row import Row, samples_of
 
+LOOK_SECONDS: Final = 10.0  # at links of which nothing was announced
 REFRESH_SECONDS: Final = 60.0  # asking for the speed may wait for whoever configures the network just then
 UNKNOWN_SPEED: Final = 2**31 - 1  # some drivers write -1 without its sign
 # The place of each column in a line of /proc/net/dev.
@@ -45,8 +48,11 @@ NETWORK = MetricSet(
     "each interface of the agent's network namespace",
     (*INTERFACE.values(), *LINK, *LINK_STATE),
 )
-PLACES = tuple(INTERFACE)
-NAMES = tuple(column.name for column in INTERFACE.values())
+NAMES = tuple(column.name for column in NETWORK.columns)
+COUNTERS = itemgetter(*INTERFACE)
+LONGEST_LINE: Final = 1000  # 16 numbers of 20 digits and a name take a third
+OVERFLOWN: Final = 2**63
+NO_LINK: Final = (None,) * (len(LINK) + len(LINK_STATE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +62,39 @@ class _Link:
     index: int
     changes: int | None
     monotonic: float
-    state: Mapping[str, Scalar]
+    state: tuple[Scalar, ...]
+
+
+@dataclass
+class _Seen:
+    """Rows by their line, and what all links said when they were last looked at."""
+
+    rows: dict[bytes, Row] = field(default_factory=dict)
+    links: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    looked: float = float("-inf")
+
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True)
 class NetworkCollector:
     """Counters of each interface; a link's state is read again when it changes, or after 60 s.
 
-    Source: proc_pid_net(5); https://docs.kernel.org/networking/statistics.html; ABI/testing/sysfs-class-net
+    `links_changed` tells whether any link may have come, gone or changed since it was last asked; while none has, links
+    are looked at once in 10 s. The kernel tells of those alone that are switched on.
+    Source: proc_pid_net(5); https://docs.kernel.org/networking/statistics.html; ABI/testing/sysfs-class-net;
+    https://docs.kernel.org/networking/operstates.html
     """
 
     proc: Path = Path("/proc")
     files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     sysfs: Path = Path("/sys")
+    links_changed: Callable[[], bool] = field(default=_always, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = NETWORK
     _links: dict[str, _Link] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _seen: _Seen = field(default_factory=_Seen, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
         """Whether the kernel shows its interfaces."""
@@ -78,44 +102,57 @@ class NetworkCollector:
 
     def read(self) -> Iterator[Sample]:
         """One sample an interface. Raises: UnavailableError, MalformedError."""
-        path = f"{self.proc}/net/dev"
+        return samples_of(self.read_rows(), NAMES)
+
+    def read_rows(self) -> list[Row]:
+        """One row an interface; the same object as before where the kernel shows it unchanged.
+
+        Raises: UnavailableError, MalformedError.
+        """
+        path, seen = f"{self.proc}/net/dev", self._seen
         lines = self.files.read(path).splitlines()
         if len(lines) < 2 or not lines[1].lstrip().startswith(b"face |bytes"):
             raise MalformedError(f"{path}: expected two lines of headings, found {lines[:2]!r:.80}")
-        shown = {}
-        for line in lines[2:]:
-            name, _, numbers = line.partition(b":")
-            shown[printable(name.strip())] = _counters(numbers.split(), path, line)
-        self._forget_all_but(shown)
-        for device, counters in shown.items():
-            yield Sample(device, {**counters, **self._link(device)})
+        # Asked for behind the table: what became another before it was read is announced by now.
+        if self.links_changed() or time.monotonic() - seen.looked > LOOK_SECONDS:
+            seen.rows, seen.links, seen.looked = {}, {}, time.monotonic()
+        known = seen.rows
+        rows = {line: known.get(line) or self._row(line, path) for line in lines[2:]}
+        if len(rows) != len(known):
+            self._forget_all_but({str(row[0]) for row in rows.values()})
+        seen.rows = rows
+        return list(rows.values())
 
-    def _forget_all_but(self, shown: Mapping[str, object]) -> None:
-        for gone in self._links.keys() - shown.keys():
+    def _row(self, line: bytes, path: str) -> Row:
+        name, _, numbers = line.partition(b":")
+        device = printable(name.strip())
+        counters = _counters(numbers.split(), path, line)
+        link = self._seen.links.get(device)
+        if link is None:
+            link = self._seen.links[device] = self._link(device)
+        return device, *counters, *link
+
+    def _forget_all_but(self, shown: set[str]) -> None:
+        for gone in self._links.keys() - shown:
             del self._links[gone]
+            self._seen.links.pop(gone, None)
             self.files.forget(f"{self.sysfs}/class/net/{gone}")
 
-    def _link(self, device: str) -> Mapping[str, Scalar]:
+    def _link(self, device: str) -> tuple[Scalar, ...]:
+        """What stands in the columns of LINK and LINK_STATE."""
         folder = f"{self.sysfs}/class/net/{device}"
         index, changes = self._number(f"{folder}/ifindex"), self._number(f"{folder}/carrier_changes")
         if index is None:  # it has just gone, or sysfs shows another network namespace
-            return {}
+            return NO_LINK
         known, now = self._links.get(device), time.monotonic()
         if known is None or (known.index, known.changes) != (index, changes) or now - known.monotonic > REFRESH_SECONDS:
             known = self._links[device] = _Link(index, changes, now, self._state(folder))
-        changed = {} if changes is None else {"carrier_changes_total": changes}
-        return {"ifindex": index, **changed, **known.state}
+        return changes, index, *known.state
 
-    def _state(self, folder: str) -> dict[str, Scalar]:
+    def _state(self, folder: str) -> tuple[Scalar, ...]:
         """What the link says of itself; one that is down has neither speed nor carrier."""
         speed, mtu, carrier = (self._number(f"{folder}/{name}") for name in ("speed", "mtu", "carrier"))
-        state: dict[str, Scalar] = {
-            "speed_bytes_per_second": speed if speed and speed < UNKNOWN_SPEED else None,
-            "mtu_bytes": mtu,
-            "carrier": carrier,
-            "operstate": self._word(f"{folder}/operstate"),
-        }
-        return {name: value for name, value in state.items() if value is not None}
+        return speed if speed and speed < UNKNOWN_SPEED else None, mtu, carrier, self._word(f"{folder}/operstate")
 
     def _number(self, path: str) -> int | None:
         try:
@@ -132,10 +169,21 @@ class NetworkCollector:
         return text.decode() if text.isascii() and text.isalpha() and len(text) < 20 else None
 
 
-def _counters(fields: list[bytes], path: str, line: bytes) -> dict[str, int]:
-    if len(fields) != 16 or not b"".join(fields).isdigit() or len(max(fields, key=len)) > 20:
+def _counters(fields: list[bytes], path: str, line: bytes) -> Sequence[int | None]:
+    if len(fields) != 16 or not b"".join(fields).isdigit() or len(line) > LONGEST_LINE:
         raise MalformedError(f"{path}: expected 16 numbers an interface, found {line!r:.80}")
-    return without_overflow(dict(zip(NAMES, [int(fields[place]) for place in PLACES], strict=True)))
+    counters = list(map(int, COUNTERS(fields)))
+    if max(counters) < OVERFLOWN:
+        return counters
+    if len(max(fields, key=len)) > 20:
+        raise MalformedError(f"{path}: expected numbers of 64 bits, found {line!r:.80}")
+    return [value if value < OVERFLOWN else None for value in counters]  # a driver has made it negative
 
 
-SOURCE = Source("network", lambda host, _: NetworkCollector(host.proc, host.files, host.sysfs), advice="mount /proc")
+def _made(host: Host, _: Options) -> NetworkCollector:
+    """Of this node; a recorded tree has links that nobody announces."""
+    changed = LinkEvents().happened if host.root == Path("/") else _always
+    return NetworkCollector(host.proc, host.files, host.sysfs, changed)
+
+
+SOURCE = Source("network", _made, advice="mount /proc")

@@ -1,8 +1,9 @@
 """What the processes of watched runs used, and for how long they waited for a core."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,9 +12,11 @@ from crosswind.data.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source, no_pids
 from crosswind.ingest.exhausted import OUT_OF_FILES
 from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError, unavailable
-from crosswind.ingest.procfs import count, named, stat_fields
+from crosswind.ingest.procfs import behind, counts, stat_fields
+from crosswind.ingest.row import Row, samples_of
 
 Nanoseconds = tuple[int, int]  # run, waited
+NEVER: Nanoseconds = (-1, -1)
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -51,13 +54,17 @@ IO = {
     b"read_bytes": Column("storage_read_bytes_total", "fetched from storage", Kind.COUNTER, unit="bytes"),
     b"write_bytes": Column("storage_written_bytes_total", "sent to storage", Kind.COUNTER, unit="bytes"),
 }
-STATUS_NAMES = {name: column.name for name, column in STATUS.items()}
-IO_NAMES = {name: column.name for name, column in IO.items()}
+STAT_FIELDS = itemgetter(*STAT)
+START = list(STAT).index(19)  # among STAT
+THREADS = list(STAT).index(17)
+STATUS_WORDS = tuple(b"\n%b:" % name for name in STATUS)
+IO_WORDS = tuple(b"\n%b:" % name for name in IO)
 PROCESS = MetricSet(
     "process",
     "watched processes; the device is the pid",
     (*STAT.values(), *SCHEDULE, *STATUS.values(), *IO.values()),
 )
+NAMES = tuple(column.name for column in PROCESS.columns)
 
 
 @dataclass
@@ -75,10 +82,14 @@ class _Ledger:
     def totals(self, living: Mapping[str, Nanoseconds], told: int) -> Nanoseconds:
         """Run and wait over all threads seen so far, given those that live now."""
         self.told = told
-        ended = [seen for thread, seen in self.living.items() if living.get(thread, (-1, -1)) < seen]
-        self.ended = _sum([self.ended, *ended])
-        self.living = living
-        return _sum([self.ended, *living.values()])
+        run, waited = self.ended
+        for thread, seen in self.living.items():
+            if living.get(thread, NEVER) < seen:
+                run, waited = run + seen[0], waited + seen[1]
+        self.ended, self.living = (run, waited), living
+        for run_now, waited_now in living.values():
+            run, waited = run + run_now, waited + waited_now
+        return run, waited
 
 
 @dataclass(frozen=True)
@@ -100,49 +111,55 @@ class ProcessCollector:
 
     def read(self) -> Iterator[Sample]:
         """One sample a living process; what the kernel hides is missing. Raises: UnavailableError, MalformedError."""
+        return samples_of(self.read_rows(), NAMES)
+
+    def read_rows(self) -> list[Row]:
+        """One row a living process. Raises: UnavailableError, MalformedError."""
         if not self.proc.is_dir():
             raise UnavailableError(f"{self.proc}: expected the kernel's process files")
         pids = list(self.pids())
         for ended in self._ledgers.keys() - set(pids):
             del self._ledgers[ended]
             self.files.forget(f"{self.proc}/{ended}")
+        rows = []
         for pid in pids:
             try:
-                yield Sample(str(pid), self._values(pid))
+                rows.append(self._row(pid))
             except OutOfFilesError:  # says nothing of the process
                 raise
             except UnavailableError:  # it has ended
                 self._ledgers.pop(pid, None)
                 self.files.forget(f"{self.proc}/{pid}")
+        return rows
 
-    def _values(self, pid: int) -> dict[str, int]:
-        folder = f"{self.proc}/{pid}"
+    def _row(self, pid: int) -> Row:
+        device = str(pid)
+        folder = f"{self.proc}/{device}"
         # What may be hidden comes first: once the last file is read, the process was there all the while.
         ledger = self._ledgers.get(pid)
         threads = self._threads(folder, ledger)
-        hidden = self._named(f"{folder}/status", STATUS_NAMES) | self._named(f"{folder}/io", IO_NAMES)
-        values = self._stat(f"{folder}/stat") | hidden
-        if str(pid) not in threads:
-            return values
-        if ledger is None or ledger.start_ticks != values["start_ticks"]:
-            ledger = self._ledgers[pid] = _Ledger(values["start_ticks"])
+        status = self._behind(f"{folder}/status", STATUS_WORDS)
+        written = self._behind(f"{folder}/io", IO_WORDS)
+        stat = self._stat(f"{folder}/stat")
+        if device not in threads:
+            return device, *stat, None, None, None, None, *status, *written
+        if ledger is None or ledger.start_ticks != stat[START]:
+            ledger = self._ledgers[pid] = _Ledger(stat[START])
         for ended in ledger.living.keys() - threads.keys():
             self.files.forget(f"{folder}/task/{ended}")
-        schedule = (*ledger.totals(threads, values["threads"]), *threads[str(pid)])
-        return values | dict(zip((column.name for column in SCHEDULE), schedule, strict=True))
+        return device, *stat, *ledger.totals(threads, stat[THREADS]), *threads[device], *status, *written
 
-    def _stat(self, path: str) -> dict[str, int]:
-        fields = stat_fields(self.files.read(path), path)
-        return {column.name: count(fields[place], path) for place, column in STAT.items()}
+    def _stat(self, path: str) -> list[int]:
+        return counts(STAT_FIELDS(stat_fields(self.files.read(path), path)), path)
 
-    def _named(self, path: str, names: Mapping[bytes, str]) -> dict[str, int]:
+    def _behind(self, path: str, words: Sequence[bytes]) -> Sequence[int | None]:
         try:
             content = self.files.read(path)
         except OutOfFilesError:
             raise
         except UnavailableError:  # another user's process, or an older kernel
-            return {}
-        return named(content, path, names)
+            return (None,) * len(words)
+        return behind(content, words, path)
 
     def _threads(self, folder: str, ledger: _Ledger | None) -> dict[str, Nanoseconds]:
         """Nanoseconds run and waited by each living thread; the process's own file tells of its main thread alone.
@@ -181,12 +198,8 @@ def _run_and_wait(content: bytes, path: str) -> Nanoseconds:
     fields = content.split()
     if len(fields) != 3:
         raise MalformedError(f"{path}: expected 3 numbers, found {fields!r:.80}")
-    return count(fields[0], path), count(fields[1], path)
-
-
-def _sum(parts: Iterable[Nanoseconds]) -> Nanoseconds:
-    runs, waits = zip(*parts, strict=True)
-    return sum(runs), sum(waits)
+    run, waited = counts(fields[:2], path)
+    return run, waited
 
 
 SOURCE = Source("process", lambda host, _: ProcessCollector(host.pids, host.proc, host.files), advice="mount /proc")

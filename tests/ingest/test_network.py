@@ -99,6 +99,34 @@ def speed_of(collector: NetworkCollector) -> object:
     return eth0.values["speed_bytes_per_second"]
 
 
+def test_while_no_link_is_announced_a_line_that_stands_gives_the_very_same_row(root: Path) -> None:
+    collector, dev = quiet(root), root / "proc/net/dev"
+    lo, ifb0, _, eth0 = collector.read_rows()
+    dev.write_text(dev.read_text().replace("466641190", "466641191"))
+    again = collector.read_rows()
+    assert again[0] is lo
+    assert again[1] is ifb0
+    assert again[3][:2] == ("eth0", 466641191)
+    assert again[3][2:] == eth0[2:]
+
+
+def test_while_no_link_is_announced_links_are_looked_at_after_a_while(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = quiet(root)
+    assert speed_of(collector) == 25000
+    (root / "sys/class/net/eth0/speed").write_text("100000\n")
+    (root / "sys/class/net/eth0/carrier_changes").write_text("7\n")
+    assert speed_of(collector) == 25000
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 11)
+    assert speed_of(collector) == 100000
+
+
+def quiet(root: Path) -> NetworkCollector:
+    return NetworkCollector(root / "proc", KernelFiles(), root / "sys", lambda: False)
+
+
 def test_an_interface_without_sysfs_keeps_its_counters(root: Path) -> None:
     shutil.rmtree(root / "sys")
     assert [len(sample.values) for sample in of(root).read()] == [12, 12, 12, 12]
@@ -123,14 +151,16 @@ def test_a_garbled_file_is_malformed(root: Path, text: str) -> None:
 
 
 @in_a_namespace
-def test_a_real_link_that_comes_and_goes_changes_its_counter_and_its_number() -> None:
+@pytest.mark.parametrize("made", ["NetworkCollector()", 'SOURCE.make(Host(), Options("network"))'])
+def test_a_real_link_that_comes_and_goes_changes_its_counter_and_its_number(made: str) -> None:
     setup = "mount -t sysfs none /sys; ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up"
-    script = """
+    script = f"""
 import subprocess
-from crosswind.ingest.collectors.network import NetworkCollector
-collector = NetworkCollector()
+from crosswind.ingest.collectors.network import SOURCE, NetworkCollector
+from crosswind.ingest.collectors.source import Host, Options
+collector = {made}
 def link():
-    return {sample.device: sample.values for sample in collector.read()}["v0"]
+    return {{sample.device: sample.values for sample in collector.read()}}["v0"]
 def show(*names):
     print(*[link().get(name) for name in names])
 show("carrier", "operstate", "speed_bytes_per_second", "mtu_bytes")

@@ -1,0 +1,23 @@
+"""Whole rows: what a collector of many values gives without a mapping for every sample."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from crosswind.data.metric import Sample, Scalar
+
+Row = tuple[Scalar, ...]  # the device, then a value for each of the set's own columns, in its order; None for missing
+
+
+@runtime_checkable
+class GivesRows(Protocol):
+    """A collector that knows the order of its columns."""
+
+    def read_rows(self) -> Sequence[Row]:
+        """What `read` gives, as rows; an unchanged one may be the same object. Raises: as `read`."""
+        ...
+
+
+def samples_of(rows: Iterable[Row], names: Sequence[str]) -> Iterator[Sample]:
+    """The same as samples, without what is missing."""
+    for device, *values in rows:
+        yield Sample(str(device), {name: value for name, value in zip(names, values, strict=True) if value is not None})
