@@ -1,10 +1,12 @@
 """Records of a spool become what the catalog keeps; what does not fit is refused by name."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from crosswind.data.errors import MalformedError
+from crosswind.data.injection import Injected
 from crosswind.data.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Placement, Source
 from crosswind.data.run import Rank, Run, RunState
 
@@ -14,6 +16,7 @@ TEXT_LIMITS = {  # the catalog's columns
     **dict.fromkeys(("run_id", "job_id", "array_id", "step_id"), 64),
     **dict.fromkeys(("workload", "system"), 200),
     **dict.fromkeys(("node", "sampled_as"), 255),
+    **dict.fromkeys(("kind", "unit"), 64),
 }
 MAX_GPUS = 64
 SIGNED = ("clock_offset_ns",)
@@ -43,6 +46,11 @@ RANK_TYPES: dict[str, tuple[type, ...]] = {
     "started_ns": (int,),
     "ended_ns": (int, type(None)),
     "clock_offset_ns": (int, type(None)),
+}
+INJECTION_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("run_id", "kind", "unit", "node"), (str,)),
+    "strength": (int, float),
+    **dict.fromkeys(("rank", "started_ns", "ended_ns"), (int,)),
 }
 PLACE_TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("system", "node", "sampled_as", "source", "job_id"), (str,)),
@@ -86,6 +94,18 @@ def rank_of(value: Mapping[str, Any]) -> Rank:
     required = tuple(field.name for field in fields(Rank))[:5]
     _check("rank", value, RANK_TYPES, required=required)
     return Rank(**value)
+
+
+def injection_of(value: Mapping[str, Any]) -> Injected:
+    """The fault that a record tells of. Raises: MalformedError naming field and value."""
+    _check("injection", value, INJECTION_TYPES, required=tuple(field.name for field in fields(Injected)))
+    if not 0 <= value["strength"] < math.inf:
+        raise MalformedError(
+            f"injection record: strength is {value['strength']!r}, expected a finite number, 0 or more"
+        )
+    if value["ended_ns"] < value["started_ns"]:
+        raise MalformedError(f"injection record: ended_ns is {value['ended_ns']}, expected started_ns or later")
+    return Injected(**value)
 
 
 def allocation_of(value: Mapping[str, Any]) -> Allocation:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine, func, select, text
 
 from crosswind.data.catalog import rows, tables
+from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.leases import Leases
 from crosswind.data.catalog.places import Places
 from crosswind.data.catalog.requests import Requests
@@ -32,6 +33,7 @@ class Session:
         self.runs = Runs(connection)
         self.jobs = Jobs(connection)
         self.places = Places(connection)
+        self.injections = Injections(connection)
         self.studies = Studies(connection)
         self.leases = Leases(connection)
         self.requests = Requests(connection)

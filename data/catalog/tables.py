@@ -109,6 +109,19 @@ placements = Table(
     Index(None, "run_id"),
 )
 
+injections = Table(
+    "injections",
+    metadata,
+    Column("run_id", String(64), primary_key=True),
+    Column("kind", String(64), primary_key=True),
+    Column("node", String(255), primary_key=True),
+    Column("rank", Integer, primary_key=True, autoincrement=False),
+    Column("started_ns", BigInteger, primary_key=True, autoincrement=False),
+    Column("ended_ns", BigInteger, nullable=False),
+    Column("strength", Float, nullable=False),
+    Column("unit", String(64), nullable=False),
+)
+
 studies = Table(
     "studies",
     metadata,

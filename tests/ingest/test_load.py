@@ -13,6 +13,7 @@ import pytest
 
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.injection import Injected
 from crosswind.data.metric import Column, Kind, MetricSet
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import STEP
@@ -302,6 +303,24 @@ def test_a_hostile_set_is_kept_aside_and_what_is_stored_still_answers(
     assert counts(store) == {"link": 1}
 
 
+def test_what_the_lab_injected_is_stored_once_however_often_it_comes(store: Store, spool: Path) -> None:
+    injection = {
+        "run_id": "r1",
+        "kind": "rate_cap",
+        "strength": 100,
+        "unit": "Mbit/s",
+        "node": "lab-1",
+        "rank": 0,
+        "started_ns": 5,
+        "ended_ns": 9,
+    }
+    for origin in ("r1-lab", "r1-again"):
+        write(spool, origin, lambda writer: writer.append_record("injection", injection))
+    assert load_spool(store, spool) == Loaded(batches=2)
+    with store.catalog.read() as session:
+        assert session.injections.of_runs(["r1"]) == [Injected("r1", "rate_cap", 100.0, "Mbit/s", "lab-1", 0, 5, 9)]
+
+
 def test_a_set_called_like_a_word_of_sql_is_stored_and_harms_no_query(store: Store, spool: Path) -> None:
     rows = {"kind": "rows", "set": "select", "columns": {"ts_ns": [1], "order": [2]}}
     raw_segment(spool, frames(set_frame([{"name": "order"}], name="select"), rows))
@@ -337,7 +356,7 @@ def test_records_of_unknown_kinds_and_shapes_are_told_and_the_rest_is_stored(sto
     loaded = load_spool(store, spool)
     assert (loaded.rows, loaded.runs) == (5, {"r1"})
     assert [problem.removeprefix(f"{path.name}: ") for problem in loaded.problems] == [
-        "record 'weather': expected run, rank, allocation, placement or recovered",
+        "record 'weather': expected run, rank, allocation, placement, injection or recovered",
         "run record: run_id is 5, expected str",
     ]
     assert path.with_suffix(".rejected").exists()

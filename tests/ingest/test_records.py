@@ -4,15 +4,18 @@ import pytest
 
 from crosswind.data.catalog import tables
 from crosswind.data.errors import MalformedError
+from crosswind.data.injection import Injected
 from crosswind.data.occupancy import Allocation, Placement, Source
 from crosswind.data.run import Rank, Run, RunState
 from crosswind.ingest.records import (
     ALLOCATION_TYPES,
+    INJECTION_TYPES,
     PLACEMENT_TYPES,
     RANK_TYPES,
     RUN_TYPES,
     TEXT_LIMITS,
     allocation_of,
+    injection_of,
     placement_of,
     rank_of,
     run_of,
@@ -22,6 +25,16 @@ RUN: dict[str, Any] = {"run_id": "r1", "workload": "toy", "system": "lab", "stat
 ALLOCATION: dict[str, Any] = {"job_id": "7", "node": "n1", "sampled_as": "n1.lab", "source": "prolog"}
 PLACEMENT: dict[str, Any] = {"node": "n1", "pid": 4, "start_ticks": 9, "sampled_as": "n1.lab", "source": "probe"}
 RANK: dict[str, Any] = {"run_id": "r1", "rank": 0, "node": "n1", "pid": 7, "started_ns": 1}
+INJECTION: dict[str, Any] = {
+    "run_id": "r1",
+    "kind": "rate_cap",
+    "strength": 100.0,
+    "unit": "Mbit/s",
+    "node": "n1",
+    "rank": 0,
+    "started_ns": 5,
+    "ended_ns": 9,
+}
 
 
 def test_a_run_record_becomes_a_run() -> None:
@@ -141,12 +154,34 @@ def test_a_placement_that_does_not_fit_is_refused_by_field_and_value(change: dic
     assert message in str(raised.value)
 
 
+def test_an_injection_record_becomes_what_was_injected() -> None:
+    assert injection_of(INJECTION) == Injected("r1", "rate_cap", 100.0, "Mbit/s", "n1", 0, 5, 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": None}, "injection record: kind missing"),
+        ({"strength": float("nan")}, "strength is nan, expected a finite number, 0 or more"),
+        ({"strength": -0.5}, "strength is -0.5, expected a finite number, 0 or more"),
+        ({"ended_ns": 4}, "ended_ns is 4, expected started_ns or later"),
+        ({"kind": "k" * 65}, "expected 64 printable characters at most"),
+        ({"job_id": "7"}, "injection record: unknown field 'job_id'"),
+    ],
+)
+def test_an_injection_that_does_not_fit_is_refused_by_field_and_value(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(MalformedError) as raised:
+        injection_of(INJECTION | change)
+    assert message in str(raised.value)
+
+
 def test_every_field_of_a_record_has_a_column_that_is_wide_enough() -> None:
     assert set(RUN_TYPES) == {column.name for column in tables.runs.c}
     assert set(RANK_TYPES) == {column.name for column in tables.ranks.c}
     assert set(ALLOCATION_TYPES) == {column.name for column in tables.allocations.c}
     assert set(PLACEMENT_TYPES) == {column.name for column in tables.placements.c}
-    every = (tables.runs, tables.ranks, tables.allocations, tables.placements)
+    assert set(INJECTION_TYPES) == {column.name for column in tables.injections.c}
+    every = (tables.runs, tables.ranks, tables.allocations, tables.placements, tables.injections)
     columns = [column for table in every for column in table.c]
     widths = {column.name: width for column in columns if (width := getattr(column.type, "length", None))}
     del widths["state"], widths["source"]  # one of a few words
