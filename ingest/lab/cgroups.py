@@ -37,17 +37,19 @@ class CpuGroups:
     root: Path
     version: int
     proc: Path = PROC
+    top: str = "/"  # what the mount shows of the hierarchy; a container may see a part only
 
     @classmethod
     def found(cls, proc: Path = PROC) -> Self:
         """That of this machine. Raises: UnavailableError. Source: proc_pid_mountinfo(5)."""
         for line in (proc / "self" / "mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")
-            root, (kind, _source, options) = Path(before.split()[4]), after.split()
+            fields, (kind, _source, options) = before.split(), after.split()
+            top, root = fields[3], Path(fields[4])
             if kind == "cgroup" and "cpu" in options.split(","):
-                return cls(root, 1, proc)
+                return cls(root, 1, proc, top)
             if kind == "cgroup2" and "cpu" in _words(root / "cgroup.controllers"):
-                return cls(root, 2, proc)
+                return cls(root, 2, proc, top)
         raise UnavailableError(f"{proc}/self/mountinfo: no mounted control groups with the cpu controller")
 
     def limit(self, lab: str, pids: Sequence[int], percent: float) -> Quota:
@@ -59,11 +61,14 @@ class CpuGroups:
         quota = Quota(parent / f"{lab}-quota-{pids[0]}", before)
         try:
             quota.folder.mkdir()
+        except OSError as error:
+            raise UnavailableError(f"{quota.folder}: {error.strerror}, expected to make this group") from error
+        try:
             self._write_quota(quota.folder, quota_us)
             _move(pids, quota.folder)
         except OSError as error:
             quota.lift()
-            raise UnavailableError(f"{quota.folder}: {error.strerror}, expected a group for {pids}") from error
+            raise UnavailableError(f"{quota.folder}: {error.strerror}, expected {pids} to join it") from error
         return quota
 
     def _write_quota(self, folder: Path, quota_us: int) -> None:
@@ -84,7 +89,7 @@ class CpuGroups:
         for line in lines:
             _, controllers, path = line.split(":", 2)
             if (self.version == 2 and not controllers) or (self.version == 1 and "cpu" in controllers.split(",")):
-                return self.root / path.lstrip("/")
+                return self.root / path.removeprefix(self.top).lstrip("/")
         raise UnavailableError(f"{self.proc}/{pid}/cgroup: no line of the cpu controller")
 
 

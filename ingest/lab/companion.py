@@ -61,8 +61,10 @@ def start(program: Program, *arguments: object, within: Within = list) -> Compan
 
 def start_all(program: Program, each: Sequence[Sequence[object]], *, within: Within = list) -> list[Companion]:
     """Starts one process for each list of arguments; all of them are at work, or none. Raises: UnavailableError."""
-    companions = [_begin(program, arguments, within) for arguments in each]
+    companions: list[Companion] = []
     try:
+        for arguments in each:
+            companions.append(_begin(program, arguments, within))
         for companion in companions:
             _wait_until_ready(companion, program)
     except BaseException:
@@ -80,7 +82,7 @@ def kill_all(companions: Sequence[Companion]) -> None:
 
 
 def _begin(program: Program, arguments: Sequence[object], within: Within) -> Companion:
-    command = [sys.executable, "-c", START, str(os.getpid()), program.__module__, program.__name__]
+    command = [sys.executable, "-P", "-c", START, str(os.getpid()), program.__module__, program.__name__]
     process = subprocess.Popen(
         within([*command, json.dumps(list(arguments))]),
         stdin=subprocess.PIPE,

@@ -10,15 +10,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.lab import cgroups
 from crosswind.ingest.lab.kernel import ask, program, require_lab
-from crosswind.ingest.lab.names import PROC, is_abandoned, new_name
+from crosswind.ingest.lab.names import NAMESPACES, PROC, is_abandoned, new_name
 from crosswind.ingest.lab.wire import Wire
 
-NAMESPACES = Path("/run/netns")  # ip-netns(8)
 MOST = 200
 MTU_BYTES = 9000  # as clusters have it; the wire moves six times as much as with 1500
 END_SECONDS = 10.0
@@ -143,8 +141,8 @@ def remove_namespaces(namespaces: Iterable[str]) -> None:
     """Ends all processes in these namespaces and takes their names away. Raises: UnavailableError."""
     there = [namespace for namespace in namespaces if (NAMESPACES / namespace).exists()]
     _kill_all_in(there)
-    for namespace in there:
-        ask("ip", "netns", "del", namespace)
+    if there:
+        ask("ip", "-force", "-batch", "-", lines=[f"netns del {namespace}" for namespace in there])
 
 
 def _kill_all_in(namespaces: Iterable[str]) -> None:

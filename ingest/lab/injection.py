@@ -51,7 +51,7 @@ class Injection:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What `kind:rank:strength[@begin[-end]]` asks for, the host numbered as the rank. Raises: InvalidInputError."""
+        """What `kind:rank:strength[@begin[-end]]` asks for, on the host of that number. Raises: InvalidInputError."""
         try:
             return cls._parse(text)
         except InvalidInputError as error:

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 from crosswind.data.errors import UnavailableError
 
-PACKAGES = {"ip": "iproute2", "tc": "iproute2", "nft": "nftables", "nsenter": "util-linux", "unshare": "util-linux"}
+PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nft": "nftables",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "mount": "mount",
+}
 
 
 def require_lab() -> None:
@@ -18,9 +25,9 @@ def require_lab() -> None:
         program(name)
 
 
-def program(name: str) -> str:
-    """The path of one of these programs, which a user's PATH may leave out. Raises: UnavailableError."""
-    path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+def program(name: str, more: str = "/usr/sbin:/sbin") -> str:
+    """The path of one of these programs, in PATH or in `more` folders, which it may lack. Raises: UnavailableError."""
+    path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{more}")
     if path is None:
         raise UnavailableError(f"no program {name}: install the package {PACKAGES[name]}")
     return path

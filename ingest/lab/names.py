@@ -7,6 +7,7 @@ from pathlib import Path
 
 NAME = re.compile(r"cwlab-(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]{6}")
 PROC = Path("/proc")
+NAMESPACES = Path("/run/netns")  # ip-netns(8)
 
 
 def new_name() -> str:

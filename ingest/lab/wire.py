@@ -11,14 +11,13 @@ import select
 import struct
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 from crosswind.data.errors import UnavailableError
 from crosswind.ingest.lab import companion
 from crosswind.ingest.lab.companion import Companion
+from crosswind.ingest.lab.names import NAMESPACES
 
-NAMESPACES = "/run/netns"
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 2, 0x1000  # linux/if_tun.h
 CLONE_NEWNET = 0x40000000  # setns(2)
 FRAME_BYTES = 1 << 16
@@ -40,6 +39,8 @@ class Wire:
 
     def delay(self, milliseconds: float) -> None:
         """Takes this long, each way, for every frame that comes from now on. Raises: UnavailableError."""
+        if self.companion.stdin.closed:
+            raise UnavailableError("wire: it has been cut")
         try:
             self.companion.stdin.write(DELAY.pack(milliseconds))
             answer = self.companion.stdout.read(1)
@@ -123,7 +124,7 @@ def _wait(sources: list[int], until: float) -> list[int]:
 
 def _tap(namespace: str, name: str) -> int:
     """A new device there; it lasts as long as the descriptor. Source: Linux, networking/tuntap."""
-    with Path(NAMESPACES, namespace).open("rb") as file:
+    with (NAMESPACES / namespace).open("rb") as file:
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET):
             raise UnavailableError(f"{namespace}: {os.strerror(ctypes.get_errno())}")
     tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
