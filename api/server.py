@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from crosswind.api.app import LOOPBACK, create_app
+from crosswind.api.housekeeping import housekeeping
 from crosswind.api.settings import ServerSettings
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.store import Store
@@ -33,7 +34,8 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
             ready(url_of(listening, settings))
         gc.freeze()  # what is loaded stays; looking through it again and again took a fifth of the time
         try:
-            server.run(sockets=[listening])
+            with housekeeping(store):
+                server.run(sockets=[listening])
         finally:
             gc.unfreeze()
             if settings.uds is not None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from crosswind.data.delta import Flag, differences
 from crosswind.data.lake import Lake
+from crosswind.data.parts import ALWAYS
 from crosswind.data.series import Bools, Series, in_order
 from crosswind.data.store import Store
 
@@ -80,7 +81,7 @@ def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = N
     lake, stored = store.lake, store.lake.sets()
     if AGENT not in stored:
         return ()
-    sweeps = _by_node(lake.frame(_sql(lake, AGENT, _SWEEPS), [since_ns, after, limit]))
+    sweeps = _by_node(lake.frame(_sql(lake, AGENT, _SWEEPS), [since_ns, after, limit], within=(since_ns, ALWAYS[1])))
     if not sweeps:
         return ()
     span = since_ns, min(sweeps), max(sweeps)
@@ -97,7 +98,7 @@ def _sql(lake: Lake, name: str, sql: str) -> str:
 
 def _sources(lake: Lake, span: _Span) -> dict[str, _Sources]:
     found: dict[str, _Sources] = defaultdict(_Sources)
-    frame = lake.frame(_sql(lake, COLLECTOR, _SOURCES), span)
+    frame = lake.frame(_sql(lake, COLLECTOR, _SOURCES), span, within=(span[0], ALWAYS[1]))
     for node, name, shown in frame.itertuples(index=False):
         if shown["up"] == 1:
             found[node].up.append(name)
@@ -110,7 +111,7 @@ def _costs(lake: Lake, span: _Span) -> dict[str, _Numbers]:
     """What each node's counters grew by, and the seconds in which they did."""
     if not set(COUNTERS) <= lake.columns(AGENT).keys():
         return {}
-    series = in_order(lake.counters(AGENT, COUNTERS, where=_WITHIN, parameters=span))
+    series = in_order(lake.counters(AGENT, COUNTERS, where=_WITHIN, parameters=span, within=(span[0], ALWAYS[1])))
     used = differences(series, COUNTERS[0])
     grown = {name: differences(series, name)["growth"] for name in COUNTERS[1:]}
     frame = pd.DataFrame({COUNTERS[0]: used["growth"], "seconds": used["seconds"], **grown})

@@ -156,7 +156,7 @@ class Lake:
         self.check(metric_set)
         folder = self._folder(metric_set.name)
         for each in [metric_set, *(known for known in KNOWN if known.name == metric_set.name)]:
-            definition = folder / f"_schema-{definition_digest(each)}.parquet"
+            definition = folder / f"_schema-{_digest(each)}.parquet"
             if definition not in self._defined and not definition.exists():
                 yield self._hidden(definition, arrow_schema(each).empty_table(), each)
         names = set(table.column_names)
@@ -180,7 +180,7 @@ class Lake:
             raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
         definitions = tuple(self._definitions(metric_set.name))
         beside = [other for other in beside if other.name == metric_set.name and other is not metric_set]
-        asked = definitions, definition_digest(metric_set)
+        asked = definitions, _digest(metric_set)
         if not beside and asked in self._accepted:
             return
         known = self.columns(metric_set.name)
@@ -202,12 +202,11 @@ class Lake:
         """
         sets = [metric_set for metric_set in KNOWN if metric_set.name == name]
         paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
-        aged = sorted(paths, key=lambda path: (self.definition(path).version, path.stat().st_mtime_ns))
-        sets += [self.definition(path) for path in aged]
+        aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
+        sets += [self._defined_in(path) for path in aged]
         return {column.name: column for metric_set in sets for column in metric_set.columns}
 
-    def definition(self, path: Path) -> MetricSet:
-        """The set as the file defines it. Raises: InvalidInputError."""
+    def _defined_in(self, path: Path) -> MetricSet:
         metric_set = self._defined.get(path)
         if metric_set is None:
             metric_set = set_of(pq.read_schema(path))
@@ -321,11 +320,18 @@ class Lake:
             f"from {self.files(name, within)}"
         )
 
-    def files(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> str:
-        """The set's files as SQL reads them, raw: those that may hold rows of that time and of one of those runs."""
-        folder = self._folder(name)
-        paths = self._definitions(name) + live_parts(folder, within, run_ids)
-        return sql_files(paths or live_parts(folder)[-1:])
+    def files(self, name: str, within: Span = ALWAYS) -> str:
+        """The set's files as SQL reads them, raw: those that may hold rows of that time."""
+        return self.source(name, self.parts(name, within)) or sql_files(self.parts(name)[-1:])
+
+    def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
+        """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
+        return live_parts(self._folder(name), within, run_ids)
+
+    def source(self, name: str, paths: Iterable[Path]) -> str:
+        """Some parts of a set as SQL reads them, raw, with every column that the set has; empty where it has none."""
+        files = [*self._definitions(name), *paths]
+        return sql_files(files) if files else ""
 
 
 def sql_files(paths: Iterable[Path]) -> str:
@@ -345,8 +351,7 @@ def is_compatible(stored: Column, column: Column) -> bool:
 
 
 @lru_cache(maxsize=500)
-def definition_digest(metric_set: MetricSet) -> str:
-    """Names one way in which a set's columns are defined."""
+def _digest(metric_set: MetricSet) -> str:
     return hashlib.sha256(json.dumps(metric_set.as_json()).encode()).hexdigest()[:16]
 
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from crosswind.data.metric import MetricSet
 
 LARGE_ROWS = 20_000
+ROWS_READ_AT_ONCE = 32_768  # of a large table: queries pass over groups of so many rows by their statistics
 SORT_KEYS = ("run_id", "rank", "node", "device", "ts_ns", "step", "sequence")  # also what queries pass over files by
 
 
@@ -41,6 +42,7 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
         sink,
         **vars(_options(metric_set)),
         compression="zstd" if is_large else "snappy",
+        row_group_size=ROWS_READ_AT_ONCE if is_large else None,
         store_schema=is_large or not len(table),  # Arrow's copy of the metadata would be a third of a minute's part
     )
     path.write_bytes(sink.getvalue())

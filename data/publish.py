@@ -1,0 +1,47 @@
+"""How files appear in the lake: whole, on the disk, and by one rename."""
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+WRITING = ".writing"  # folder of files that are not whole yet
+Staged = tuple[Path, Path]  # where a file is, and where it shall be
+
+
+def hidden_name(root: Path, path: Path) -> Path:
+    """Where no query looks, for a file below `root` that shall be at `path`."""
+    folder = root / WRITING
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{'.'.join(path.relative_to(root).parts)}.{secrets.token_hex(4)}"
+
+
+def drop(staged: Iterable[Staged]) -> None:
+    """Removes what was written and shall not appear."""
+    for hidden, _ in staged:
+        hidden.unlink(missing_ok=True)
+
+
+def land(hidden: Path, path: Path) -> list[Path]:
+    """Moves a file, once it is on the disk, to where queries find it; the folders that changed."""
+    new_folders = [folder.parent for folder in (path.parent, *path.parents[1:3]) if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        sync(hidden)
+        hidden.rename(path)
+        for other in hidden.parent.iterdir():
+            if other.stem == hidden.stem:  # abandoned by a writer of the same part that was killed
+                other.unlink(missing_ok=True)
+    except FileNotFoundError:  # another writer of the same part was faster, and cleared ours away
+        if not path.exists():
+            raise
+    return [path.parent, *new_folders]
+
+
+def sync(path: Path) -> None:
+    """Returns when the file, or a folder's list of files, is on the disk. Raises: OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,256 @@
+"""A run's steps in one look: per step the slowest and the median rank, the phases, and who arrived last.
+
+Compaction keeps a summary of each run's compacted steps, one row a step, `rollup=step/run-….parquet`, which names the
+files that it covers. What is read of it is exact: steps with rows in any file that it does not cover, as those of the
+last minutes, are summed up from their rows.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crosswind.data.lake import Lake, arrow_schema, sql_files
+from crosswind.data.parts import ALWAYS, DAY_NS, Span, compacted_span, held
+from crosswind.data.publish import hidden_name, land, sync
+from crosswind.data.run import Run
+from crosswind.data.steps import PHASES, STEP
+
+POINTS = 2000
+ROWS_READ_AT_ONCE = 65_536
+FIRST_STEP, LAST_STEP = 0, 2**63 - 1
+RANKS_MAX = 2**32
+_ROWS = "from {files} where run_id = $run and step between $first and $last and rank is not null"
+_PER_STEP = """
+select step, min(ts_ns) as began_ns, count(*) as ranks,
+    max(duration_seconds) as slowest_ns, min(duration_seconds) as fastest_ns,
+    median(duration_seconds)::bigint as median_ns,
+    arg_max(rank, duration_seconds::hugeint * {ranks_max} - rank) as slowest_rank,
+    case when count(comm_seconds) > 1 then arg_min(rank, comm_seconds::hugeint * {ranks_max} + rank) end as last_rank,
+    max(comm_seconds) - min(comm_seconds) as spread_ns, {means}
+{rows} {only} group by step
+"""
+_KNOWN = "from {summary} where step between $first and $last order by step"
+_ANSWER = """
+with again as ({again}), fresh as ({fresh})
+select * from {summary} where step between $first and $last and step not in (from again)
+union all by name select * from fresh order by step
+"""
+_SECONDS = """
+select step, began_ns, ranks, slowest_ns * 1e-9 as slowest_seconds, fastest_ns * 1e-9 as fastest_seconds,
+    median_ns * 1e-9 as median_seconds, slowest_rank, last_rank, spread_ns * 1e-9 as spread_seconds, {phases}
+from steps order by step
+"""
+_RIBBON = """
+select min(step) as first_step, max(step) as last_step, min(began_ns) as began_ns, count(*) as steps,
+    min(slowest_ns) * 1e-9 as fastest_seconds, median(slowest_ns) * 1e-9 as median_seconds,
+    max(slowest_ns) * 1e-9 as slowest_seconds, arg_max(step, slowest_ns) as slowest_step,
+    arg_max(slowest_rank, slowest_ns) as slowest_rank, mode(last_rank) as last_rank, {phases}
+from steps group by (step - (select min(step) from steps)) // $width order by first_step
+"""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The steps that are asked for, both ends included; `within` is when they were taken, if that is known."""
+
+    first: int = FIRST_STEP
+    last: int = LAST_STEP
+    within: Span = ALWAYS
+
+
+EVERY_STEP = Window()
+CLOCKS_NS = DAY_NS  # by which the clocks of a run's nodes, and the catalog's, may differ
+
+
+def window_of(run: Run, first: int = FIRST_STEP, last: int = LAST_STEP) -> Window:
+    """Some steps of a run; files of other times are not opened."""
+    begin_ns = ALWAYS[0] if run.started_ns is None else run.started_ns - CLOCKS_NS
+    return Window(first, last, (begin_ns, ALWAYS[1] if run.ended_ns is None else run.ended_ns + CLOCKS_NS))
+
+
+def per_step(lake: Lake, run_id: str, window: Window = EVERY_STEP) -> pd.DataFrame:
+    """One row a step over its ranks, in order.
+
+    Columns: step began_ns ranks slowest_seconds fastest_seconds median_seconds slowest_rank last_rank spread_seconds
+    and one `<phase>_seconds` a phase, the mean over ranks. `last_rank` arrived last at the step's last collective: it
+    waited least; `spread_seconds` is how much longer another waited. Null where nothing tells. Raises: MalformedError.
+    """
+    return lake.answer(lambda connection: _query(connection, _steps(connection, lake, run_id, window), _seconds()))
+
+
+def ribbon(lake: Lake, run_id: str, window: Window = EVERY_STEP, *, points: int = POINTS) -> pd.DataFrame:
+    """At most `points` rows, each of equally many steps in order: what the slowest ranks' durations were.
+
+    Columns: first_step last_step began_ns steps fastest_seconds median_seconds slowest_seconds slowest_step
+    slowest_rank last_rank (of most steps) and one `<phase>_seconds` a phase, a mean. Raises: MalformedError.
+    """
+    phases = ", ".join(f"avg({phase}_ns) * 1e-9 as {phase}_seconds" for phase in PHASES)
+
+    def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        steps = _steps(connection, lake, run_id, window)
+        numbers = steps["step"]
+        extent = numbers[-1].as_py() - numbers[0].as_py() + 1 if len(steps) else 1
+        return _query(connection, steps, _RIBBON.format(phases=phases), {"width": -(-extent // points)})
+
+    return lake.answer(ask)
+
+
+def rank_steps(
+    lake: Lake, run_id: str, ranks: Sequence[int] = (), window: Window = EVERY_STEP, *, columns: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Rows of some ranks' steps, or of all ranks', in order of rank and step; times in seconds; all columns or some.
+
+    Raises: MalformedError.
+    """
+    wanted = ", ".join(
+        f'"{each.name}"' if each.scale == 1.0 else f'"{each.name}" * {each.scale!r}::double as "{each.name}"'
+        for each in STEP.columns
+        if not columns or each.name in columns
+    )
+    of_ranks = f" and rank in ({', '.join(str(int(rank)) for rank in ranks)})" if ranks else ""
+
+    def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        files = _source(connection, lake, lake.parts("step", window.within, [run_id]))
+        rows = _ROWS.format(files=files)
+        sql = f"select {wanted} {rows}{of_ranks} order by rank, step"
+        frame: pd.DataFrame = connection.execute(sql, _asked(run_id, window)).df()
+        return frame
+
+    return lake.answer(ask)
+
+
+def summarise(lake: Lake, names: Iterable[str] | None = None) -> int:
+    """Brings the summaries of runs up to what is compacted, of those runs alone if given; how many were written.
+
+    For whoever compacts, who is alone. Raises: MalformedError, OSError.
+    """
+    files = [path for path in lake.parts("step") if compacted_span(path.name)]
+    of_runs: dict[str, list[Path]] = {}
+    for path in files:
+        for run_id in held(path).runs or ():
+            of_runs.setdefault(run_id, []).append(path)
+    wanted = of_runs if names is None else of_runs.keys() & set(names)
+    return sum(_summarise(lake, run_id, of_runs[run_id]) for run_id in sorted(wanted))
+
+
+def _summarise(lake: Lake, run_id: str, files: Sequence[Path]) -> bool:
+    place = _place(lake, run_id)
+    covers = {_within_lake(path) for path in files}
+    if covers <= _covers(place):
+        return False
+    known = lake.answer(lambda connection: _combined(connection, lake, (run_id, EVERY_STEP), files))
+    hidden = hidden_name(lake.root, place)
+    metadata = {"crosswind.run": run_id, "crosswind.covers": json.dumps(sorted(covers))}
+    integers = [field.name for field in known.schema if pa.types.is_integer(field.type)]
+    pq.write_table(
+        known.replace_schema_metadata(metadata),
+        hidden,
+        compression="zstd",
+        use_dictionary=False,
+        column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+        row_group_size=ROWS_READ_AT_ONCE,
+    )
+    for folder in land(hidden, place):
+        sync(folder)
+    return True
+
+
+def _steps(connection: duckdb.DuckDBPyConnection, lake: Lake, run_id: str, window: Window) -> pa.Table:
+    """The summary's columns of every step in the window, exact."""
+    files = lake.parts("step", window.within, [run_id])
+    return _combined(connection, lake, (run_id, window), files)
+
+
+def _combined(
+    connection: duckdb.DuckDBPyConnection, lake: Lake, of: tuple[str, Window], files: Sequence[Path]
+) -> pa.Table:
+    """The steps as the summary has them, and from their rows where a file holds some that it does not cover."""
+    run_id, window = of
+    place, asked = _place(lake, run_id), _asked(run_id, window)
+    covers = _covers(place)
+    fresh = [path for path in files if not _is_covered(path, covers)]
+    if covers and not fresh:
+        return _table(connection, _KNOWN.format(summary=sql_files([place])), asked)
+    rows = _ROWS.format(files=_source(connection, lake, files))
+    if not covers:
+        return _table(connection, _per_step_sql(rows) + " order by step", asked)
+    again = f"select distinct step {_ROWS.format(files=_source(connection, lake, fresh))}"
+    [(first, last)] = connection.execute(f"select min(step), max(step) from ({again})", asked).fetchall()  # noqa: S608
+    if first is None:
+        return _table(connection, _KNOWN.format(summary=sql_files([place])), asked)
+    only = f"and step in ({again}) and step between {first} and {last}"
+    return _table(
+        connection, _ANSWER.format(again=again, fresh=_per_step_sql(rows, only), summary=sql_files([place])), asked
+    )
+
+
+def _table(connection: duckdb.DuckDBPyConnection, sql: str, asked: Mapping[str, object]) -> pa.Table:
+    given = {name: value for name, value in asked.items() if f"${name}" in sql}
+    return connection.sql(sql, params=given).to_arrow_table()
+
+
+def _per_step_sql(rows: str, only: str = "") -> str:
+    means = ", ".join(f"avg({phase}_seconds)::bigint as {phase}_ns" for phase in PHASES)
+    return _PER_STEP.format(rows=rows, only=only, means=means, ranks_max=RANKS_MAX)
+
+
+def _source(connection: duckdb.DuckDBPyConnection, lake: Lake, files: Sequence[Path]) -> str:
+    found = lake.source("step", files)
+    if not found:
+        connection.register("no_steps", arrow_schema(STEP).empty_table())
+    return found or "no_steps"
+
+
+def _query(
+    connection: duckdb.DuckDBPyConnection, steps: pa.Table, sql: str, asked: Mapping[str, object] | None = None
+) -> pd.DataFrame:
+    connection.register("steps", steps)
+    frame: pd.DataFrame = connection.execute(sql, asked or {}).df()
+    return frame
+
+
+def _seconds() -> str:
+    return _SECONDS.format(phases=", ".join(f"{phase}_ns * 1e-9 as {phase}_seconds" for phase in PHASES))
+
+
+def _asked(run_id: str, window: Window) -> dict[str, object]:
+    return {"run": run_id, "first": window.first, "last": window.last}
+
+
+def _place(lake: Lake, run_id: str) -> Path:
+    name = hashlib.sha256(run_id.encode()).hexdigest()[:32]
+    return lake.root / "rollup=step" / f"run-{name}.parquet"
+
+
+def _within_lake(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def _is_covered(path: Path, covers: Collection[str]) -> bool:
+    """Whether the summary knows the file, or all that it was made of."""
+    if _within_lake(path) in covers:
+        return True
+    if not covers or not compacted_span(path.name):
+        return False
+    return held(path).is_of_older and all(_within_lake(path.with_name(name)) in covers for name in held(path).older)
+
+
+def _covers(place: Path) -> frozenset[str]:
+    try:
+        return _covers_at(place, place.stat().st_mtime_ns)
+    except FileNotFoundError:
+        return frozenset()
+
+
+@lru_cache(maxsize=200)
+def _covers_at(place: Path, _: int) -> frozenset[str]:
+    metadata = pq.read_schema(place).metadata or {}
+    return frozenset(json.loads(metadata.get(b"crosswind.covers", b"[]")))

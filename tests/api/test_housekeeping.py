@@ -1,0 +1,45 @@
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from crosswind.api.housekeeping import housekeeping
+from crosswind.data.lake import to_table
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+HOUR_SECONDS = 3600
+
+
+def put(store: Store) -> None:
+    for number in range(4):
+        for path in store.lake.append(f"p{number}", to_table(STEP, {"ts_ns": [number], "run_id": ["r"]})):
+            long_ago = time.time() - HOUR_SECONDS
+            os.utime(path, (long_ago, long_ago))
+
+
+def test_many_files_become_few_while_a_server_serves(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        put(store)
+        with housekeeping(store, pause_seconds=0.01):
+            deadline = time.monotonic() + 30
+            while len(store.lake.parts("step")) > 1 and time.monotonic() < deadline:
+                time.sleep(0.01)
+        assert len(store.lake.parts("step")) == 1
+        assert store.lake.frame("select count(*) as rows from step")["rows"].tolist() == [4]
+
+
+def test_what_is_wrong_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Store.open(tmp_path) as store:
+        put(store)
+        bad = store.lake.parts("step")[0]
+        bad.write_bytes(b"PAR1 torn")
+        os.utime(bad, (0, 0))
+        with housekeeping(store, pause_seconds=0.01):
+            deadline = time.monotonic() + 30
+            while not caplog.messages and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(0.2)
+    [message] = caplog.messages
+    assert message.startswith(f"{bad}: left as it is: ")
