@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 
-SPEED = ("startup", "tuner", "agent", "slowdown", "ingest")
+SPEED = ("startup", "tuner", "agent", "slowdown", "ingest", "probe")
 ACCURACY = ("tuner", "predict", "explain")
 
 

@@ -1,29 +1,36 @@
-"""When backward passes begin and end: `torch.autograd.backward`, which `loss.backward()` calls, tells us."""
+"""When backward passes end: `torch.autograd.backward`, which `loss.backward()` calls, tells us."""
 
 import functools
-import time
+from collections.abc import Callable
 from typing import Any
 
 from crosswind.ingest.probe.timeline import Timeline
 
 
-def watch_backward(timeline: Timeline) -> None:
-    """Has every backward pass noted until the run ends; what it computes, returns and raises stays as it is."""
+def after_backward(timeline: Timeline, action: Callable[[], None]) -> None:
+    """Has something done after every backward pass of the run; what that computes, returns and raises stays as it is.
+
+    The action must not raise.
+    """
     import torch  # noqa: PLC0415 - torch is the user's
 
     original = torch.autograd.backward
 
     @functools.wraps(original)
-    def timed(*arguments: Any, **named: Any) -> Any:
-        begin = time.perf_counter_ns()
-        try:
-            return original(*arguments, **named)
-        finally:
-            timeline.backward(begin)
+    def watched(*arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        action()
+        return result
 
     def undo() -> None:
-        if torch.autograd.backward is timed:  # else somebody wrapped it after us, and their wrapper leads through ours
+        nonlocal action
+        action = _nothing  # somebody may have wrapped it after us, and their wrapper leads through ours
+        if torch.autograd.backward is watched:
             torch.autograd.backward = original
 
-    torch.autograd.backward = timed
+    torch.autograd.backward = watched
     timeline.on_close(undo)
+
+
+def _nothing() -> None:
+    """What is done once the run is over."""

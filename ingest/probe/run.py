@@ -173,9 +173,8 @@ class RunProbe:
             return
         self._guarded(lambda: _withdraw(writer.directory), "crosswind leaves its announcement behind")
         self._write_or_keep(writer)
-        unseen = self._timeline.unseen_collectives
-        lost = {"lost_rows": self._timeline.close(), "unseen_collectives": unseen}
-        tags = {f"rank{self._place.rank}_{name}": str(count) for name, count in lost.items() if count}
+        lost = self._timeline.close()
+        tags = {f"rank{self._place.rank}_lost_rows": str(lost)} if lost else {}
         if self._place.rank == 0 or failed:
             state = RunState.FAILED if failed else RunState.COMPLETED
             ended = {"state": state, "ended_ns": time.time_ns(), "tags": tags}
@@ -185,13 +184,10 @@ class RunProbe:
         writer.close()
 
     def _write_regularly(self) -> None:
-        while not self._stop.wait(self._wait_seconds()):
+        while not self._stop.wait(FLUSH_SECONDS):
             if writer := self._writer:
                 self._write_or_keep(writer)
             self._timeline.make_room()
-
-    def _wait_seconds(self) -> float:
-        return min(FLUSH_SECONDS, self._timeline.wait_seconds)
 
     def _write_or_keep(self, writer: SpoolWriter) -> None:
         try:

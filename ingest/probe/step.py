@@ -15,7 +15,7 @@ Row = tuple[Scalar, ...]
 
 @dataclass(slots=True)
 class Stretch:
-    """Time that the loop's thread spent in one thing; `marked` is what its step had in marked phases by then."""
+    """Time for which the loop stood still for a collective; `marked` is what its step had in marked phases by then."""
 
     begin: int
     end: int
@@ -38,8 +38,7 @@ class Step:
     marked_total: int = 0
     open_phases: int = 0
     arrivals: list["Arrival"] = field(default_factory=list)
-    blocked: list[Stretch] = field(default_factory=list)  # the loop stood still for a collective
-    backwards: list[Stretch] = field(default_factory=list)
+    blocked: list[Stretch] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +48,6 @@ class Arrival:
     step: Step
     time: int
     is_exposed: bool  # neither in a marked phase nor while batches are waited for
-    is_bucket: bool = False  # a gradient bucket: `backward` waits for it, and nobody tells when that wait begins
     end: int | None = None
     size_bytes: int | None = None
     operation: str | None = None
@@ -77,24 +75,9 @@ def step_row(step: Step, rank: int) -> Row:
     duration = step.end - step.begin
     checkpoint, other = (step.marked.get(name, 0) for name in MARKED_PHASES)
     rest = duration - step.waiting - step.marked_total
-    blocked = [*step.blocked, *_waits_in_backward(step)]
-    comm = min(_covered(blocked), rest)
-    phases = (duration, step.waiting, rest - comm, comm, checkpoint, other, _tail(step, blocked, rest - comm))
+    comm = min(_covered(step.blocked), rest)
+    phases = (duration, step.waiting, rest - comm, comm, checkpoint, other, _tail(step, rest - comm))
     return (step.begin + step.to_utc, rank, step.number, *phases, *_used(step.usage, step.end_usage or step.usage))
-
-
-def _waits_in_backward(step: Step) -> list[Stretch]:
-    """A backward pass computes until its last bucket is ready, and then waits until all of them are reduced."""
-    waits = []
-    for backward in step.backwards:
-        ready = [
-            arrival.time
-            for arrival in step.arrivals
-            if arrival.is_bucket and arrival.is_exposed and backward.begin <= arrival.time <= backward.end
-        ]
-        if ready:
-            waits.append(Stretch(max(ready), backward.end, backward.marked))
-    return waits
 
 
 def _covered(stretches: list[Stretch]) -> int:
@@ -106,10 +89,10 @@ def _covered(stretches: list[Stretch]) -> int:
     return total
 
 
-def _tail(step: Step, blocked: list[Stretch], compute: int) -> int | None:
+def _tail(step: Step, compute: int) -> int | None:
     """The part of compute behind the last collective that the loop waited for, else behind the last that ended."""
-    if blocked:
-        last = max(blocked, key=lambda stretch: stretch.end)
+    if step.blocked:
+        last = max(step.blocked, key=lambda stretch: stretch.end)
         return min(step.end - last.end - (step.marked_total - last.marked), compute)
     ends = [arrival.end for arrival in step.arrivals if arrival.is_exposed and arrival.end and arrival.end <= step.end]
     return min(step.end - max(ends), compute) if ends else None

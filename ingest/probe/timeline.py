@@ -4,13 +4,11 @@ The loop's thread only notes what happened; rows are made by the writer, when st
 `perf_counter_ns`; they become UTC when rows are made, so a clock that is set during a step does no harm.
 """
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf, isfinite
-from typing import Protocol
+from math import isfinite
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import MetricSet, Scalar
@@ -27,22 +25,10 @@ from crosswind.ingest.probe.step import (
 )
 from crosswind.ingest.probe.thread_usage import ThreadUsage, ThreadUsageReader
 
-logger = logging.getLogger("crosswind")
 BUFFERED_ROWS = 20_000  # of each set, some 10 MB: when the disk is gone, older rows are let go of and counted
 UNSETTLED_STEPS = 5_000
 
 Columns = dict[str, list[Scalar]]
-
-
-class Buckets(Protocol):
-    """Who saw gradient buckets arrive without our help, and tells of it when asked."""
-
-    lost: int
-    wait_seconds: float  # until it must be asked again
-
-    def hand_to(self, steps: Sequence[Step]) -> None:
-        """Adds what arrived since it was last asked to the steps, all ended, that it fell into."""
-        ...
 
 
 class Timeline:
@@ -58,7 +44,6 @@ class Timeline:
         self._next_number = 0
         self._last_end: tuple[int, ThreadUsage] | None = None
         self._undo: list[Callable[[], None]] = []
-        self.buckets: Buckets | None = None
         self.dropped_rows = 0
 
     @property
@@ -113,13 +98,8 @@ class Timeline:
             step.marked[name] = step.marked.get(name, 0) + own
             step.marked_total += own
 
-    def backward(self, begin: int) -> None:
-        """A backward pass, begun then, has ended now, on the loop's thread."""
-        if (step := self._current) and step.body and not step.open_phases:
-            step.backwards.append(Stretch(begin, time.perf_counter_ns(), step.marked_total))
-
-    def arrive(self, *, is_bucket: bool = False) -> Arrival | None:
-        """This rank has come to a collective; None outside a step.
+    def arrive(self, utc_ns: int | None = None) -> Arrival | None:
+        """This rank has come to a collective, now or when somebody else noted it; None outside a step.
 
         Ranks come to their collectives in one order, but see them end in any: so they are numbered by arrival.
         One in a marked phase, or while batches are waited for, is part of that and no exposed communication.
@@ -127,7 +107,8 @@ class Timeline:
         step = self._current
         if step is None:
             return None
-        arrival = Arrival(step, time.perf_counter_ns(), bool(step.body) and not step.open_phases, is_bucket)
+        now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
+        arrival = Arrival(step, now, bool(step.body) and not step.open_phases)
         step.arrivals.append(arrival)
         return arrival
 
@@ -138,11 +119,18 @@ class Timeline:
 
         `blocked_since` says since when the loop's thread stood still for it, if it did.
         """
-        end, step = time.perf_counter_ns(), arrival.step
-        if blocked_since is not None and arrival.is_exposed and step is self._current:
+        self.collective_until(time.perf_counter_ns(), arrival, (size_bytes, operation, group), blocked_since)
+
+    def collective_until(
+        self, end: int | None, arrival: Arrival, what: tuple[int | None, str, str], blocked_since: int | None = None
+    ) -> None:
+        """The same of one that ended then, or of whose end nobody knows; `what` is its bytes, operation and group."""
+        step = arrival.step
+        if blocked_since is not None and end is not None and arrival.is_exposed and step is self._current:
             step.blocked.append(Stretch(max(blocked_since, step.body), end, step.marked_total))
         with self._lock:
-            arrival.end, arrival.size_bytes, arrival.operation, arrival.group = end, size_bytes, operation, group
+            arrival.end = end
+            arrival.size_bytes, arrival.operation, arrival.group = what
             if arrival.number is not None:  # its step is settled already
                 self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
 
@@ -159,31 +147,12 @@ class Timeline:
     def settle(self) -> None:
         """Makes rows of the steps that have ended; a collective that has not ended yet gets its row when it does."""
         count = len(self._ended)
-        self._ask_for_buckets(self._ended[:count])
         with self._lock:
             for step in self._ended[:count]:
                 self._rows[STEP.name].append(step_row(step, self._rank))
                 told = [arrival for arrival in numbered(step) if arrival.operation is not None]
                 self._rows[COLLECTIVE.name] += [collective_row(arrival, self._rank) for arrival in told]
         del self._ended[:count]
-
-    @property
-    def wait_seconds(self) -> float:
-        """How long the writer may wait until it settles again."""
-        return self.buckets.wait_seconds if self.buckets else inf
-
-    @property
-    def unseen_collectives(self) -> int:
-        """How many collectives nobody noted in time."""
-        return self.buckets.lost if self.buckets else 0
-
-    def _ask_for_buckets(self, steps: Sequence[Step]) -> None:
-        try:
-            if self.buckets:
-                self.buckets.hand_to(steps)
-        except Exception as error:  # noqa: BLE001 - what another's recorder holds is not ours; the steps are written
-            logger.warning("gradient buckets are not seen any more: %s", error)
-            self.buckets = None
 
     @contextmanager
     def taking(self, metric_set: MetricSet) -> Iterator[Columns]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # 50 ms that the command line does not need
@@ -12,22 +10,6 @@ if TYPE_CHECKING:  # 50 ms that the command line does not need
     from crosswind.data.trial import Configuration
     from crosswind.ingest.probe.run import RunProbe
 
-RANKED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-
-
-def _shorten_flight_recorder() -> None:
-    """Has a rank's PyTorch keep its last 128 collectives, not 2000: the probe reads them twice a second.
-
-    PyTorch takes the number when it makes its first process group. Where there are NVIDIA devices it is left alone:
-    there the recorder is what explains a hang.
-    """
-    distributed = sys.modules.get("torch.distributed")
-    is_late = distributed is not None and distributed.is_available() and distributed.is_initialized()
-    if not is_late and any(name in os.environ for name in RANKED) and not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110
-        os.environ.setdefault("TORCH_FR_BUFFER_SIZE", "128")
-
-
-_shorten_flight_recorder()
 __version__ = "0.1.0"
 __all__ = ["run"]
 

@@ -183,10 +183,9 @@ def test_a_wrong_phase_and_a_model_without_ddp_are_said_once_and_recording_goes_
             with run.phase("eval"):
                 pass
     assert step_column(tmp_path, "step") == [0, 1]
-    assert warnings(caplog) == [
-        "crosswind does not see the collectives of this: watch(object): expected something of one of ddp",
-        "phase 'eval' counts as compute: expected one of checkpoint, other",
-    ]
+    unknown, wrong = warnings(caplog)
+    assert unknown.startswith("crosswind does not see the collectives of this: watch(object): expected something of")
+    assert wrong == "phase 'eval' counts as compute: expected one of checkpoint, other"
 
 
 def test_a_closed_clock_file_costs_one_column_and_nothing_else(tmp_path: Path) -> None:

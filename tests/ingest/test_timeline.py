@@ -1,6 +1,6 @@
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import MetricSet, Scalar
 from crosswind.data.steps import COLLECTIVE, PHASES, PROGRESS, STEP
-from crosswind.ingest.probe.step import Arrival, Step
+from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.thread_usage import ThreadUsageReader
 from crosswind.ingest.probe.timeline import BUFFERED_ROWS, UNSETTLED_STEPS, Timeline
 
@@ -73,17 +73,14 @@ def test_a_step_is_split_into_phases_that_sum_to_it(clock: Clock) -> None:
     timeline = Timeline(3)
 
     def body() -> None:
+        clock.work(50)
+        first = timeline.arrive()
         clock.work(20)
-        backward = clock.now
-        clock.work(30)
-        first = timeline.arrive(is_bucket=True)
-        clock.work(20)
-        second = timeline.arrive(is_bucket=True)  # the last; this rank waits from here on
+        waiting_since = clock.now
         clock.work(10)
         end(timeline, first)
         clock.work(20)
-        end(timeline, second)
-        timeline.backward(backward)
+        end(timeline, timeline.arrive(waiting_since + EPOCH), blocked_since=waiting_since)
         clock.work(5)
         with timeline.phase("checkpoint"):
             clock.work(40)
@@ -116,83 +113,25 @@ def test_what_the_loop_stood_still_for_is_communication_once(clock: Clock) -> No
     assert row["tail_seconds"] == 9
 
 
-def test_every_backward_pass_waits_for_its_own_last_bucket(clock: Clock) -> None:
-    timeline = Timeline(0)
-
-    def backward(computing: int, waiting: int) -> None:
-        begin = clock.now
-        clock.work(computing)
-        bucket = timeline.arrive(is_bucket=True)
-        clock.work(waiting)
-        end(timeline, bucket)
-        timeline.backward(begin)
-
-    def body() -> None:
-        backward(10, 3)
-        clock.work(20)
-        backward(10, 4)
-
-    assert phases(one_step(timeline, clock, body)) == {
-        "input": 10,
-        "compute": 40,
-        "comm": 7,
-        "checkpoint": 0,
-        "other": 0,
-    }
-
-
-def test_a_backward_pass_without_a_bucket_is_computation(clock: Clock) -> None:
+def test_what_somebody_else_noted_is_numbered_among_ours_by_its_time(clock: Clock) -> None:
     timeline = Timeline(0)
 
     def body() -> None:
-        begin = clock.now
         clock.work(10)
-        timeline.backward(begin)
-
-    row = one_step(timeline, clock, body)
-    assert (row["compute_seconds"], row["comm_seconds"], row["tail_seconds"]) == (10, 0, None)
-
-
-class Recorder:
-    """Says that a bucket arrived 5 ns before the end of every backward pass."""
-
-    lost = 3
-    wait_seconds = 0.1
-
-    def hand_to(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            for each in step.backwards:
-                step.arrivals.append(Arrival(step, each.end - 5, True, True, None, 8, "all_reduce", "data_parallel"))
-
-
-def test_buckets_that_somebody_else_saw_are_numbered_among_ours(clock: Clock) -> None:
-    timeline = Timeline(0)
-    timeline.buckets = Recorder()
-
-    def body() -> None:
-        begin = clock.now
-        all_reduce(timeline, clock, 20)
+        noted = clock.now + EPOCH
         clock.work(10)
-        timeline.backward(begin)
         all_reduce(timeline, clock, 2)
+        first = timeline.arrive(noted)
+        assert first is not None
+        timeline.collective_until(None, first, (8, "all_reduce", "data_parallel"))
+        last = timeline.arrive(noted + 4)
+        assert last is not None
+        timeline.collective_until(last.time + 3, last, (16, "all_reduce", "data_parallel"), last.time)
 
     row = one_step(timeline, clock, body)
-    assert phases(row) == {"input": 10, "compute": 5, "comm": 27, "checkpoint": 0, "other": 0}
+    assert phases(row) == {"input": 10, "compute": 17, "comm": 5, "checkpoint": 0, "other": 0}
     told = [(each["sequence"], each["size_bytes"], each["duration_seconds"]) for each in rows(timeline, COLLECTIVE)]
-    assert told == [(0, 4, 20), (1, 8, None), (2, 4, 2)]
-    assert (timeline.unseen_collectives, timeline.wait_seconds) == (3, 0.1)
-
-
-def test_a_recorder_that_breaks_costs_its_buckets_alone(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(Recorder):
-        def hand_to(self, steps: Sequence[Step]) -> None:
-            raise KeyError("entries")
-
-    timeline = Timeline(0)
-    timeline.buckets = Broken()
-    for _ in range(2):
-        assert one_step(timeline, clock, lambda: clock.work(3))["compute_seconds"] == 3
-    assert [record.getMessage() for record in caplog.records] == ["gradient buckets are not seen any more: 'entries'"]
+    assert told == [(0, 8, None), (1, 16, 3), (2, 4, 2)]
 
 
 def test_a_value_is_of_the_step_that_runs_or_comes(clock: Clock) -> None:
@@ -324,12 +263,10 @@ def test_whatever_happens_in_a_step_its_phases_sum_to_it(clock: Clock, seed: int
         for _ in range(chance.randrange(6)):
             clock.work(chance.randrange(100))
             if chance.random() < 0.3:
-                pending.append(timeline.arrive(is_bucket=chance.random() < 0.3))
+                pending.append(timeline.arrive(chance.choice([None, clock.now + EPOCH - chance.randrange(50)])))
             elif pending and chance.random() < 0.5:  # perhaps of an earlier phase, or step
                 since = chance.choice([None, clock.now - chance.randrange(50)])
                 end(timeline, pending.pop(chance.randrange(len(pending))), blocked_since=since)
-            elif chance.random() < 0.2:
-                timeline.backward(clock.now - chance.randrange(100))
             elif depth < 3:
                 with timeline.phase(chance.choice(["checkpoint", "other"])):
                     act(depth + 1)

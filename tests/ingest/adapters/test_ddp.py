@@ -1,17 +1,20 @@
-"""The order of arrival at DDP's gradient buckets, from PyTorch's flight recorder, in real training of two ranks."""
+"""The order of arrival at DDP's gradient buckets, by DDP's own times, in real training of two ranks."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from torch import distributed
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from crosswind.data.errors import UnavailableError
+import crosswind
 from crosswind.data.steps import PHASES
-from crosswind.ingest.probe.flight_recorder import FlightRecorder, entries_kept
 from crosswind.ingest.spool import RowsFrame, read_frames, sealed_segments
 
 PROGRAM = Path(__file__).parent / "programs" / "late_backward.py"
@@ -67,20 +70,23 @@ def test_its_victim_waits_and_it_computes(spool: Path) -> None:
     assert comm[LATE] < 0.2e6 * DELAY_MS
 
 
-def test_both_ranks_saw_the_same_buckets(spool: Path) -> None:
+def test_both_ranks_saw_the_first_and_the_last_bucket(spool: Path) -> None:
     columns = ["step", "sequence", "size_bytes", "operation", "group"]
     first, second = (
         rows(spool, "collective").query(f"rank == {rank}").sort_values(columns)[columns].to_numpy().tolist()
         for rank in (0, 1)
     )
     assert first == second
-    assert sum(size for step, _, size, _, _ in first if step == 1) == 4 * 4 * (64 * 64 + 64)
+    two_layers = 2 * 4 * (64 * 64 + 64)  # a bucket is closed when it holds more than 20 kB
+    assert [each[:3] for each in first if each[0] in (5, 6)] == [[s, n, two_layers] for s in (5, 6) for n in (0, 1)]
 
 
-def test_the_last_bucket_ends_when_backward_does_and_of_others_nobody_knows(spool: Path) -> None:
-    by_step = rows(spool, "collective").sort_values("sequence").groupby(["rank", "step"])["duration_seconds"]
-    assert by_step.last().notna().all()
-    assert by_step.apply(lambda durations: durations.iloc[:-1].isna().all()).all()
+def test_the_last_bucket_ends_on_all_ranks_at_once_and_of_others_nobody_knows(spool: Path) -> None:
+    found = rows(spool, "collective").query("step > 0")
+    assert found.query("sequence == 0")["duration_seconds"].isna().all()
+    last = found.query("sequence == 1").assign(end=lambda each: each["ts_ns"] + each["duration_seconds"])
+    ends = last.pivot_table(index="step", columns="rank", values="end")
+    assert (ends[0] - ends[1]).abs().median() < 20e6
 
 
 def test_recorded_values_stand_by_step(spool: Path) -> None:
@@ -89,18 +95,36 @@ def test_recorded_values_stand_by_step(spool: Path) -> None:
     assert losses["value"].is_monotonic_decreasing
 
 
-def test_watched_or_not_by_hook_or_recorder_training_is_the_same(tmp_path: Path) -> None:
-    recorded, hooked = trained(tmp_path / "a", 0, 5), trained(tmp_path / "b", 0, 5, TORCH_FR_BUFFER_SIZE="2000")
-    unwatched = trained(tmp_path / "c", 0, 5, CROSSWIND_SPOOL="/dev/null/nowhere")
-    assert recorded == hooked == unwatched
-    for folder in ("a", "b"):
-        assert set(rows(tmp_path / folder, "collective")["step"]) == set(range(5))
-    assert rows(tmp_path / "b", "collective")["duration_seconds"].notna().all()  # the hook sees every end
+def test_watched_or_not_training_is_the_same(tmp_path: Path) -> None:
+    assert trained(tmp_path / "a", 0, 5) == trained(tmp_path / "b", 0, 5, CROSSWIND_SPOOL="/dev/null/nowhere")
+    assert set(rows(tmp_path / "a", "collective")["step"]) == set(range(5))
 
 
-def test_a_recorder_that_keeps_much_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_FR_BUFFER_SIZE", "2000")
-    assert entries_kept() == 2000
-    with pytest.raises(UnavailableError, match="TORCH_FR_BUFFER_SIZE is 2000, expected 1 to 512"):
-        FlightRecorder("0")
-    assert not distributed.is_initialized()
+@pytest.fixture
+def lone_model(tmp_path: Path) -> Iterator[DistributedDataParallel]:
+    """A model of one rank, which reduces with nobody."""
+    store = distributed.FileStore(str(tmp_path / "rendezvous"), 1)
+    distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield DistributedDataParallel(nn.Linear(8, 1))
+    distributed.destroy_process_group()
+
+
+def test_only_passes_that_reduce_are_communication(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
+    with crosswind.run(spool=tmp_path) as run:
+        run.watch(lone_model)
+        for number in run.steps(range(6)):
+            with lone_model.no_sync() if number % 2 == 0 else nullcontext():
+                lone_model(torch.ones(4, 8)).sum().backward()
+    assert set(rows(tmp_path, "collective")["step"]) == {1, 3, 5}
+    assert (rows(tmp_path, "step").query("step % 2 == 0")["comm_seconds"] == 0).all()
+
+
+def test_a_model_is_watched_by_one_run_after_another(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
+    backward = torch.autograd.backward
+    for name in ("a", "b"):
+        with crosswind.run(spool=tmp_path / name) as run:
+            assert run.watch(lone_model) is lone_model
+            for _ in run.steps(range(2)):
+                lone_model(torch.ones(4, 8)).sum().backward()
+        assert len(rows(tmp_path / name, "collective")) == 2
+    assert torch.autograd.backward is backward

@@ -1,0 +1,38 @@
+"""What the probe costs: a step of DDP with it and without it, an event in it, and its memory.
+
+Two ranks train by DDP over gloo, one a core, in blocks that go A B B A: without a watcher, with it, with it, without.
+Each such turn is one pair; told are the mean of the pairs and its 95 % interval, of wall time and of processor time,
+which other programs on the machine disturb less. The peer is PyTorch's own profiler (CPU activity, its cheapest use).
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+
+PAIRS = os.environ.get("PAIRS", "12")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        torchrun = (
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            "2",
+            "-m",
+            "benchmarks.probe_ranks",
+        )
+        names = os.environ | {"OMP_NUM_THREADS": "1", "CROSSWIND_SPOOL": folder, "PAIRS": PAIRS}
+        done = subprocess.run(torchrun, env=names, stdout=subprocess.PIPE, text=True, check=True)
+    *told, figures = [line for line in done.stdout.splitlines() if not line.startswith("USDT")]
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print("\n".join(told))
+    print(json.dumps(json.loads(figures) | {"machine": machine}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""One rank of the probe's benchmark; run by torchrun from `benchmarks.probe`."""
+
+import json
+import math
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import distributed, nn, profiler
+from torch.nn.parallel import DistributedDataParallel
+
+import crosswind
+from crosswind.ingest.probe.timeline import Timeline
+
+PAIRS = int(os.environ["PAIRS"])
+STEPS = 80  # of a block
+WARM_UP = 5  # of them, that do not count
+T_95 = 1.96
+EVENTS = 20_000
+Times = tuple[float, float]  # wall and processor seconds a step
+
+
+def as_rank() -> None:
+    rank = int(os.environ["RANK"])
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % os.cpu_count()]})
+    torch.set_num_threads(1)
+    events = events_ns() if rank == 0 else {}
+    distributed.init_process_group("gloo")
+    train = training()
+    block(train, unwatched)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = {"probe": [turn(train, probe) for _ in range(PAIRS)]}
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+    found["torch_profiler"] = [turn(train, torch_profiler) for _ in range(max(3, PAIRS // 4))]
+    if rank == 0:
+        tell(found, events, memory)
+    distributed.destroy_process_group()
+
+
+def training() -> Callable[[], Any]:
+    """One optimizer step of a model whose gradients fill four buckets; some 25 ms."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(*(nn.Linear(512, 512) for _ in range(8))), bucket_cap_mb=2)
+    optimizer, batch = torch.optim.SGD(model.parameters(), lr=1e-3), torch.ones(96, 512)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+
+    step.model = model  # type: ignore[attr-defined]
+    return step
+
+
+class unwatched:  # noqa: N801 - used as a function
+    """Nobody looks."""
+
+    def __init__(self, _: Any) -> None: ...
+
+    def __enter__(self) -> Callable[[range], Any]:
+        return iter
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class probe(unwatched):  # noqa: N801
+    """Our probe, watching the model."""
+
+    def __init__(self, train: Any) -> None:
+        self._run, self._model = crosswind.run(workload="benchmark", run_id=f"b{time.time_ns() // 10**10}"), train.model
+
+    def __enter__(self) -> Callable[[range], Any]:
+        run = self._run.__enter__()
+        run.watch(self._model)
+        return run.steps
+
+    def __exit__(self, *error: Any) -> None:
+        self._run.__exit__(*error)
+
+
+class torch_profiler(unwatched):  # noqa: N801
+    """PyTorch's profiler."""
+
+    def __init__(self, _: Any) -> None:
+        self._profiler: AbstractContextManager[Any] = profiler.profile(activities=[profiler.ProfilerActivity.CPU])
+
+    def __enter__(self) -> Callable[[range], Any]:
+        self._profiler.__enter__()
+        return iter
+
+    def __exit__(self, *error: Any) -> None:
+        self._profiler.__exit__(*error)
+
+
+def block(train: Callable[[], Any], watcher: type[unwatched]) -> Times:
+    distributed.barrier()
+    wall = used = 0.0
+    with watcher(train) as steps:
+        for number in steps(range(STEPS)):
+            if number == WARM_UP:
+                wall, used = time.perf_counter(), time.process_time()
+            train()
+        wall, used = time.perf_counter() - wall, time.process_time() - used
+    return wall / (STEPS - WARM_UP), used / (STEPS - WARM_UP)
+
+
+def turn(train: Callable[[], Any], watcher: type[unwatched]) -> tuple[Times, Times]:
+    """Mean times of a step without and with the watcher."""
+    without, first, second, again = (block(train, each) for each in (unwatched, watcher, watcher, unwatched))
+    return tuple(map(statistics.mean, zip(without, again, strict=True))), tuple(  # type: ignore[return-value]
+        map(statistics.mean, zip(first, second, strict=True))
+    )
+
+
+def events_ns() -> dict[str, float]:
+    """What one event costs in a tight loop."""
+    timeline = Timeline(0)
+
+    def step() -> None:
+        timeline.begin_step()
+        timeline.batch_arrived()
+        timeline.end_step()
+
+    def collective() -> None:
+        if arrival := timeline.arrive():
+            timeline.collective(arrival, size_bytes=4, operation="all_reduce", group="g", blocked_since=arrival.time)
+
+    found = {"step_of_three_events": cost(step, timeline)}
+    timeline.begin_step()
+    timeline.batch_arrived()
+    found["collective_of_two_events"] = cost(collective, timeline)
+    found["recorded_value"] = cost(lambda: timeline.record("loss", 0.5), timeline)
+    return found
+
+
+def cost(action: Callable[[], None], timeline: Timeline) -> float:
+    best = math.inf
+    for _ in range(EVENTS // 1000):
+        begin = time.perf_counter_ns()
+        for _ in range(1000):
+            action()
+        best = min(best, (time.perf_counter_ns() - begin) / 1000)
+        timeline.settle()
+        timeline.make_room()
+    return best
+
+
+def tell(found: dict[str, list[tuple[Times, Times]]], events: dict[str, float], memory: int) -> None:
+    figures: dict[str, float] = {f"{name}_ns": round(each) for name, each in events.items()}
+    print("   ".join(f"{name.replace('_', ' ')}: {each / 1000:.2f} us" for name, each in events.items()))
+    for name, pairs in found.items():
+        for place, kind in enumerate(("wall", "processor")):
+            slowdowns = [with_it[place] / without[place] - 1 for without, with_it in pairs]
+            mean, half = statistics.mean(slowdowns), T_95 * statistics.stdev(slowdowns) / math.sqrt(len(slowdowns))
+            step_ms = 1e3 * statistics.median(without[place] for without, _ in pairs)
+            interval = f"95 % interval {mean - half:+.3%} to {mean + half:+.3%}"
+            print(f"{name:<15} {kind:<10} step {step_ms:6.2f} ms {mean:+8.3%}, {interval}")
+            figures |= {
+                f"{name}_{kind}_slowdown": round(mean, 5),
+                f"{name}_{kind}_half_interval": round(half, 5),
+                f"{name}_{kind}_step_seconds": round(step_ms / 1e3, 5),
+            }
+    print(f"memory that the probe took at most: {memory / 1024:.1f} MiB")
+    print(json.dumps(figures | {"probe_bytes": memory * 1024, "pairs": PAIRS, "steps_of_a_block": STEPS}))
+
+
+if __name__ == "__main__":
+    as_rank()
