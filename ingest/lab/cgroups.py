@@ -3,6 +3,7 @@
 Sources: Linux, scheduler/sched-bwc and admin-guide/cgroup-v2.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from crosswind.data.errors import UnavailableError
 from crosswind.ingest.lab.names import PROC
 
 PERIOD_US = 100_000
+EMPTY_SECONDS = 2.0
 MEMBERS = "cgroup.procs"
 
 
@@ -25,9 +27,15 @@ class Quota:
 
     def lift(self) -> None:
         """Puts the processes back and removes the group. Raises: UnavailableError."""
-        if self.folder.exists():
+        deadline = time.monotonic() + EMPTY_SECONDS
+        while self.folder.exists():
             _move(_members(self.folder), self.before)
-            _remove(self.folder)
+            with suppress(OSError):  # a process is still dying in there, or has just been started
+                self.folder.rmdir()
+                return
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{self.folder}: holds {_members(self.folder)}, expected an empty group")
+            time.sleep(0.005)
 
 
 @dataclass(frozen=True)
@@ -120,10 +128,3 @@ def _move(pids: Iterable[int], folder: Path) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):  # it has ended
             (folder / MEMBERS).write_text(str(pid))
-
-
-def _remove(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError as error:
-        raise UnavailableError(f"{folder}: {error.strerror}, expected an empty group") from error

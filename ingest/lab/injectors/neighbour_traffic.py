@@ -38,11 +38,11 @@ class NeighbourTraffic:
         return time.time_ns()
 
     def _open(self, target: Target, streams: int) -> None:
-        cores = all_but(target.core)
-        self._companions.append(companion.start(serve, PORT, streams, cores, within=target.host.command))
+        cores, port = all_but(target.core), PORT + target.rank  # ranks of one host may be disturbed at once
+        self._companions.append(companion.start(serve, port, streams, cores, within=target.host.command))
         for stream in range(streams):
             neighbour = target.neighbours[stream % len(target.neighbours)]
-            self._companions.append(companion.start(call, target.host.address, PORT, cores, within=neighbour.command))
+            self._companions.append(companion.start(call, target.host.address, port, cores, within=neighbour.command))
 
     def stop(self) -> int:
         """Ends the streams."""

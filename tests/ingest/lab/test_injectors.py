@@ -154,6 +154,12 @@ DEVICES = "print(open('/proc/net/dev').read().replace(':', ': '))"
 
 
 @in_a_lab
+def test_two_ranks_of_one_host_have_neighbours_of_their_own(target: Target) -> None:
+    with at_work("neighbour_traffic", target, 1), at_work("neighbour_traffic", replace(target, rank=0), 1):
+        assert len(running_companions()) == 1 + 2 * 2  # the wire, and both ends of two streams
+
+
+@in_a_lab
 def test_a_rank_without_neighbours_has_no_traffic_of_theirs(target: Target) -> None:
     with pytest.raises(UnavailableError, match="rank 1: has no neighbours"):
         INJECTORS["neighbour_traffic"]().start(replace(target, neighbours=()), 1)
@@ -199,6 +205,18 @@ def test_a_quota_throttles_the_rank_to_its_share_and_lets_it_go_again(target: Ta
         assert used / took < 0.40  # a period more or less at either end
     assert Path(f"/proc/{rank}/cgroup").read_text() == before
     assert not folder.exists()
+
+
+@in_a_lab
+def test_a_quota_is_lifted_while_its_rank_dies(target: Target) -> None:
+    script = "import threading, time; [threading.Thread(target=time.sleep, args=[99]).start() for _ in range(50)]"
+    with subprocess.Popen([sys.executable, "-S", "-c", script]) as process:
+        injector = INJECTORS["cpu_quota"]()
+        injector.start(replace(target, pids=(process.pid,)), 1)
+        time.sleep(0.2)
+        process.kill()
+        injector.stop()
+        assert not list(CpuGroups.found().root.rglob(f"{target.host.lab}*"))
 
 
 def group_of(pid: int) -> str:
