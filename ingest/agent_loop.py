@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from crosswind.data.errors import UnavailableError
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.reading import NANOSECONDS
@@ -14,6 +13,7 @@ from crosswind.ingest.self_metrics import AGENT, SelfMetrics, Tally
 from crosswind.ingest.ship.shipped import Shipped
 from crosswind.ingest.spool import SpoolWriter, SweepRows
 from crosswind.ingest.sweep import Sweep, with_node_keys
+from crosswind.ingest.trouble import Trouble
 
 LOG = logging.getLogger("crosswind.agent")
 FLUSH_SECONDS = 1.0  # what a power failure may cost; kill -9 costs nothing that was appended
@@ -38,7 +38,10 @@ class Agent:
         self.tally = Tally()
         self.report: str | None = None  # to be told with the next sweep
         self.sweeps = 0
-        self._is_losing = False
+        self._losing_sweeps = Trouble(LOG, "sweeps are lost", "sweeps are kept again; %d were lost so far")
+        self._records_waiting = Trouble(
+            LOG, "records of jobs and ranks wait", "records of jobs and ranks are kept again, after %d attempts"
+        )
         self._spool = spool
         self._interval_ns = round(interval_seconds * NANOSECONDS)
         self._occupancy = occupancy
@@ -94,17 +97,9 @@ class Agent:
 
     @contextmanager
     def _counting_losses(self) -> Iterator[None]:
-        try:
+        with self._losing_sweeps.caught():
             yield
-        except UnavailableError as error:
-            self.tally.lost_sweeps_total += 1
-            if not self._is_losing:
-                LOG.error("sweeps are lost: %s", error)
-            self._is_losing = True
-        else:
-            if self._is_losing:
-                LOG.warning("sweeps are kept again; %d were lost so far", self.tally.lost_sweeps_total)
-            self._is_losing = False
+        self.tally.lost_sweeps_total = self._losing_sweeps.times
 
     def _measure_spool(self) -> None:
         if time.monotonic() - self._measured >= MEASURE_SECONDS:
@@ -129,10 +124,8 @@ class Agent:
             return
         self._looked = time.monotonic()
         self._occupancy.look(now=now)
-        try:
+        with self._records_waiting.caught():
             self._occupancy.hand_to(self._spool.append_record)
-        except UnavailableError as error:
-            LOG.error("records of jobs and ranks wait: %s", error)
 
     def _next_tick(self, last: int) -> int:
         now = time.time_ns() // self._interval_ns

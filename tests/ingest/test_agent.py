@@ -25,6 +25,7 @@ from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.collectors import SOURCES, plugged_in_sources
 from crosswind.ingest.collectors.source import Host, Source
+from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.registration import announce
 from crosswind.ingest.segment import encode_frame
 from crosswind.ingest.spool import RecordFrame, RowsFrame, SpoolWriter, read_frames, read_segment, sealed_segments
@@ -476,6 +477,33 @@ def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest
     agent.sweep()
     told = [record.getMessage() for record in caplog.records]
     assert [text.partition(":")[0] for text in told] == ["sweeps are lost", "sweeps are kept again; 5 were lost so far"]
+
+
+def test_records_that_a_full_disk_refuses_are_told_once_and_kept_at_last(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_directory, blocked = tmp_path / "run", tmp_path / "spool"
+    run_directory.mkdir()
+    announce(run_directory, run_id="r1", rank=0, node="n1")
+    with SpoolWriter(blocked, "n1") as spool:
+        agent = Agent(
+            Sweep([], spool, node="n1", boot_id=None),
+            spool,
+            interval_seconds=1.0,
+            occupancy=Occupancy("n1", run_directory=run_directory),
+        )
+        blocked.rmdir()
+        blocked.write_text("in the way")
+        for _ in range(3):
+            agent.finish()
+        blocked.unlink()
+        agent.finish()
+    told = [record.getMessage().partition(":")[0] for record in caplog.records]
+    again = "records of jobs and ranks are kept again, after 3 attempts"
+    assert [text for text in told if text.startswith("records")] == ["records of jobs and ranks wait", again]
+    frames = (frame for path in sealed_segments(blocked) for frame in read_frames(path))
+    kept = [(frame.record, frame.value.get("run_id")) for frame in frames if isinstance(frame, RecordFrame)]
+    assert kept.count(("placement", "r1")) == 1
 
 
 def test_a_clock_set_back_while_waiting_delays_a_sweep_by_two_intervals_at_most(tmp_path: Path) -> None:
