@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 
 from crosswind.data.errors import MalformedError
-from crosswind.ingest.procfs import count
+from crosswind.ingest.procfs import counts
 
 KILOBYTES = b"kB"
 Getter = Callable[[Sequence[bytes]], tuple[bytes, ...]]
@@ -38,9 +38,7 @@ class WordTable:
         except IndexError:
             self._learn(fields, path)
             found = self._number_places(fields)
-        if not b"".join(found).isdigit() or len(max(found, key=len)) > 20:
-            return {column: count(field, path) for column, field in zip(self._columns, found, strict=True)}
-        return dict(zip(self._columns, map(int, found), strict=True))
+        return dict(zip(self._columns, counts(found, path), strict=True))
 
     def _learn(self, fields: Sequence[bytes], path: str) -> None:
         columns, words, numbers = [], {}, []

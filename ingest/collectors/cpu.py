@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +11,8 @@ from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count
+from crosswind.ingest.procfs import count, counts
+from crosswind.ingest.row import Row, samples_of
 
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 MODES = {
@@ -56,6 +57,10 @@ CPU = MetricSet(
 )
 
 
+NAMES = tuple(column.name for column in CPU.columns)
+OF_NODE = (None,) * (len(NODE_WIDE) + len(LOADS))  # what a single core does not have
+
+
 @dataclass(frozen=True)
 class CpuCollector:
     """Time of each core by mode, in clock ticks, and the node's scheduler counters.
@@ -73,30 +78,36 @@ class CpuCollector:
 
     def read(self) -> Iterator[Sample]:
         """One sample a core and one for all of them. Raises: UnavailableError, MalformedError."""
+        return samples_of(self.read_rows(), NAMES)
+
+    def read_rows(self) -> list[Row]:
+        """One row a core and one for all of them. Raises: UnavailableError, MalformedError."""
         path = f"{self.proc}/stat"
         lines = [line.split(None, 9) for line in self.files.read(path).splitlines()]
         fields = {line[0]: line[1:] for line in lines if len(line) > 1}
         if b"cpu" not in fields:
             raise MalformedError(f"{path}: expected a line starting with cpu")
-        node_wide = {column.name: count(fields[name][0], path) for name, column in NODE_WIDE.items() if name in fields}
+        node_wide = [count(fields[name][0], path) if name in fields else None for name in NODE_WIDE]
+        rows: list[Row] = []
         for name, ticks in fields.items():
             if name == b"cpu":
-                yield Sample("all", {**_modes(ticks, path), **node_wide, **self._loads()})
+                rows.append(("all", *_modes(ticks, path), *node_wide, *self._loads()))
             elif name.startswith(b"cpu"):
-                yield Sample(f"cpu{count(name[3:], path)}", _modes(ticks, path))
+                rows.append((f"cpu{count(name[3:], path)}", *_modes(ticks, path), *OF_NODE))
+        return rows
 
-    def _loads(self) -> dict[str, float]:
+    def _loads(self) -> Sequence[float | None]:
         try:
             loads = LOADAVG.fullmatch(self.files.read(f"{self.proc}/loadavg"))
         except (UnavailableError, MalformedError):  # sandboxes hide it
-            return {}
-        return {column.name: float(load) for column, load in zip(LOADS, loads.groups(), strict=True)} if loads else {}
+            loads = None
+        return list(map(float, loads.groups())) if loads else (None,) * len(LOADS)
 
 
-def _modes(ticks: list[bytes], path: str) -> dict[str, int]:
+def _modes(ticks: list[bytes], path: str) -> list[int]:
     if len(ticks) < len(MODES):
         raise MalformedError(f"{path}: expected {len(MODES)} modes a core, found {len(ticks)}")
-    return {name: count(field, path) for name, field in zip(MODES, ticks, strict=False)}
+    return counts(ticks[: len(MODES)], path)
 
 
 SOURCE = Source("cpu", lambda host, _: CpuCollector(host.proc, host.files), advice="mount /proc")

@@ -9,7 +9,7 @@ from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count
+from crosswind.ingest.procfs import count, counts
 
 SECTOR_BYTES = 512  # of this file, whatever the disk's own sectors are
 RAM_AND_LOOP = ([b"1"], [b"7"])  # majors of devices made of memory and of files
@@ -116,10 +116,10 @@ def _disk_of(name: str, disks: set[str]) -> str:
 def _statistics(line: bytes, path: str) -> tuple[str, dict[str, int | str]]:
     fields = line.split()
     numbers = fields[3:]
-    if len(numbers) < 11 or not b"".join(numbers).isdigit() or max(map(len, numbers)) > 20:
+    if len(numbers) < 11:
         raise MalformedError(f"{path}: expected two numbers, a name and 11 numbers or more a line, found {line!r:.80}")
     name = fields[2].decode("ascii", "backslashreplace")[:200]
-    return name, dict(zip(NAMES, map(int, numbers), strict=False))
+    return name, dict(zip(NAMES, counts(numbers, path), strict=False))
 
 
 SOURCE = Source(

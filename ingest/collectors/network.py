@@ -67,10 +67,10 @@ class _Link:
 
 @dataclass
 class _Seen:
-    """Rows by their line, and what all links said when they were last looked at."""
+    """Rows by their line, and by name the device and what its link said when all were last looked at."""
 
     rows: dict[bytes, Row] = field(default_factory=dict)
-    links: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    links: dict[bytes, tuple[str, tuple[Scalar, ...]]] = field(default_factory=dict)
     looked: float = float("-inf")
 
 
@@ -125,17 +125,18 @@ class NetworkCollector:
 
     def _row(self, line: bytes, path: str) -> Row:
         name, _, numbers = line.partition(b":")
-        device = printable(name.strip())
         counters = _counters(numbers.split(), path, line)
-        link = self._seen.links.get(device)
-        if link is None:
-            link = self._seen.links[device] = self._link(device)
+        known = self._seen.links.get(name)
+        if known is None:
+            device = printable(name.strip())
+            known = self._seen.links[name] = device, self._link(device)
+        device, link = known
         return device, *counters, *link
 
     def _forget_all_but(self, shown: set[str]) -> None:
+        self._seen.links.clear()
         for gone in self._links.keys() - shown:
             del self._links[gone]
-            self._seen.links.pop(gone, None)
             self.files.forget(f"{self.sysfs}/class/net/{gone}")
 
     def _link(self, device: str) -> tuple[Scalar, ...]:
