@@ -9,7 +9,6 @@ import pytest
 
 from crosswind.ingest.lab.hosts import Host
 
-
 TRIAL = """
 ip link add v0 type veth peer name v1
 ip tuntap add t0 mode tap
