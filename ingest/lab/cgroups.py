@@ -3,6 +3,7 @@
 Sources: Linux, scheduler/sched-bwc and admin-guide/cgroup-v2.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.errors import UnavailableError
-from crosswind.ingest.lab.names import PROC
+from crosswind.ingest.lab.names import PREFIX, PROC
 
 PERIOD_US = 100_000
 EMPTY_SECONDS = 2.0
@@ -107,7 +108,9 @@ def remove(is_chosen: Callable[[str], bool]) -> list[str]:
         root = CpuGroups.found().root
     except UnavailableError:
         return []
-    chosen = [folder for folder in root.rglob("cwlab-*") if folder.is_dir() and is_chosen(folder.name)]
+    # Unlike a glob, a walk passes over groups that others remove meanwhile.
+    found = (Path(parent, name) for parent, names, _ in os.walk(root) for name in names)
+    chosen = [folder for folder in found if folder.name.startswith(PREFIX) and is_chosen(folder.name)]
     for folder in chosen:
         Quota(folder, folder.parent).lift()
     return [folder.name for folder in chosen]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.lab import cgroups
 from crosswind.ingest.lab.kernel import ask, program, require_lab
-from crosswind.ingest.lab.names import NAMESPACES, PROC, is_abandoned, new_name
+from crosswind.ingest.lab.names import NAMESPACES, PREFIX, PROC, is_abandoned, new_name
 from crosswind.ingest.lab.wire import Wire
 
 MOST = 200
@@ -65,9 +65,9 @@ class Host:
 
 @contextmanager
 def hosts(count: int, *, wired: Sequence[int] = (), megabits: float | None = None) -> Iterator[tuple[Host, ...]]:
-    """As many hosts that reach each other; those in `wired` through a wire that can delay. Raises: UnavailableError.
+    """As many hosts that reach each other; those in `wired` through a wire that can delay.
 
-    Whatever runs in them is killed at the end.
+    Whatever runs in them is killed at the end. Raises: InvalidInputError, UnavailableError.
     """
     if not 1 <= count <= MOST or not set(wired) <= set(range(count)):
         raise InvalidInputError(f"count {count}, wired {list(wired)}: expected 1 to {MOST} hosts and some of them")
@@ -118,7 +118,7 @@ def _connect(host: Host) -> None:
 def limit_rate(host: Host, megabits: float | None) -> None:
     """Sets the speed of both ends of a host's link, in Mbit/s; none: no limit. Raises: UnavailableError.
 
-    Source: tc-tbf(8); the bucket holds what passes in 2 ms, but at least one frame.
+    Source: tc-tbf(8); the bucket holds what passes in 2 ms, but at least two frames.
     """
     for namespace, device in ((host.namespace, host.device), (host.bridge, host.port)):
         if megabits is None:
@@ -132,7 +132,7 @@ def limit_rate(host: Host, megabits: float | None) -> None:
 def remove_abandoned() -> list[str]:
     """Removes what killed labs left in the kernel, and kills what runs in it; its names. Raises: UnavailableError."""
     require_lab()
-    found = [path.name for path in NAMESPACES.glob("cwlab-*") if is_abandoned(path.name)]
+    found = [path.name for path in NAMESPACES.glob(f"{PREFIX}*") if is_abandoned(path.name)]
     remove_namespaces(found)
     return found + cgroups.remove(is_abandoned)
 

@@ -5,14 +5,15 @@ import re
 import secrets
 from pathlib import Path
 
-NAME = re.compile(r"cwlab-(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]{6}")
+PREFIX = "cwlab-"
+NAME = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]{{6}}")
 PROC = Path("/proc")
 NAMESPACES = Path("/run/netns")  # ip-netns(8)
 
 
 def new_name() -> str:
     """A name of this process's own, which no other lab has, in this process or elsewhere."""
-    return f"cwlab-{os.getpid()}-{start_of(os.getpid())}-{secrets.token_hex(3)}"
+    return f"{PREFIX}{os.getpid()}-{start_of(os.getpid())}-{secrets.token_hex(3)}"
 
 
 def is_abandoned(name: str) -> bool:
