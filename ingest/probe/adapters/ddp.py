@@ -14,6 +14,7 @@ from crosswind.ingest.probe.backward import after_backward
 from crosswind.ingest.probe.timeline import Timeline
 
 CLASS = "torch.nn.parallel.distributed.DistributedDataParallel"
+MAX_GROUP = 200
 SAMPLED_BY_TORCH = 100  # one iteration in so many, unless somebody asks for more
 FIRST, READY, REDUCED = "backward_comm_time_start", "backward_compute_time_end", "backward_comm_time_end"
 logger = logging.getLogger("crosswind")
@@ -43,6 +44,7 @@ class _Reductions:
 
     def __init__(self, model: Any, timeline: Timeline) -> None:
         self._logger = model.logger
+        self._group = _group_name(model.process_group)
         self._timeline = timeline
         self._seen = 0
         self._sizes: list[int] = []
@@ -73,8 +75,17 @@ class _Reductions:
     def _arrived(self, at_ns: int, until_ns: int | None, size_bytes: int | None) -> None:
         if arrival := self._timeline.arrive(at_ns):
             end = None if until_ns is None else arrival.time + until_ns - at_ns
-            what = (size_bytes, "all_reduce", "data_parallel")
+            what = (size_bytes, "all_reduce", self._group)
             self._timeline.collective_until(end, arrival, what, arrival.time)
+
+
+def _group_name(group: Any) -> str:
+    """The same on its ranks and on no others: one run may have several groups of replicas."""
+    from torch import distributed  # noqa: PLC0415 - torch is the user's, and only where it is used
+
+    ranks = distributed.get_process_group_ranks(group)
+    is_everybody = len(ranks) == distributed.get_world_size()
+    return "data_parallel" if is_everybody else f"data_parallel of {','.join(map(str, ranks))}"[:MAX_GROUP]
 
 
 def _bucket_sizes(texts: Mapping[str, str]) -> list[int]:
