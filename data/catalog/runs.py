@@ -46,12 +46,19 @@ class Runs:
         self._connection.execute(update(tables.runs).where(where).values(state=RunState.LOST))
 
     def merge_rank(self, rank: Rank) -> None:
-        """Stores a rank; fields that are None keep what was known."""
+        """Stores a rank; fields that are None keep what was known. Two processes that were one rank become a tag."""
         rows.hold(self._connection, rank.run_id)
         stored = rows.fetch(self._connection, tables.ranks, run_id=rank.run_id, rank=rank.rank) or {}
+        if stored and (stored["node"], stored["pid"], stored["started_ns"]) != (rank.node, rank.pid, rank.started_ns):
+            self._tag(rank.run_id, f"rank{rank.rank}_written_twice", f"by {stored['pid']} and {rank.pid}")
         row = rows.row_of(rank)
         known = {name: stored.get(name) if value is None else value for name, value in row.items()}
         rows.upsert(self._connection, tables.ranks, known)
+
+    def _tag(self, run_id: str, name: str, value: str) -> None:
+        stored = rows.fetch(self._connection, tables.runs, run_id=run_id)
+        if stored is not None:
+            rows.upsert(self._connection, tables.runs, {**stored, "tags": {**stored["tags"], name: value}})
 
     def get(self, run_id: str) -> Run:
         """One run. Raises: NotFoundError."""

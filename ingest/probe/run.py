@@ -20,12 +20,14 @@ from typing import Any, Self, TypeVar
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.paths import spool_directory
-from crosswind.data.run import RunState, new_ulid
+from crosswind.data.run import RunState
 from crosswind.data.steps import LOOP_SETS
 from crosswind.data.trial import Configuration
 from crosswind.ingest.probe.adapters import watch
+from crosswind.ingest.probe.identity import agreed_id, given_id, note_recorded
 from crosswind.ingest.probe.place import Place, system_name
 from crosswind.ingest.probe.step import MARKED_PHASES
+from crosswind.ingest.probe.step_work import COUNTED_STEP, StepWork
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.records import workload_name
 from crosswind.ingest.registration import announce, directories, withdraw
@@ -47,6 +49,7 @@ class RunProbe:
         config: flat map of parameter name to scalar; None is left out, anything else is kept as its text.
         spool: folder to write to.
         run_id: the same on all ranks; by default that of `crosswind run`, else one agreed by broadcast.
+        count_work: whether PyTorch counts the floating point operations and bytes of the third step, which slows it.
     """
 
     def __init__(
@@ -56,14 +59,16 @@ class RunProbe:
         config: Configuration | None = None,
         spool: Path | None = None,
         run_id: str | None = None,
+        count_work: bool = False,
     ) -> None:
         self._workload = workload
         self._wanted_config = config
         self._configuration: dict[str, bool | int | float | str] = {}
         self._wanted_spool = spool
         self._place = Place.from_environment()
-        self._wanted_id = run_id or os.environ.get("CROSSWIND_RUN_ID")
+        self._wanted_id = run_id
         self._timeline = Timeline(self._place.rank)
+        self._work = StepWork() if count_work else None
         self._writer: SpoolWriter | None = None
         self._is_disk_refusing = False
         self._refused_phases: set[str] = set()
@@ -93,11 +98,11 @@ class RunProbe:
                 batch = next(source, _NOTHING)
                 if batch is _NOTHING:
                     return
-                timeline.batch_arrived()
+                self.batch_arrived()
                 yield batch
-                timeline.end_step()
+                self.end_step()
         finally:
-            timeline.abandon_step()
+            self.abandon_step()
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """A context whose time counts as this phase, `checkpoint` or `other`, of the running step."""
@@ -116,14 +121,23 @@ class RunProbe:
     def batch_arrived(self) -> None:
         """The batch of the step is there."""
         self._timeline.batch_arrived()
+        if self._work and self._timeline.next_number == COUNTED_STEP:
+            self._guarded(self._work.begin, "the work of a step is not counted")
 
     def end_step(self) -> None:
         """The step is done."""
+        self._count_work()
         self._timeline.end_step()
 
     def abandon_step(self) -> None:
         """What was begun is no step: there was no further batch, or the loop was left."""
+        self._count_work()
         self._timeline.abandon_step()
+
+    def _count_work(self) -> None:
+        if self._work and self._timeline.next_number == COUNTED_STEP:
+            work, self._work = self._work, None
+            self._guarded(lambda: self._record(work.end()), "the work of a step is not counted")
 
     def watch(self, thing: Watched) -> Watched:
         """Has a model, an engine or a communicator report its collectives; gives what to use in its place."""
@@ -147,7 +161,7 @@ class RunProbe:
     def _open(self) -> None:
         self._configuration = _scalars(self._wanted_config or {})
         directory = self._wanted_spool or spool_directory()
-        run_id = self._wanted_id or _agreed_id(self._place)
+        run_id = self._wanted_id or given_id() or agreed_id(self._place)
         writer = SpoolWriter(directory, f"{run_id}-rank{self._place.rank}")
         self.run_id = run_id
         writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "started_ns": time.time_ns()})
@@ -173,11 +187,15 @@ class RunProbe:
             return
         self._guarded(lambda: _withdraw(writer.directory), "crosswind leaves its announcement behind")
         self._write_or_keep(writer)
+        if self._work:
+            self._work.end()
+        if self._wanted_id is None and self._timeline.next_number:
+            note_recorded()
         lost = self._timeline.close()
         tags = {f"rank{self._place.rank}_lost_rows": str(lost)} if lost else {}
         if self._place.rank == 0 or failed:
             state = RunState.FAILED if failed else RunState.COMPLETED
-            ended = {"state": state, "ended_ns": time.time_ns(), "tags": tags}
+            ended = {"state": state, "ended_ns": time.time_ns(), "tags": _part(str(self.run_id)) | tags}
             writer.append_record("run", self._run_record() | ended)
         elif tags:
             writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "tags": tags})
@@ -214,6 +232,7 @@ class RunProbe:
             "configuration": self._configuration,
             "job_id": self._place.job_id,
             "software": _software(),
+            "tags": _part(str(self.run_id)),
         }
 
     def _rank_record(self) -> dict[str, object]:
@@ -233,6 +252,12 @@ _NOTHING: Any = object()
 def _withdraw(spool: Path) -> None:
     for directory in directories(spool):
         withdraw(directory)
+
+
+def _part(run_id: str) -> dict[str, str]:
+    """Which run of `crosswind run` this one is a part of, if it is not that run itself."""
+    given = os.environ.get("CROSSWIND_RUN_ID", run_id)
+    return {"part_of": given} if run_id != given and run_id.startswith(f"{given}-") else {}
 
 
 def _scalars(config: Mapping[str, object]) -> dict[str, bool | int | float | str]:
@@ -256,18 +281,3 @@ def _software() -> dict[str, str]:
         if module := sys.modules.get(name):
             versions[name] = str(getattr(module, "__version__", ""))
     return versions
-
-
-def _agreed_id(place: Place) -> str:
-    """A fresh run id that every rank of the run has."""
-    if place.world_size == 1:
-        return new_ulid()
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_initialized():
-        raise InvalidInputError(
-            f"{place.world_size} ranks have no run id in common: start them by `crosswind run -- ...`, "
-            "set CROSSWIND_RUN_ID, or enter crosswind.run() after init_process_group()"
-        )
-    box = [new_ulid()]
-    distributed.broadcast_object_list(box, src=0)
-    return box[0]

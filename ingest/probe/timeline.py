@@ -51,6 +51,11 @@ class Timeline:
         """Whether a step runs."""
         return self._current is not None
 
+    @property
+    def next_number(self) -> int:
+        """The number of the step that runs, or comes."""
+        return self._next_number
+
     def begin_step(self) -> None:
         """A turn of the loop begins where the last one ended, with waiting for its batch."""
         begin, usage = self._last_end or (time.perf_counter_ns(), self._usage.read())

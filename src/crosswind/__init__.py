@@ -20,6 +20,7 @@ def run(
     config: Configuration | None = None,
     spool: Path | None = None,
     run_id: str | None = None,
+    count_work: bool = False,
 ) -> RunProbe:
     """The probe of this rank, a context manager: `with crosswind.run(...) as run: for batch in run.steps(loader): ...`.
 
@@ -28,7 +29,8 @@ def run(
         config: flat map of parameter name to scalar.
         spool: folder to write to.
         run_id: the same on all ranks; by default that of `crosswind run`, else one agreed by broadcast.
+        count_work: whether PyTorch counts the floating point operations and bytes of the third step, which slows it.
     """
     from crosswind.ingest.probe.run import RunProbe  # noqa: PLC0415 - see above
 
-    return RunProbe(workload=workload, config=config, spool=spool, run_id=run_id)
+    return RunProbe(workload=workload, config=config, spool=spool, run_id=run_id, count_work=count_work)

@@ -64,6 +64,15 @@ def test_ranks_merge_field_by_field(catalog: Catalog) -> None:
         assert session.runs.ranks("r1") == [Rank("r1", 0, "a", 10, 4), Rank("r1", 1, "b", 11, 5, 9, -3)]
 
 
+def test_two_processes_that_were_one_rank_are_told(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.runs.merge(RUN)
+        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4))
+        assert session.runs.get("r1").tags == RUN.tags
+        session.runs.merge_rank(Rank("r1", 0, "a", 12, 6))
+        assert session.runs.get("r1").tags == {**RUN.tags, "rank0_written_twice": "by 10 and 12"}
+
+
 def test_runs_are_found_newest_first_and_paged_without_gap_or_repeat(catalog: Catalog) -> None:
     starts = (5, 5, None, 9, 5, 1)
     with catalog.write() as session:

@@ -255,3 +255,28 @@ def test_a_disk_that_stays_full_leaves_the_training_alone_and_the_run_unended(tm
     assert report.torn_bytes == 0
     assert [value["state"] for value in records(tmp_path, "run")] == ["running"]
     assert len(records(tmp_path, "recovered")) == 1  # by which ingest calls the run lost
+
+
+def test_runs_one_after_another_under_one_wrapper_are_parts_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSWIND_RUN_ID", "r8")
+    ids = []
+    for steps in ("", "a", "b"):  # one without steps, as when a script opens a run that it does not use, is no part
+        with crosswind.run(spool=tmp_path) as run:
+            ids.append(run.run_id)
+            list(run.steps(steps))
+    assert ids == ["r8", "r8", "r8-part2"]
+    assert [record["tags"] for record in records(tmp_path, "run")] == [{}] * 4 + [{"part_of": "r8"}] * 2
+
+
+def test_ranks_that_torchrun_started_again_are_a_run_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSWIND_RUN_ID", "r9")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    with crosswind.run(spool=tmp_path) as run:
+        list(run.steps("a"))
+    assert run.run_id == "r9-restart2"
+    assert records(tmp_path, "run")[0]["world_size"] == 3

@@ -128,3 +128,22 @@ def test_a_model_is_watched_by_one_run_after_another(lone_model: DistributedData
                 lone_model(torch.ones(4, 8)).sum().backward()
         assert len(rows(tmp_path / name, "collective")) == 2
     assert torch.autograd.backward is backward
+
+
+def test_the_work_of_a_step_is_counted_once(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
+    with crosswind.run(spool=tmp_path, count_work=True) as run:
+        for _ in run.steps(range(5)):
+            lone_model(torch.ones(4, 8, requires_grad=True)).sum().backward()
+    counted = rows(tmp_path, "progress")
+    assert set(counted["step"]) == {2}
+    values = dict(zip(counted["name"], counted["value"], strict=True))
+    assert values["step_flops"] == 2 * 4 * 8 * 3  # the product, and its two gradients
+    assert values["step_bytes"] > 4 * (4 * 8 + 8 + 4)  # at least what the product reads and writes
+
+
+def test_a_loop_that_is_left_in_the_counted_step_computes_as_before(tmp_path: Path) -> None:
+    with crosswind.run(spool=tmp_path, count_work=True) as run:
+        for number in run.steps(range(5)):
+            if number == 2:
+                break
+    assert torch.utils._python_dispatch._get_current_dispatch_mode() is None

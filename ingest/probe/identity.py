@@ -1,0 +1,47 @@
+"""Which run this process is part of: an id that all of its ranks have, and no other run."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.run import new_ulid
+from crosswind.ingest.probe.place import Place
+
+_recorded: Counter[str] = Counter()  # runs of this process that made steps, by the id they were given
+
+
+def given_id(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The id that `crosswind run` gives to the ranks that it started; None without it.
+
+    Ranks that torchrun starts again may be fewer or more, and count their steps anew: they are a run of their own, and
+    so is what a process records once it has recorded a run to its end.
+    """
+    base = environment.get("CROSSWIND_RUN_ID")
+    if not base:
+        return None
+    restarts, earlier = environment.get("TORCHELASTIC_RESTART_COUNT", "0"), _recorded[base]
+    again = f"-restart{restarts}" if restarts.isdigit() and int(restarts) else ""
+    return f"{base}{again}-part{earlier + 1}" if earlier else f"{base}{again}"
+
+
+def note_recorded(environment: Mapping[str, str] = os.environ) -> None:
+    """A run of this process has made steps and is over: what comes next is another one."""
+    if base := environment.get("CROSSWIND_RUN_ID"):
+        _recorded[base] += 1
+
+
+def agreed_id(place: Place) -> str:
+    """A fresh run id that every rank of the run has. Raises: InvalidInputError when ranks have no way to agree."""
+    if place.world_size == 1:
+        return new_ulid()
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_initialized():
+        raise InvalidInputError(
+            f"{place.world_size} ranks have no run id in common: start them by `crosswind run -- ...`, "
+            "set CROSSWIND_RUN_ID, or enter crosswind.run() after init_process_group()"
+        )
+    box = [new_ulid()]
+    distributed.broadcast_object_list(box, src=0)
+    return box[0]

@@ -1,0 +1,61 @@
+"""Floating point operations and bytes of one step, counted once by PyTorch as its operators run.
+
+Operations are those of matrix products, convolutions and attention, forward and backward, 2 a multiply-add. Bytes are
+those of the tensors that operators read and write, as if no cache held any of them: an upper bound of memory traffic,
+and the roofline's usual denominator. Source: torch.utils.flop_counter; Williams, Waterman, Patterson, "Roofline",
+CACM 2009.
+"""
+
+from contextlib import ExitStack
+from typing import Any
+
+from crosswind.data.errors import UnavailableError
+
+COUNTED_STEP = 2  # the third: what is set up in the first ones is left out, and it is slower than those compared
+
+
+class StepWork:
+    """Counts between `begin` and `end`, on the thread that calls both."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._flops: Any = None
+        self._bytes: Any = None
+
+    def begin(self) -> None:
+        """Counts from here on. Raises: UnavailableError without PyTorch."""
+        try:
+            from torch.utils.flop_counter import FlopCounterMode  # noqa: PLC0415 - torch is the user's
+        except ImportError as error:
+            raise UnavailableError(f"operations of a step are counted by PyTorch: {error}") from error
+        self._bytes = self._stack.enter_context(_byte_counter())
+        self._flops = self._stack.enter_context(FlopCounterMode(display=False))
+
+    def end(self) -> dict[str, int]:
+        """What was counted: `step_flops` and `step_bytes`; nothing when it was not begun."""
+        if self._flops is None:
+            return {}
+        self._stack.close()
+        counted = {"step_flops": int(self._flops.get_total_flops()), "step_bytes": int(self._bytes.total)}
+        self._flops = None
+        return counted
+
+
+def _byte_counter() -> Any:
+    from torch import Tensor  # noqa: PLC0415 - torch is the user's
+    from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC0415
+    from torch.utils._pytree import tree_leaves  # noqa: PLC0415
+
+    class ByteCounter(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed by the type checker
+        """Sums the bytes of what operators take and give; views move none."""
+
+        total = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = func(*args, **(kwargs or {}))
+            if not getattr(func, "is_view", False):
+                tensors = [each for each in tree_leaves((args, kwargs, result)) if isinstance(each, Tensor)]
+                self.total += sum(each.numel() * each.element_size() for each in tensors)
+            return result
+
+    return ByteCounter()
