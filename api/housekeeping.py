@@ -10,7 +10,7 @@ from crosswind.data.compaction import compact
 from crosswind.data.errors import ProjectError, UnavailableError
 from crosswind.data.store import Store
 
-PAUSE_SECONDS = 60.0
+PAUSE_SECONDS = 120.0
 NICE = 10  # whoever waits for an answer goes first
 END_SECONDS = 2.0
 
@@ -36,7 +36,7 @@ def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
     told: set[str] = set()
     while not ending.wait(pause_seconds):
         for problem in _problems(store, ending):
-            if problem not in told:  # once, not every minute
+            if problem not in told:  # once, not every time
                 told.add(problem)
                 _log.warning("%s", problem)
 
@@ -48,6 +48,6 @@ def _problems(store: Store, ending: threading.Event) -> list[str]:
         return [] if "another process" in str(error) else [str(error)]  # one of several servers does it
     except (ProjectError, OSError) as error:
         return [str(error)]
-    except Exception:  # noqa: BLE001 - whatever it is, the next minute is another try
+    except Exception:  # noqa: BLE001 - whatever it is, the next time is another try
         _log.exception("compaction failed")
         return []

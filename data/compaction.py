@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.lake import Lake, arrow_schema
-from crosswind.data.locks import COMPACTING, READING, alone
+from crosswind.data.locks import COMPACTING, READING, alone, make_lock
 from crosswind.data.metric import Column, MetricSet
 from crosswind.data.parquet import SORT_KEYS, write_parquet
 from crosswind.data.parts import (
@@ -40,7 +40,7 @@ LATE_NS = 900_000_000_000  # parts of an hour still come so long after it; of a 
 CELLS_MAX = 16_000_000  # of a compacted file, which is made in memory: rows x columns
 SEVERAL = 8  # files that are worth being made one, although more will come
 MOSTLY = 0.8  # a file of this share of the rows is not written again for the sake of the others
-SETTLE_SECONDS = 300.0
+SETTLE_SECONDS = 60.0
 PATIENCE_SECONDS = 5.0
 
 
@@ -82,7 +82,7 @@ def compact(
     if not lake.root.is_dir():
         return done
     try:
-        (lake.root / READING).touch(mode=0o644)
+        make_lock(lake.root)
         with alone(lake.root / COMPACTING) as is_ours:
             if not is_ours:
                 raise UnavailableError(f"lake {lake.root} is being compacted by another process")

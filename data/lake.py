@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crosswind.data.errors import InvalidInputError, MalformedError, NotFoundError
-from crosswind.data.locks import begin_reading, reading
+from crosswind.data.locks import begin_reading, make_lock, reading
 from crosswind.data.metric import Column, Kind, MetricSet, Scalar, is_name
 from crosswind.data.parquet import SORT_KEYS, write_parquet
 from crosswind.data.parts import ALWAYS, COMPACTED, DAY_NS, Span, live_parts
@@ -158,6 +158,7 @@ class Lake:
         for each in [metric_set, *(known for known in KNOWN if known.name == metric_set.name)]:
             definition = folder / f"_schema-{_digest(each)}.parquet"
             if definition not in self._defined and not definition.exists():
+                make_lock(self.root)
                 yield self._hidden(definition, arrow_schema(each).empty_table(), each)
         names = set(table.column_names)
         keys = [(key, "ascending") for key in SORT_KEYS if key in names]
@@ -342,7 +343,7 @@ def sql_files(paths: Iterable[Path]) -> str:
 
 def _is_gone(error: Exception) -> bool:
     """Whether a file was not there, rather than damaged."""
-    return isinstance(error, FileNotFoundError) or "No files found" in str(error)
+    return isinstance(error, FileNotFoundError) or "No files found" in str(error) or "No such file" in str(error)
 
 
 def is_compatible(stored: Column, column: Column) -> bool:

@@ -14,6 +14,12 @@ READING, COMPACTING = ".reading.lock", ".compacting.lock"
 PAUSE_SECONDS = 0.02
 
 
+def make_lock(folder: Path) -> None:
+    """Makes what readers lock, before there is anything to read. Raises: OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / READING).touch(mode=0o644)
+
+
 def begin_reading(folder: Path) -> int | None:
     """A descriptor that, while it is open, keeps files from being removed; None where nobody ever compacted."""
     try:

@@ -104,7 +104,7 @@ def live_parts(folder: Path, within: Span = ALWAYS, run_ids: Collection[str] | N
 
 def days(folder: Path, within: Span = ALWAYS) -> Iterator[Path]:
     """The folders `date=…` of a set that may hold rows of that time, in order."""
-    first, last = (_date(limit // DAY_NS) for limit in within)
+    first, last = _date(within[0] // DAY_NS), _date(-(-within[1] // DAY_NS))  # before 1970 dates are of the day after
     for name in sorted(_names(folder)):
         date = name.removeprefix("date=")
         if date != name and first <= date <= last:

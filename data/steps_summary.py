@@ -25,11 +25,12 @@ from crosswind.data.steps import PHASES, STEP
 
 POINTS = 2000
 ROWS_READ_AT_ONCE = 65_536
+FILES_AT_ONCE = 4  # of up to a million rows
 FIRST_STEP, LAST_STEP = 0, 2**63 - 1
 RANKS_MAX = 2**32
 _ROWS = "from {files} where run_id = $run and step between $first and $last and rank is not null"
 _PER_STEP = """
-select step, min(ts_ns) as began_ns, count(*) as ranks,
+select step, min(ts_ns) as began_ns, max(ts_ns) as last_began_ns, count(*) as ranks,
     max(duration_seconds) as slowest_ns, min(duration_seconds) as fastest_ns,
     median(duration_seconds)::bigint as median_ns,
     arg_max(rank, duration_seconds::hugeint * {ranks_max} - rank) as slowest_rank,
@@ -49,12 +50,16 @@ select step, began_ns, ranks, slowest_ns * 1e-9 as slowest_seconds, fastest_ns *
 from steps order by step
 """
 _RIBBON = """
+with placed as (select *, (step - (select min(step) from steps)) // $width as block from steps),
+last_ranks as (select block, last_rank, count(*) as times from placed where last_rank is not null group by all),
+often as (select block, arg_max(last_rank, times::hugeint * {ranks_max} - last_rank) as rank from last_ranks group by 1)
 select min(step) as first_step, max(step) as last_step, min(began_ns) as began_ns, count(*) as steps,
     min(slowest_ns) * 1e-9 as fastest_seconds, median(slowest_ns) * 1e-9 as median_seconds,
-    max(slowest_ns) * 1e-9 as slowest_seconds, arg_max(step, slowest_ns) as slowest_step,
-    arg_max(slowest_rank, slowest_ns) as slowest_rank, mode(last_rank) as last_rank, {phases}
-from steps group by (step - (select min(step) from steps)) // $width order by first_step
+    max(slowest_ns) * 1e-9 as slowest_seconds, arg_max(step, {slowest}) as slowest_step,
+    arg_max(slowest_rank, {slowest}) as slowest_rank, any_value(often.rank) as last_rank, {phases}
+from placed left join often using (block) group by block order by first_step
 """
+_SLOWEST = f"slowest_ns::hugeint * {LAST_STEP} - step"  # of steps that took as long the first
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,8 @@ def ribbon(lake: Lake, run_id: str, window: Window = EVERY_STEP, *, points: int 
         steps = _steps(connection, lake, run_id, window)
         numbers = steps["step"]
         extent = numbers[-1].as_py() - numbers[0].as_py() + 1 if len(steps) else 1
-        return _query(connection, steps, _RIBBON.format(phases=phases), {"width": -(-extent // points)})
+        sql = _RIBBON.format(phases=phases, slowest=_SLOWEST, ranks_max=RANKS_MAX)
+        return _query(connection, steps, sql, {"width": -(-extent // points)})
 
     return lake.answer(ask)
 
@@ -118,7 +124,7 @@ def rank_steps(
     of_ranks = f" and rank in ({', '.join(str(int(rank)) for rank in ranks)})" if ranks else ""
 
     def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
-        files = _source(connection, lake, lake.parts("step", window.within, [run_id]))
+        files = _source(connection, lake, _with_rows(connection, lake, run_id, window))
         rows = _ROWS.format(files=files)
         sql = f"select {wanted} {rows}{of_ranks} order by rank, step"
         frame: pd.DataFrame = connection.execute(sql, _asked(run_id, window)).df()
@@ -142,16 +148,27 @@ def summarise(lake: Lake, names: Iterable[str] | None = None) -> int:
 
 
 def _summarise(lake: Lake, run_id: str, files: Sequence[Path]) -> bool:
-    place = _place(lake, run_id)
-    covers = {_within_lake(path) for path in files}
-    if covers <= _covers(place):
+    """Whether there was anything to write. Some files at a time: the rows of a long run do not fit into memory."""
+    covers = _covers(_place(lake, run_id))
+    if covers.issuperset(map(_within_lake, files)):
         return False
+    known = [path for path in files if _is_covered(path, covers)]
+    fresh = [path for path in files if path not in known]
+    for first in range(0, max(len(fresh), 1), FILES_AT_ONCE):
+        known += fresh[first : first + FILES_AT_ONCE]
+        _write(lake, run_id, known)
+    return True
+
+
+def _write(lake: Lake, run_id: str, files: Sequence[Path]) -> None:
+    """Brings the summary up to these files, of which it knows most."""
+    place = _place(lake, run_id)
     known = lake.answer(lambda connection: _combined(connection, lake, (run_id, EVERY_STEP), files))
+    covers = json.dumps(sorted(map(_within_lake, files)))
     hidden = hidden_name(lake.root, place)
-    metadata = {"crosswind.run": run_id, "crosswind.covers": json.dumps(sorted(covers))}
     integers = [field.name for field in known.schema if pa.types.is_integer(field.type)]
     pq.write_table(
-        known.replace_schema_metadata(metadata),
+        known.replace_schema_metadata({"crosswind.run": run_id, "crosswind.covers": covers}),
         hidden,
         compression="zstd",
         use_dictionary=False,
@@ -160,7 +177,6 @@ def _summarise(lake: Lake, run_id: str, files: Sequence[Path]) -> bool:
     )
     for folder in land(hidden, place):
         sync(folder)
-    return True
 
 
 def _steps(connection: duckdb.DuckDBPyConnection, lake: Lake, run_id: str, window: Window) -> pa.Table:
@@ -195,6 +211,24 @@ def _combined(
 def _table(connection: duckdb.DuckDBPyConnection, sql: str, asked: Mapping[str, object]) -> pa.Table:
     given = {name: value for name, value in asked.items() if f"${name}" in sql}
     return connection.sql(sql, params=given).to_arrow_table()
+
+
+def _with_rows(connection: duckdb.DuckDBPyConnection, lake: Lake, run_id: str, window: Window) -> list[Path]:
+    """The files that may hold rows of these steps: of files that the summary covers it tells when the steps were."""
+    files, place = lake.parts("step", window.within, [run_id]), _place(lake, run_id)
+    covers = _covers(place)
+    if not covers or (window.first, window.last) == (FIRST_STEP, LAST_STEP):
+        return files
+    sql = f"select min(began_ns), max(last_began_ns) from ({_KNOWN.format(summary=sql_files([place]))})"  # noqa: S608
+    [(begin, end)] = connection.execute(sql, {"first": window.first, "last": window.last}).fetchall()
+    return [
+        path for path in files if not _is_covered(path, covers) or (begin is not None and _overlaps(path, begin, end))
+    ]
+
+
+def _overlaps(path: Path, begin_ns: int, end_ns: int) -> bool:
+    first, last = compacted_span(path.name) or ALWAYS
+    return first <= end_ns and last >= begin_ns
 
 
 def _per_step_sql(rows: str, only: str = "") -> str:

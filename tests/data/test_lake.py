@@ -222,3 +222,9 @@ def test_files_carry_units_and_the_whole_set_for_other_readers() -> None:
     field = schema.field("sent_bytes_total").metadata
     assert (field[b"unit"], field[b"scale"], field[b"kind"]) == (b"bytes", b"1024", b"counter")
     assert MetricSet.from_json(json.loads(schema.metadata[b"crosswind.set"])) == NEW
+
+
+def test_a_window_before_1970_misses_no_row(lake: Lake) -> None:
+    put(lake, "p", OLD, {"ts_ns": [-DAY - 1, -1, 5]})
+    rows = lake.frame("select ts_ns from link where ts_ns between -9 and -1", within=(-9, -1))
+    assert rows["ts_ns"].tolist() == [-1]

@@ -107,11 +107,11 @@ def test_ranks_of_a_step_that_come_later_are_told_with_the_others(lake: Lake, is
 
 
 def test_hours_that_become_days_leave_the_summary_right(lake: Lake) -> None:
-    for minute in range(0, 180, 10):
+    for minute in range(0, 360, 10):
         put(lake, f"p{minute}", range(minute, minute + 10))
     before = per_step(lake, "r")
-    assert compacted(lake, now_ns=181 * MINUTE) == 1
-    assert len(lake.parts("step")) == 3
+    assert compacted(lake, now_ns=361 * MINUTE) == 1
+    assert len(lake.parts("step")) == 6
     assert compacted(lake) == 1
     assert len(lake.parts("step")) == 1
     same(per_step(lake, "r"), before)
@@ -167,6 +167,18 @@ def test_files_of_other_runs_and_other_days_are_not_opened(lake: Lake) -> None:
     assert len(rank_steps(lake, "r")) == 10 * RANKS
     run = Run("other", "w", "s", RunState.COMPLETED, started_ns=0, ended_ns=10 * MINUTE)
     assert rank_steps(lake, "other", window=window_of(run)).empty
+
+
+def test_files_of_other_steps_are_not_opened(lake: Lake) -> None:
+    put(lake, "p0", range(10))
+    put(lake, "p1", range(100, 110))
+    compacted(lake, now_ns=600 * MINUTE)
+    put(lake, "p2", range(10, 20))
+    before = rank_steps(lake, "r", window=Window(5, 15))
+    assert len(before) == 11 * RANKS
+    [_, later, _] = lake.parts("step")
+    later.write_bytes(b"PAR1 torn")
+    same(rank_steps(lake, "r", window=Window(5, 15)), before)
 
 
 def test_an_empty_lake_has_no_steps(lake: Lake) -> None:

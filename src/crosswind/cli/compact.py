@@ -12,7 +12,7 @@ from crosswind.settings import Settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The verb has no arguments of its own."""
-    parser.epilog = "Rows stay as they are; what arrived in the last five minutes waits. Safe beside a server."
+    parser.epilog = "Rows stay as they are; what arrived in the last minute waits. Safe beside a server."
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -1,0 +1,46 @@
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from crosswind.cli.main import main
+from crosswind.data.lake import to_table
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+HOUR_SECONDS = 3600
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Three parts of long ago, in the store that the command finds."""
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path))
+    with Store.open(tmp_path) as store:
+        paths = [
+            path
+            for number in range(3)
+            for path in store.lake.append(f"p{number}", to_table(STEP, {"ts_ns": [number], "run_id": ["r"]}))
+        ]
+    long_ago = time.time() - HOUR_SECONDS
+    for path in paths:
+        os.utime(path, (long_ago, long_ago))
+    return paths
+
+
+def test_it_says_how_many_files_became_how_many(parts: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compact", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"files_before": 3, "files_after": 1, "rows": 3, "summaries": 1, "problems": []}
+    assert main(["compact"]) == 0
+    assert capsys.readouterr().out == "1 files became 1; 0 rows were written anew.\n"
+
+
+def test_a_file_that_cannot_be_read_is_named(parts: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    parts[1].write_bytes(b"PAR1 torn")
+    os.utime(parts[1], (0, 0))
+    assert main(["compact"]) == 1
+    output = capsys.readouterr()
+    assert output.err.startswith(f"crosswind: {parts[1]}: left as it is: ")
+    assert output.out.startswith("3 files became 2; 2 rows were written anew.\n")

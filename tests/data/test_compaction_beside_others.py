@@ -1,0 +1,56 @@
+"""Batches that arrive and queries that run while parts are compacted: every answer is whole, and nothing is doubled."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from crosswind.data.compaction import compact
+from crosswind.data.lake import Lake, to_table
+from crosswind.data.metric import Column, Kind, MetricSet
+
+MINUTE = 60_000_000_000
+LATER = 400 * 86_400_000_000_000
+BATCHES, ROWS = 40, 25
+LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY), Column("number", "of the batch")))
+
+
+def put(lake: Lake, number: int) -> None:
+    times = [number * MINUTE + row for row in range(ROWS)]
+    lake.append(f"b{number}", to_table(LINK, {"ts_ns": times, "number": [number] * ROWS}))
+
+
+def test_every_answer_is_whole_while_batches_come_twice_and_parts_are_replaced(tmp_path: Path) -> None:
+    lake, over, stored = Lake(tmp_path / "lake"), threading.Event(), [0]
+    put(lake, 0)
+
+    def write() -> None:
+        for number in range(1, BATCHES):
+            put(lake, number)
+            stored[0] = number
+            put(lake, number // 2)  # as a sender does who was not answered
+        over.set()
+
+    def keep_compacting() -> int:
+        rows = 0
+        while not over.is_set():
+            rows += compact(Lake(lake.root), now_ns=LATER, settle_seconds=-1).rows
+        return rows
+
+    def keep_reading() -> int:
+        looks = 0
+        while not over.is_set():
+            least = stored[0]
+            told = lake.frame("select number, count(*) as rows from link group by number order by number")
+            assert told["rows"].tolist() == [ROWS] * len(told)
+            assert told["number"].tolist() == list(range(len(told)))
+            assert least < len(told) <= BATCHES
+            looks += 1
+        return looks
+
+    with ThreadPoolExecutor(4) as threads:
+        work = [threads.submit(each) for each in (write, keep_compacting, keep_reading, keep_reading)]
+    _, rows, *looks = (each.result() for each in work)
+    assert rows
+    assert all(looks)
+    compact(lake, now_ns=LATER, settle_seconds=-1)
+    assert lake.frame("select count(*) as rows from link")["rows"].tolist() == [BATCHES * ROWS]
