@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,19 @@ from crosswind.data.errors import ConflictError, InvalidInputError, MalformedErr
 from crosswind.data.run import RunState, new_ulid
 from crosswind.ingest.agent import run_agent
 from crosswind.ingest.agent_settings import AgentSettings
+from crosswind.ingest.injected import injected
 from crosswind.ingest.probe.place import Place, node_name, system_name
 from crosswind.ingest.records import run_of, workload_name
 from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.step_lines import line_pattern
+from crosswind.ingest.watched_output import watched_output
 
-PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
-FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+PASSED_ON = (
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT),
+    *(signal.SIGTSTP, signal.SIGCONT),
+)
+FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT)
+STOPS = (signal.SIGTSTP, signal.SIGCONT)
 NEVER_STARTED = 127  # as shells say it
 logger = logging.getLogger("crosswind")
 TAIL_SECONDS = 0.2  # a last sweep after the program's end
@@ -33,6 +40,8 @@ class Launch:
     """What is to be run and how it is recorded.
 
     `agent_seconds` None leaves sampling to an agent that is there; with `log` the program's output goes to that file.
+    Where `injects`, Python ranks that train are recorded without a change of theirs; `step_lines` names or describes
+    the lines of the output that tell of steps.
     """
 
     command: tuple[str, ...]
@@ -41,6 +50,8 @@ class Launch:
     tags: Mapping[str, str] = field(default_factory=dict)
     agent_seconds: float | None = 1.0
     log: Path | None = None
+    injects: bool = True
+    step_lines: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,8 @@ def launch(wanted: Launch) -> Outcome:
     """
     if not wanted.command:
         raise InvalidInputError("run: expected a program after --, as in crosswind run -- torchrun train.py")
+    if wanted.step_lines is not None:
+        line_pattern(wanted.step_lines)
     run_id, begin = new_ulid(), time.time_ns()
     record = _record(wanted, run_id)
     _require_acceptable(record)
@@ -109,17 +122,32 @@ def _text(word: str) -> str:
 
 
 def _run(wanted: Launch, run_id: str) -> int:
-    environment = os.environ | {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
-    if wanted.workload:
-        environment["CROSSWIND_WORKLOAD"] = wanted.workload
     with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on() as passed_on:
-        try:
-            process = subprocess.Popen(wanted.command, env=environment, stdout=log, stderr=log)
-        except (OSError, ValueError) as error:
-            raise InvalidInputError(f"run: {wanted.command[0]!r} cannot be started: {error}") from error
-        passed_on.to(process)
-        code = process.wait()
+        ends = (log.fileno(), log.fileno()) if log else (1, 2)
+        lines = (wanted.spool, run_id, wanted.step_lines) if wanted.step_lines is not None else None
+        with watched_output(ends, lines) if lines else nullcontext() as output:
+            stdout, stderr = output.ends if output else (log, log)
+            try:
+                process = subprocess.Popen(
+                    wanted.command, env=_environment(wanted, run_id), stdout=stdout, stderr=stderr
+                )
+            except (OSError, ValueError) as error:
+                raise InvalidInputError(f"run: {wanted.command[0]!r} cannot be started: {error}") from error
+            passed_on.to(process)
+            if output:
+                output.let_go()
+            code = process.wait()
+            if output:
+                passed_on.instead(output.give_up)
+                output.drain()
     return 128 - code if code < 0 else code
+
+
+def _environment(wanted: Launch, run_id: str) -> dict[str, str]:
+    told = {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
+    if wanted.workload:
+        told["CROSSWIND_WORKLOAD"] = wanted.workload
+    return os.environ | told | (injected(os.environ) if wanted.injects else {"CROSSWIND_INJECT": "0"})
 
 
 class _PassedOn:
@@ -128,15 +156,32 @@ class _PassedOn:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
+        self._otherwise: Callable[[int], None] | None = None
 
     def take(self, number: int, _frame: FrameType | None = None) -> None:
         """Passes a signal on, unless the terminal has sent it to the program, too."""
-        if number in FROM_TERMINAL and _in_foreground():
-            return
+        if self._otherwise and number not in STOPS:
+            self._otherwise(number)
+        elif number not in FROM_TERMINAL or not _in_foreground():
+            self._pass_on(number)
+        if number == signal.SIGTSTP:
+            self._stop_here()
+
+    def instead(self, action: Callable[[int], None]) -> None:
+        """The program is over: signals that would end it mean this from now on."""
+        self._otherwise = action
+
+    def _pass_on(self, number: int) -> None:
         if self._process is None:
             self._early.append(number)
         else:
             self._process.send_signal(number)
+
+    def _stop_here(self) -> None:
+        """Stops as a process that knows nothing of SIGTSTP does, until it is continued."""
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self.take)
 
     def to(self, process: "subprocess.Popen[bytes]") -> None:
         """This is the program."""

@@ -52,6 +52,7 @@ def sampled_sets(spool: Path) -> set[str]:
         ("exit 3", 3, RunState.FAILED),
         ("kill -KILL $$", 137, RunState.FAILED),
         ("kill -TERM $$", 143, RunState.FAILED),
+        ("kill -SEGV $$", 139, RunState.FAILED),
     ],
 )
 def test_the_exit_code_is_the_programs_as_a_shell_gives_it(
@@ -164,6 +165,66 @@ def test_ctrl_c_of_a_terminal_reaches_the_program_once(tmp_path: Path) -> None:
         assert appears(tmp_path / "ready")
         os.write(ours, termios.tcgetattr(theirs)[6][termios.VINTR])
         assert process.wait(20) == 1
+    os.close(ours)
+    os.close(theirs)
+
+
+def state_of(pid: int) -> str:
+    """R, S or T, as the kernel calls what a process does."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def becomes(pid: int, states: str, seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while state_of(pid) not in states and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return state_of(pid) in states
+
+
+TELLS_ITS_PID = """
+import os, sys, time
+from pathlib import Path
+Path(sys.argv[1] + ".draft").write_text(str(os.getpid()))
+Path(sys.argv[1] + ".draft").rename(sys.argv[1])
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--step-lines", "tqdm")])
+def test_stop_and_continue_reach_the_program_and_stop_the_wrapper_with_it(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    ready = tmp_path / "ready"
+    program = [*python(TELLS_ITS_PID), str(ready)]
+    command = [*CROSSWIND, "run", "--no-ingest", "--no-agent", *options, "--", *program]
+    environment = os.environ | {"CROSSWIND_SPOOL": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, process_group=0, stderr=subprocess.DEVNULL) as wrapper:
+        assert appears(ready)
+        pid = int(ready.read_text())
+        wrapper.send_signal(signal.SIGTSTP)
+        assert becomes(pid, "T")
+        assert becomes(wrapper.pid, "T")
+        wrapper.send_signal(signal.SIGCONT)
+        assert becomes(pid, "S")
+        assert becomes(wrapper.pid, "S")
+        wrapper.send_signal(signal.SIGTERM)
+        assert wrapper.wait(20) == 128 + signal.SIGTERM
+
+
+def test_a_child_that_keeps_the_output_open_holds_nobody_up(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):  # whoever waits for the end of the output waits for the child
+        crosswind_run(tmp_path, "sh", "-c", "sleep 4 & exit 4", timeout=3)
+    [_, ended] = runs(tmp_path)
+    assert ended.exit_code == 4
+
+
+def test_what_is_typed_in_a_terminal_reaches_the_program(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [*CROSSWIND, "run", "--no-ingest", "--no-agent", "--", "sh", "-c", 'read name; test "$name" = ada']
+    environment = os.environ | {"CROSSWIND_SPOOL": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stdin=theirs, stderr=subprocess.DEVNULL) as process:
+        os.write(ours, b"ada\n")
+        assert process.wait(20) == 0
     os.close(ours)
     os.close(theirs)
 

@@ -6,6 +6,7 @@ import sys
 
 from crosswind.cli.output import say_json
 from crosswind.data.errors import InvalidInputError
+from crosswind.ingest.step_lines import KNOWN
 from crosswind.ingest.wrapper import Launch, launch
 from crosswind.settings import Settings
 
@@ -16,6 +17,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tag", action="append", default=[], metavar="NAME=VALUE", help="a fact to keep with the run")
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="between samples of this node")
     parser.add_argument("--no-agent", action="store_true", help="do not sample this node")
+    parser.add_argument("--no-inject", action="store_true", help="record only ranks that use crosswind.run themselves")
+    parser.add_argument(
+        "--step-lines",
+        metavar="PATTERN",
+        help=f"read steps off the output: {', '.join(KNOWN)}, or a regular expression with named groups: docs/run.md",
+    )
     parser.add_argument("--no-ingest", action="store_true", help="leave the record in the spool")
     parser.add_argument("command", nargs="*", metavar="CMD", help="the program and its arguments, after --")
 
@@ -28,6 +35,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         workload=arguments.workload,
         tags=dict(tag_of(text) for text in arguments.tag),
         agent_seconds=None if arguments.no_agent else arguments.interval,
+        injects=not arguments.no_inject,
+        step_lines=arguments.step_lines,
     )
     outcome = launch(wanted)
     note = "left in the spool" if arguments.no_ingest else _ingest(settings)

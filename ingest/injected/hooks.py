@@ -1,0 +1,66 @@
+"""Where PyTorch tells what the training loop does: optimizers, loaders of data, and models in data parallel."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from crosswind.ingest.injected.loop import WatchedLoop
+
+
+def install(mark: Callable[[], None]) -> None:
+    """Has the loop of this process watched from now on; torch must be imported. `mark` is called when it trains.
+
+    Source: torch.optim.Optimizer, "register_optimizer_step_post_hook" (PyTorch 2.0 and later).
+    """
+    import torch  # noqa: PLC0415 - torch is the user's, and only where it is used
+    from torch.nn.parallel import DistributedDataParallel  # noqa: PLC0415
+    from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: PLC0415
+    from torch.utils.data import DataLoader  # noqa: PLC0415
+    from torch.utils.data.dataloader import _BaseDataLoaderIter  # noqa: PLC0415
+
+    loop = WatchedLoop(learns=torch.is_grad_enabled, mark=mark)
+    is_compiling = getattr(torch.compiler, "is_compiling", lambda: False)
+
+    def stepped(optimizer: Any, *_: object) -> None:
+        if not is_compiling():  # a compiler that follows us in here would find nothing that it can compile
+            loop.stepped(optimizer)
+
+    register_optimizer_step_post_hook(stepped)
+    DataLoader.__iter__ = _iterating(DataLoader.__iter__, loop)
+    _BaseDataLoaderIter.__next__ = _fetching(_BaseDataLoaderIter.__next__, loop)
+    DistributedDataParallel.__init__ = _building(DistributedDataParallel.__init__, loop)
+
+
+def _iterating(original: Callable[[Any], Any], loop: WatchedLoop) -> Callable[[Any], Any]:
+    @functools.wraps(original)
+    def iterate(loader: Any) -> Any:
+        loop.waits()
+        iterator = original(loader)
+        loop.pauses()
+        return iterator
+
+    return iterate
+
+
+def _fetching(original: Callable[[Any], Any], loop: WatchedLoop) -> Callable[[Any], Any]:
+    @functools.wraps(original)
+    def fetch(iterator: Any) -> Any:
+        loop.waits()
+        try:
+            batch = original(iterator)
+        except StopIteration:
+            loop.exhausted()
+            raise
+        loop.arrived()
+        return batch
+
+    return fetch
+
+
+def _building(original: Callable[..., None], loop: WatchedLoop) -> Callable[..., None]:
+    @functools.wraps(original)
+    def build(model: Any, *arguments: Any, **options: Any) -> None:
+        original(model, *arguments, **options)
+        loop.built(model)
+
+    return build

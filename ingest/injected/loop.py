@@ -1,0 +1,200 @@
+"""A training loop that nobody told us of, put together from what PyTorch does in it.
+
+A step ends with the optimizer's and the next one begins there. What comes before the next batch is asked for (logging,
+a checkpoint) counts as `other`, the time until that batch is there as `input`. The end of the data ends the row of
+steps, so that an evaluation between two epochs is in none.
+"""
+
+import atexit
+import functools
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Concatenate, ParamSpec
+
+from crosswind.ingest.probe.run import RunProbe
+
+PROBE_THREAD = "crosswind-probe"  # every open probe has one
+logger = logging.getLogger("crosswind")
+Arguments = ParamSpec("Arguments")
+
+
+def _noted(
+    note: Callable[Concatenate["WatchedLoop", Arguments], None],
+) -> Callable[Concatenate["WatchedLoop", Arguments], None]:
+    """Takes note of what the program's main thread does, raises nothing, and stops where the script has a probe."""
+
+    @functools.wraps(note)
+    def noted(loop: "WatchedLoop", /, *arguments: Arguments.args, **options: Arguments.kwargs) -> None:
+        if loop.is_over or threading.get_ident() != loop.thread or os.getpid() != loop.pid:
+            return
+        try:
+            if loop.is_told_by_script():
+                loop.give_way()
+            else:
+                note(loop, *arguments, **options)
+        except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+            loop.is_over = True
+            logger.warning("crosswind does not see this loop any more: %s", error)
+
+    return noted
+
+
+class WatchedLoop:
+    """The steps of this process's main thread, recorded once it trains; the script's own `crosswind.run` has priority.
+
+    Args:
+        learns: whether what is computed now is learnt from; else it is an evaluation.
+        mark: called when this process turns out to train.
+    """
+
+    def __init__(self, *, learns: Callable[[], bool], mark: Callable[[], None]) -> None:
+        self.pid = os.getpid()
+        self.thread = threading.main_thread().ident
+        self.is_over = False
+        self._learns = learns
+        self._mark = mark
+        self._probe: RunProbe | None = None
+        self._own_thread: threading.Thread | None = None
+        self._optimizer: Callable[[], Any] = lambda: None
+        self._models: list[weakref.ref[Any]] = []
+        self._gap = ExitStack()  # between a step and the next demand for data
+        self._is_step_open = self._is_waiting = self._is_in_gap = False
+        self._batches = 0
+        self._is_past_data = False
+        self._fetches_every_step = True
+        self._exits: list[object] = []
+
+    def is_told_by_script(self) -> bool:
+        """Whether the script itself has entered `crosswind.run`."""
+        threads = (thread for thread in threading.enumerate() if thread.name == PROBE_THREAD)
+        return any(thread is not self._own_thread for thread in threads)
+
+    def give_way(self) -> None:
+        """Leaves recording to the script, from now on."""
+        self.is_over = True
+        if probe := self._probe:
+            probe.abandon_step()
+            probe.__exit__(None, None, None)
+
+    @_noted
+    def waits(self) -> None:
+        """The loop asks for data, or begins to."""
+        if not self._learns():
+            return
+        self._leave_gap()
+        if self._is_past_data:  # an epoch later
+            self._opened().abandon_step()
+            self._is_past_data = self._is_step_open = False
+        if not self._is_step_open:
+            self._begin()
+        self._is_waiting = True
+
+    @_noted
+    def pauses(self) -> None:
+        """The loader is ready, no data were asked for yet."""
+        if self._is_waiting and self._is_step_open and not self._batches:
+            self._enter_gap()
+        self._is_waiting = False
+
+    @_noted
+    def arrived(self) -> None:
+        """The data are there."""
+        if not self._is_waiting:
+            return
+        self._is_waiting = False
+        if not self._batches:
+            self._opened().batch_arrived()
+        self._batches += 1
+        self._watch_models()
+
+    @_noted
+    def exhausted(self) -> None:
+        """There are no more data. Whoever asks one batch ahead has a last step to do all the same."""
+        if not self._is_waiting:
+            return
+        self._is_waiting = False
+        if not self._batches:
+            self._opened().abandon_step()
+            self._begin()
+            self._opened().batch_arrived()
+            self._is_past_data = True
+
+    @_noted
+    def stepped(self, optimizer: object) -> None:
+        """An optimizer has made its step; of several, the first one's count."""
+        chosen = self._optimizer()
+        if chosen is None:
+            self._optimizer = weakref.ref(optimizer)
+        elif chosen is not optimizer:
+            return
+        probe = self._opened()
+        self._exits.clear()  # somebody caught them
+        if self._is_in_gap:  # no data were asked for: many steps a batch
+            self._fetches_every_step = False
+            self._leave_gap()
+        probe.end_step()
+        self._watch_models()
+        has_fetched, self._is_past_data = self._batches > 0, False
+        self._begin()
+        if has_fetched and self._fetches_every_step:
+            self._enter_gap()
+        else:
+            probe.batch_arrived()
+
+    @_noted
+    def built(self, model: object) -> None:
+        """A model in data parallel is there; it is watched once it trains, when the script has set it up."""
+        self._models.append(weakref.ref(model))
+
+    def _begin(self) -> None:
+        self._opened().begin_step()
+        self._is_step_open, self._batches = True, 0
+
+    def _enter_gap(self) -> None:
+        self._gap.enter_context(self._opened().phase("other"))
+        self._is_in_gap = True
+
+    def _leave_gap(self) -> None:
+        self._gap.close()
+        self._is_in_gap = False
+
+    def _watch_models(self) -> None:
+        while self._models:
+            if (model := self._models.pop()()) is not None:
+                self._opened().watch(model)
+
+    def _opened(self) -> RunProbe:
+        if self._probe is None:
+            self._mark()
+            before = set(threading.enumerate())
+            self._probe = RunProbe().__enter__()
+            news = set(threading.enumerate()) - before
+            self._own_thread = next((thread for thread in news if thread.name == PROBE_THREAD), None)
+            _note_exits(self._exits)
+            atexit.register(self._end)
+        return self._probe
+
+    def _end(self) -> None:
+        if self.is_over or os.getpid() != self.pid or self._probe is None:
+            return
+        code = 1 if getattr(sys, "last_type", None) else (self._exits[-1] if self._exits else 0)
+        self._probe.abandon_step()
+        self._probe.__exit__(SystemExit, SystemExit(code), None)
+
+
+def _note_exits(codes: list[object]) -> None:
+    """Notes what `sys.exit` is called with from now on: nobody tells it when the interpreter ends."""
+    original = sys.exit
+
+    @functools.wraps(original)
+    def leave(status: Any = None, /) -> None:
+        if threading.current_thread() is threading.main_thread():
+            codes.append(status)
+        original(status)
+
+    sys.exit = leave  # type: ignore[assignment]

@@ -1,0 +1,1 @@
+"""The folder that `crosswind run` puts first on PYTHONPATH."""

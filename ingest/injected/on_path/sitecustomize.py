@@ -1,0 +1,126 @@
+"""Runs before every Python program under `crosswind run`: ranks get a hook on `import torch`, all others nothing.
+
+The sitecustomize that this one hides runs as ever. Older Pythons read this file, too, and leave it at that.
+"""
+
+import os
+import sys
+
+RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+LAUNCHERS = (
+    *("torchrun", "torch.distributed.run", "torch.distributed.launch"),
+    *("accelerate", "accelerate.commands.launch", "horovodrun"),
+    *("deepspeed", "deepspeed.launcher.runner", "deepspeed.launcher.launch"),
+)
+MARK = "CROSSWIND_INJECTED"  # which rank a process of this family is already
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would cost every program 5 ms
+
+
+def _rank():
+    # type: () -> str
+    return " ".join(name + "=" + os.environ[name] for name in RANK_VARIABLES if name in os.environ)
+
+
+def _may_be_rank():
+    # type: () -> bool
+    """Whether this process may train: no launcher, no worker of a rank, and no program that a rank has started."""
+    if sys.version_info < (3, 11) or "CROSSWIND_RUN_ID" not in os.environ or os.environ.get("CROSSWIND_INJECT") == "0":
+        return False
+    words = sys.orig_argv[1:]
+    if "--multiprocessing-fork" in words or any(os.path.basename(word) in LAUNCHERS for word in words[:3]):  # noqa: PTH119
+        return False
+    rank, _, process = os.environ.get(MARK, "").rpartition(" in ")
+    return not process or rank != _rank() or process == str(os.getpid())  # a program may replace itself
+
+
+def _mark():
+    # type: () -> None
+    os.environ[MARK] = "%s in %d" % (_rank(), os.getpid())  # noqa: UP031
+
+
+class _AfterTorch:
+    """Loads torch as its own loader does, and then has its loop watched."""
+
+    def __init__(self, loader):
+        # type: (object) -> None
+        self._loader = loader
+
+    def __getattr__(self, name):
+        # type: (str) -> object
+        return getattr(self._loader, name)
+
+    def exec_module(self, module):
+        # type: (object) -> None
+        """Runs the module's code."""
+        module.__loader__ = module.__spec__.loader = self._loader  # type: ignore[attr-defined]
+        self._loader.exec_module(module)  # type: ignore[attr-defined]
+        _watch_loop()
+
+
+class _Finder:
+    """Waits for torch."""
+
+    def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - the protocol of finders
+        # type: (str, object, object) -> object
+        """The module's own spec with our loader around its; None for all others."""
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        from importlib.util import find_spec  # noqa: PLC0415 - only ranks need it
+
+        spec = find_spec(name)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _AfterTorch(spec.loader)  # type: ignore[assignment]
+        return spec
+
+
+def _watch_loop():
+    # type: () -> None
+    try:
+        _provide_crosswind()
+        from crosswind.ingest.injected.hooks import install  # noqa: PLC0415
+
+        install(_mark)
+    except Exception as error:  # noqa: BLE001 - the user's program goes on whatever we get wrong
+        sys.stderr.write("crosswind does not record this process: %s\n" % error)  # noqa: UP031
+
+
+def _provide_crosswind():
+    # type: () -> None
+    """Makes our package importable where the program's environment has none, without anything else beside it."""
+    from importlib.util import find_spec, module_from_spec, spec_from_file_location  # noqa: PLC0415
+
+    found = find_spec("crosswind")
+    if found is not None and found.origin is not None:
+        return
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))  # noqa: PTH120
+    spec = spec_from_file_location(
+        "crosswind",
+        os.path.join(folder, "__init__.py"),  # noqa: PTH118
+        submodule_search_locations=[folder],
+    )
+    assert spec is not None  # noqa: S101 - a .py file has a loader
+    assert spec.loader is not None  # noqa: S101
+    module = sys.modules["crosswind"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def _run_hidden():
+    # type: () -> None
+    """Runs the sitecustomize that would have run without us, and leaves sys.path as it would have been."""
+    ours = sys.modules.pop("sitecustomize")
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != HERE]  # noqa: PTH100
+    try:
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+        sys.modules["sitecustomize"] = ours
+
+
+if __name__ == "sitecustomize":
+    if _may_be_rank():
+        if _rank():
+            _mark()
+        sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+    _run_hidden()
