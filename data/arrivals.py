@@ -106,3 +106,17 @@ def _from_first(links: Mapping[int, list[tuple[int, int]]]) -> dict[int, int]:
                 offsets[there] = offsets[here] + apart
                 waiting.append(there)
     return offsets
+
+
+def latecomers(store: Store, run_id: str) -> pd.DataFrame:
+    """How often each rank was the last at the collective that a step's ranks came to furthest apart.
+
+    Columns: rank steps (of which it was last) share (of all such steps) late_seconds (median over those, behind the one
+    before it); the rank that was last most often first. Raises: NotFoundError.
+    """
+    everything = last_to_arrive(store, run_id)
+    widest = everything.loc[everything.groupby("step")["spread_seconds"].idxmax()]
+    by_rank = widest.groupby("last_rank").agg(steps=("step", "size"), late_seconds=("late_seconds", "median"))
+    found = by_rank.rename_axis("rank").reset_index().sort_values(["steps", "rank"], ascending=[False, True])
+    found["share"] = found["steps"] / max(1, len(widest))
+    return found[["rank", "steps", "share", "late_seconds"]].reset_index(drop=True)

@@ -148,7 +148,10 @@ class RunProbe:
         return watched[0] if watched else thing
 
     def record(self, **values: float) -> None:
-        """Keeps values of this step: loss, accuracy, staleness; a tensor or array of one element is its value."""
+        """Keeps values of this step: loss, accuracy, staleness; a tensor or array of one element is its value.
+
+        A tensor on a device is waited for; record such values only now and then.
+        """
         if self._writer:
             self._guarded(lambda: self._record(values), "crosswind does not record these values")
 
@@ -156,7 +159,7 @@ class RunProbe:
         for name, value in values.items():
             if not name.isprintable() or len(name) > MAX_NAME:
                 raise InvalidInputError(f"record({name!r:.80}=...): expected a name of at most {MAX_NAME} characters")
-            self._timeline.record(name, float(value))
+            self._timeline.record(name, float(value.item() if hasattr(value, "item") else value))
 
     def _open(self) -> None:
         self._configuration = _scalars(self._wanted_config or {})

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.arrivals import clock_offsets, last_to_arrive
+from crosswind.data.arrivals import clock_offsets, last_to_arrive, latecomers
 from crosswind.data.errors import NotFoundError
 from crosswind.data.lake import to_table
 from crosswind.data.run import Rank, Run, RunState
@@ -106,3 +106,16 @@ def test_a_run_without_collectives_has_nobody_last(store: Store) -> None:
 def test_an_unknown_run_is_named(store: Store) -> None:
     with pytest.raises(NotFoundError, match="run 'x' is not in the catalog"):
         last_to_arrive(store, "x")
+
+
+def test_the_rank_that_others_waited_for_leads_the_latecomers(store: Store) -> None:
+    for rank in SKEW:
+        on_time = [(step, 0, "barrier", "world", at, at + MS) for step, *_, at, _ in all_reduces(0)]
+        keep(store, rank, on_time + [(step, 1, *rest) for step, _, *rest in all_reduces(rank)])
+    [found] = latecomers(store, "r").to_dict("records")
+    assert (found["rank"], found["steps"], found["share"]) == (LATE, STEPS, 1.0)
+    assert found["late_seconds"] == pytest.approx(0.039, abs=1e-5)
+
+
+def test_a_run_without_collectives_has_no_latecomers(store: Store) -> None:
+    assert latecomers(store, "r").empty

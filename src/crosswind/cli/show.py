@@ -5,6 +5,7 @@ import json
 
 from crosswind.cli.output import plain, printable, say, say_json
 from crosswind.dashboards.wording import seconds
+from crosswind.data.arrivals import latecomers
 from crosswind.data.errors import InvalidInputError, NotFoundError
 from crosswind.data.features import all_runs, summaries
 from crosswind.data.run import Rank, Run
@@ -13,6 +14,7 @@ from crosswind.data.store import Store
 from crosswind.settings import Settings
 
 LATEST = "latest"
+MOST_LATECOMERS = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +29,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         [outcome] = json.loads(summaries(store, [run]).to_json(orient="records"))
         with store.catalog.read() as session:
             ranks = session.runs.ranks(run.run_id)
+        late = json.loads(latecomers(store, run.run_id).to_json(orient="records"))
     if arguments.json:
-        say_json({"run": plain(run), "outcome": outcome, "ranks": ranks})
+        say_json({"run": plain(run), "outcome": outcome, "ranks": ranks, "latecomers": late})
     else:
-        say("\n".join(printable(line) for line in _lines(run, outcome, ranks)))
+        say("\n".join(printable(line) for line in _lines(run, outcome, ranks, late)))
     return 0
 
 
@@ -53,7 +56,7 @@ def run_named(store: Store, name: str) -> Run:
     return found[0]
 
 
-def _lines(run: Run, outcome: dict[str, float | None], ranks: list[Rank]) -> list[str]:
+def _lines(run: Run, outcome: dict[str, float | None], ranks: list[Rank], late: list[dict[str, float]]) -> list[str]:
     lines = [
         f"run {run.run_id}: {run.state}" + (f", exit code {run.exit_code}" if run.exit_code is not None else ""),
         f"workload {run.workload} on {run.system}, {run.world_size or '?'} ranks, took {seconds(run.seconds)}",
@@ -64,6 +67,11 @@ def _lines(run: Run, outcome: dict[str, float | None], ranks: list[Rank]) -> lis
         variability = f", CoV {cov:.1%}" if cov is not None else ""
         lines.append(f"{outcome['steps']:.0f} steps: p50 {seconds(outcome['step_p50_seconds'])}{variability}")
         lines += [f"  {phase:<10} {seconds(outcome[f'{phase}_seconds'])} a step" for phase in PHASES]
+    lines += [
+        f"rank {each['rank']:.0f} was last to arrive in {each['share']:.0%} of the steps, "
+        f"by {seconds(each['late_seconds'])} in the median of them"
+        for each in late[:MOST_LATECOMERS]
+    ]
     lines += [f"rank {rank.rank} on {rank.node}, pid {rank.pid}" for rank in ranks]
     lines += [f"{name} {value}" for name, value in {**run.tags, **run.software}.items()]
     if run.command:

@@ -1,10 +1,13 @@
 """The order of arrival at DDP's gradient buckets, by DDP's own times, in real training of two ranks."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -87,6 +90,20 @@ def test_the_last_bucket_ends_on_all_ranks_at_once_and_of_others_nobody_knows(sp
     last = found.query("sequence == 1").assign(end=lambda each: each["ts_ns"] + each["duration_seconds"])
     ends = last.pivot_table(index="step", columns="rank", values="end")
     assert (ends[0] - ends[1]).abs().median() < 20e6
+
+
+def test_show_names_the_rank_that_others_waited_for(spool: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(spool, tmp_path / "copied")
+    verb = partial(
+        subprocess.run, check=True, capture_output=True, text=True, env=os.environ | {"CROSSWIND_HOME": str(tmp_path)}
+    )
+    program = (sys.executable, "-m", "crosswind.cli.main")
+    verb((*program, "ingest", str(copy)))
+    said = verb((*program, "show")).stdout
+    assert f"rank {LATE} was last to arrive in " in said
+    told = json.loads(verb((*program, "show", "--json")).stdout)
+    first = told["latecomers"][0]
+    assert (first["rank"], first["share"] >= 0.95, first["late_seconds"] > 0.9e-3 * DELAY_MS) == (LATE, True, True)
 
 
 def test_recorded_values_stand_by_step(spool: Path) -> None:
