@@ -125,19 +125,24 @@ class _Day:
         self.done.files_after += len(self._remove_superseded()) if any(merged) else len(before)
 
     def _remove_superseded(self) -> list[Path]:
-        """The files that count. The others go, unless somebody reads; so do manifests of files that are gone."""
+        """The files that count. The others go once nobody reads who may have listed them: later readers pass over them.
+
+        Manifests of files that are gone go as well.
+        """
         names = part_names(self.folder)
         superseded = superseded_in(self.folder, names)
-        if superseded:
-            with alone(self.lake.root / READING, PATIENCE_SECONDS) as nobody_reads:
-                if nobody_reads:
-                    for name in superseded:
-                        (self.folder / name).unlink(missing_ok=True)
-                    sync(self.folder)
+        if superseded and self._have_readers_left():
+            for name in superseded:
+                (self.folder / name).unlink(missing_ok=True)
+            sync(self.folder)
         for manifest in self.folder.glob("_held-*.json"):
             if not (self.folder / f"{manifest.stem.removeprefix('_held-')}.parquet").exists():
                 manifest.unlink(missing_ok=True)
         return [self.folder / name for name in names if name not in superseded]
+
+    def _have_readers_left(self) -> bool:
+        with alone(self.lake.root / READING, PATIENCE_SECONDS) as nobody_reads:
+            return nobody_reads
 
     def _read(self, paths: Sequence[Path]) -> Iterator[_Part]:
         for path in paths:
@@ -166,11 +171,13 @@ class _Day:
     def _chunks(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
         """The parts in their order, as many at once as fit into memory."""
         chunk: list[_Part] = []
+        rows = 0
         for part in parts:
-            if chunk and sum(each.rows for each in chunk) + part.rows > self._rows_max():
+            if chunk and rows + part.rows > self._rows_max():
                 yield chunk
-                chunk = []
+                chunk, rows = [], 0
             chunk.append(part)
+            rows += part.rows
         if chunk:
             yield chunk
 
@@ -199,7 +206,7 @@ class _Day:
 
     def _table(self, part: _Part, metric_set: MetricSet) -> pa.Table | None:
         try:
-            return pq.ParquetFile(part.path).read().cast(arrow_schema(metric_set))
+            return pq.ParquetFile(part.path).read(use_threads=False).cast(arrow_schema(metric_set))
         except (pa.ArrowException, ValueError, OSError) as error:
             self.done.problems.append(f"{part.path}: left as it is: {error!s:.200}")
             return None
@@ -220,7 +227,7 @@ def _part(path: Path, known: Set[str]) -> _Part:
     file = pq.ParquetFile(path)
     if unknown := set(file.schema_arrow.names) - known:
         raise MalformedError(f"nothing defines its columns {', '.join(sorted(unknown))}")
-    first = pc.min(file.read(["ts_ns"])["ts_ns"]).as_py()
+    first = pc.min(file.read(["ts_ns"], use_threads=False)["ts_ns"]).as_py()
     if first is None:
         raise MalformedError("it has no rows")
     digest = hashlib.sha256("\n".join(file.schema_arrow.names).encode()).hexdigest()[:16]

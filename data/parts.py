@@ -119,7 +119,7 @@ def part_names(day: Path) -> list[str]:
 def superseded_in(day: Path, names: Iterable[str]) -> set[str]:
     """Those of the names whose rows stand in a compacted file."""
     names = list(names)
-    manifests = [held(day / name) for name in names if COMPACTED.fullmatch(name)]
+    manifests = [told for name in names if COMPACTED.fullmatch(name) and (told := _held_if_there(day / name))]
     return {name for name in names if any(name in each for each in manifests)} if len(names) > 1 else set()
 
 
@@ -140,6 +140,16 @@ def held(compacted: Path) -> Held:
     digests = b"".join(sorted(map(_digest, told.names)))
     older = frozenset(name for name in told.made_of if COMPACTED.fullmatch(name))
     return Held(digests, told.rows, told.columns, told.runs, older, len(older) == len(told.made_of))
+
+
+def _held_if_there(compacted: Path) -> Held | None:
+    """None for a file that was removed a moment ago, because another holds its rows."""
+    try:
+        return held(compacted)
+    except FileNotFoundError:
+        if compacted.exists():
+            raise
+        return None
 
 
 def _digest(name: str) -> bytes:

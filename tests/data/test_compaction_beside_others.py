@@ -10,7 +10,7 @@ from crosswind.data.metric import Column, Kind, MetricSet
 
 MINUTE = 60_000_000_000
 LATER = 400 * 86_400_000_000_000
-BATCHES, ROWS = 40, 25
+BATCHES, ROWS = 100, 25
 LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY), Column("number", "of the batch")))
 
 
@@ -31,15 +31,16 @@ def test_every_answer_is_whole_while_batches_come_twice_and_parts_are_replaced(t
         over.set()
 
     def keep_compacting() -> int:
-        rows = 0
-        while not over.is_set():
+        rows, is_last = 0, False
+        while not is_last:
+            is_last = over.is_set()
             rows += compact(Lake(lake.root), now_ns=LATER, settle_seconds=-1).rows
         return rows
 
     def keep_reading() -> int:
-        looks = 0
-        while not over.is_set():
-            least = stored[0]
+        looks, is_last = 0, False
+        while not is_last:
+            is_last, least = over.is_set(), stored[0]
             told = lake.frame("select number, count(*) as rows from link group by number order by number")
             assert told["rows"].tolist() == [ROWS] * len(told)
             assert told["number"].tolist() == list(range(len(told)))
