@@ -7,9 +7,7 @@ people tune; `--fault` disturbs one rank in a known way.
 import argparse
 import json
 import os
-import sysconfig
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,40 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
 from crosswind.ingest.lab.faults import Disturbance, Fault, pin_to_core
-
-CONTEXT = 64  # bytes
-WIDTH = 128
-LAYERS = 2
-TEXT_BYTES = 2_000_000
-
-
-class ByteTransformer(nn.Module):  # type: ignore[misc]  # torch is not followed by the type checker
-    """A decoder of `LAYERS` blocks that predicts the next byte."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.token = nn.Embedding(256, WIDTH)
-        self.position = nn.Parameter(torch.zeros(CONTEXT, WIDTH))
-        block = nn.TransformerEncoderLayer(WIDTH, 4, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
-        self.blocks = nn.TransformerEncoder(block, LAYERS, enable_nested_tensor=False)
-        self.head = nn.Linear(WIDTH, 256)
-        # A plain attribute: DDP broadcasts registered buffers in every forward pass, one more barrier a step.
-        self.mask = nn.Transformer.generate_square_subsequent_mask(CONTEXT)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits of the next byte, shape (batch, CONTEXT, 256)."""
-        hidden = self.token(tokens) + self.position
-        return self.head(self.blocks(hidden, mask=self.mask, is_causal=True))
-
-
-def source_text() -> torch.Tensor:
-    """Bytes of the standard library's own source."""
-    text = bytearray()
-    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
-        text += path.read_bytes()
-        if len(text) >= TEXT_BYTES:
-            break
-    return torch.frombuffer(text, dtype=torch.uint8).long()
+from crosswind.ingest.lab.workloads.byte_transformer import CONTEXT, ByteTransformer, source_text
 
 
 def batches(arguments: argparse.Namespace, rank: int, disturbance: Disturbance) -> Iterator[torch.Tensor]:

@@ -53,6 +53,7 @@ VERBS = (
     Verb("explain", "why a run was slow"),
     Verb("predict", "how long the next run's steps will take, and how sure that is"),
     Verb("tune", "search a configuration: create, suggest, complete, status"),
+    Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("serve", "serve pages and API"),
     Verb("doctor", "what works here, what does not, and how to get it"),
 )

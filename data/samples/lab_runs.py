@@ -1,0 +1,115 @@
+"""Our own measured runs with their known injected faults; data/samples/lab/README.md says how they came about.
+
+Parquet files of one folder: `runs`, `ranks` and `injections` of the catalog, and one file for each metric set, raw as
+the lake keeps it. Columns that held nothing are left out, and are null again once they are loaded.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crosswind.data.errors import UnavailableError
+from crosswind.data.injection import Injected
+from crosswind.data.lake import arrow_schema, set_of
+from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.store import Store
+
+ORIGIN = "data/samples/lab"
+CATALOG = ("runs", "ranks", "injections")  # the other files are metric sets
+JSON_FIELDS = ("configuration", "nodes", "command", "software", "tags")
+COMPRESSION = {"compression": "zstd", "compression_level": 19}
+Record = TypeVar("Record", Run, Rank, Injected)
+
+
+def load_lab_samples(store: Store) -> int:
+    """Stores the sample runs, once; how many runs came new.
+
+    Raises: UnavailableError when the package holds no such samples.
+    """
+    with as_file(files("crosswind.data.samples") / "lab") as folder:
+        return load_lab_runs(store, folder)
+
+
+def load_lab_runs(store: Store, folder: Path) -> int:
+    """Stores the runs of a folder that `crosswind lab export` wrote, once; how many runs came new.
+
+    Raises: UnavailableError.
+    """
+    paths = sorted(folder.glob("*.parquet"))
+    if not set(CATALOG) <= {path.stem for path in paths}:
+        raise UnavailableError(f"{folder}: expected {', '.join(CATALOG)} as .parquet: crosswind lab export writes them")
+    identity = _digest(paths)
+    with store.catalog.read() as session:
+        if session.has_batch(identity):
+            return 0
+    tables = {path.stem: pq.read_table(path) for path in paths}
+    runs = records_of(Run, tables.pop("runs"))
+    ranks, injections = records_of(Rank, tables.pop("ranks")), records_of(Injected, tables.pop("injections"))
+    parts = {f"lab-{identity[:24]}-{name}": whole(table) for name, table in tables.items()}
+    store.lake.append_all(parts)
+    with store.catalog.write() as session:
+        if session.has_batch(identity):
+            return 0
+        for run in runs:
+            session.runs.merge(run)
+        for rank in ranks:
+            session.runs.merge_rank(rank)
+        for injected in injections:
+            session.injections.put(injected)
+        session.add_batch(identity, ORIGIN, row_count=sum(map(len, parts.values())), skipped=0)
+    return len(runs)
+
+
+def table_of(kind: type[Record], records: Iterable[Record]) -> pa.Table:
+    """The catalog's records as a table; maps and lists are JSON."""
+    rows = [asdict(record) for record in records]
+    columns = {each.name: [_flat(each.name, row[each.name]) for row in rows] for each in fields(kind)}
+    return pa.table({name: values for name, values in columns.items() if any(value is not None for value in values)})
+
+
+def records_of(kind: type[Record], table: pa.Table) -> list[Record]:
+    """The records of such a table."""
+    return [kind(**{name: _deep(name, value) for name, value in row.items()}) for row in table.to_pylist()]
+
+
+def thin(table: pa.Table) -> pa.Table:
+    """A metric set's rows without columns that hold nothing; the set's definition stays whole."""
+    empty = [name for name in table.column_names if table[name].null_count == len(table)]
+    return table.drop_columns(empty)
+
+
+def whole(table: pa.Table) -> pa.Table:
+    """A metric set's rows with all of its columns again."""
+    schema = arrow_schema(set_of(table.schema))
+    there = set(table.column_names)
+    columns = [
+        table[each.name].cast(each.type) if each.name in there else pa.nulls(len(table), each.type) for each in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _flat(name: str, value: Any) -> Any:
+    return json.dumps(value) if name in JSON_FIELDS else value
+
+
+def _deep(name: str, value: Any) -> Any:
+    if name == "state":
+        return RunState(value)
+    if name not in JSON_FIELDS:
+        return value
+    told = json.loads(value)
+    return tuple(told) if isinstance(told, list) else told
+
+
+def _digest(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256(ORIGIN.encode())
+    for path in paths:
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,77 @@
+"""Who trains what: the orders of a run's ranks, and the workers who carry them out."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosswind.ingest.lab.crew import Crew, Worker
+from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.order import Order
+from crosswind.ingest.lab.plan import Cohort
+
+PORTS = range(29_500, 32_000)  # of rank 0's store; the next run takes the next one
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to train."""
+
+    cohort: Cohort
+    run_id: str
+    steps: int
+    seed: int
+    is_recorded: bool = True
+
+
+@dataclass(frozen=True)
+class Part:
+    """One run's ranks with the workers who play them."""
+
+    run_id: str
+    ranks: tuple[tuple[Worker, Order], ...]
+
+    @property
+    def nodes(self) -> list[str]:
+        """Where they are, each once."""
+        return sorted({worker.post.node for worker, _ in self.ranks})
+
+
+class Casting:
+    """Gives runs their workers."""
+
+    def __init__(self, net: Sequence[Host]) -> None:
+        self._hosts = net
+        self._ports = itertools.cycle(PORTS)
+        self._cores = sorted(os.sched_getaffinity(0))
+
+    def part(self, crew: Crew, task: Task) -> Part:
+        """The ranks of one run, their workers waiting for the order. Raises: UnavailableError."""
+        cohort = task.cohort
+        address, port = self._hosts[cohort.hosts[0]].address, next(self._ports)
+        orders = [
+            Order(
+                run_id=task.run_id,
+                workload=cohort.workload,
+                rank=rank,
+                world_size=cohort.world_size,
+                local_rank=cohort.place(rank)[1],
+                address=address,
+                port=port,
+                cores=self._cores_of(cohort, rank),
+                steps=task.steps,
+                batch=cohort.batch,
+                bucket_mb=cohort.bucket_mb,
+                threads=cohort.threads,
+                seed=task.seed,
+                link=cohort.link,
+                is_recorded=task.is_recorded,
+            )
+            for rank in range(cohort.world_size)
+        ]
+        return Part(task.run_id, tuple(zip(crew.ready(cohort.places()), orders, strict=True)))
+
+    def _cores_of(self, cohort: Cohort, rank: int) -> tuple[int, ...]:
+        """Ranks take turns on the cores, so that each has its own where there are enough."""
+        first = rank * cohort.threads
+        return tuple(self._cores[(first + each) % len(self._cores)] for each in range(cohort.threads))

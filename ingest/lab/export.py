@@ -1,0 +1,115 @@
+"""The lab's runs from a store into a folder of small files: the sample data that ships with the package."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crosswind.data.errors import NotFoundError
+from crosswind.data.features import all_runs
+from crosswind.data.injection import Injected
+from crosswind.data.run import Rank, Run
+from crosswind.data.samples.lab_runs import COMPRESSION, table_of, thin
+from crosswind.data.store import Store
+from crosswind.ingest.lab.campaign import ENDED
+from crosswind.ingest.lab.data_card import data_card
+
+OF_RUNS = ("step", "collective")
+OF_NODES = {  # and which devices: others tell of this machine, not of the run
+    "process": "exists (select 1 from ranks r where r.node = rows.node and r.pid::varchar = device)",
+    "cpu": "device <> 'all'",
+    "pressure": "true",
+    "memory": "true",
+    "disk": "not starts_with(device, 'zram')",
+    "network": "device <> 'lo'",
+    "protocol": "device = 'tcp'",
+    "qdisc": "true",
+    "cgroup": "starts_with(device, '/cwlab-')",
+}
+OF_MEMORY = ("available_bytes", "cached_bytes", "anonymous_bytes", "dirty_bytes", "writeback_bytes")
+OF_MEMORY += ("page_faults_total", "major_page_faults_total", "paged_in_bytes_total", "paged_out_bytes_total")
+LEFT_OUT = ("mono_ns",)  # a third of all bytes; nobody set the clock
+AROUND_NS = 500_000_000  # kept before and after a run: counters need a row before its begin
+_WITHIN = """
+select rows.* from rows where {devices} and exists (
+    select 1 from windows w where w.node = rows.node and rows.ts_ns between w.begin_ns and w.end_ns
+) order by node, device, ts_ns
+"""
+_OF_RUNS = "select rows.* from rows semi join runs using (run_id) order by run_id, rank, ts_ns"
+
+
+def export(store: Store, folder: Path) -> dict[str, int]:
+    """Writes runs that the lab measured, with their truth and what was sampled meanwhile; bytes of each file.
+
+    Raises: NotFoundError when the store holds no such runs; UnavailableError.
+    """
+    runs = [run for run in all_runs(store) if run.tags.get("lab") and run.state in ENDED]
+    if not runs:
+        raise NotFoundError(f"store {store.home} holds no runs of the lab: crosswind lab run --plan samples")
+    with store.catalog.read() as session:
+        ranks = [rank for run in runs for rank in session.runs.ranks(run.run_id)]
+        injections = session.injections.of_runs([run.run_id for run in runs])
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "runs": table_of(Run, runs),
+        "ranks": table_of(Rank, ranks),
+        "injections": table_of(Injected, injections),
+        **{name: thin(_of_runs(store, name, runs)) for name in OF_RUNS},
+        **{name: thin(_of_nodes(store, name, runs, ranks)) for name in OF_NODES if name in store.lake.sets()},
+    }
+    for name, table in tables.items():
+        _write(table, folder / f"{name}.parquet")
+    (folder / "README.md").write_text(data_card(runs, injections, tables), "utf-8")
+    return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+
+
+def _of_runs(store: Store, name: str, runs: Sequence[Run]) -> pa.Table:
+    """The set's rows of these runs."""
+    ids = pd.DataFrame({"run_id": [run.run_id for run in runs]})
+    return _chosen(_raw(store, name), _OF_RUNS, {"runs": ids})
+
+
+def _of_nodes(store: Store, name: str, runs: Sequence[Run], ranks: Sequence[Rank]) -> pa.Table:
+    """The set's rows of these runs' nodes while they ran."""
+    windows = pd.DataFrame(_windows(runs), columns=["node", "begin_ns", "end_ns"])
+    pids = pd.DataFrame({(rank.node, rank.pid) for rank in ranks}, columns=["node", "pid"])
+    table = _chosen(_raw(store, name), _WITHIN.format(devices=OF_NODES[name]), {"windows": windows, "ranks": pids})
+    rest = [column for column in table.column_names if name == "memory" and column.endswith(("_bytes", "_total"))]
+    return table.drop_columns([*LEFT_OUT, *(column for column in rest if column not in OF_MEMORY)])
+
+
+def _windows(runs: Iterable[Run]) -> Iterator[tuple[str, int, int]]:
+    for run in runs:
+        if run.started_ns is not None and run.ended_ns is not None:
+            yield from ((node, run.started_ns - AROUND_NS, run.ended_ns + AROUND_NS) for node in run.nodes)
+
+
+def _raw(store: Store, name: str) -> pa.Table:
+    return store.lake.counters(name, list(store.lake.columns(name)))
+
+
+def _chosen(rows: pa.Table, sql: str, beside: Mapping[str, pd.DataFrame]) -> pa.Table:
+    with duckdb.connect(":memory:") as connection:
+        for name, frame in {"rows": rows, **beside}.items():
+            connection.register(name, frame)
+        chosen: pa.Table = connection.sql(sql).to_arrow_table()
+    return chosen.cast(rows.schema)
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    """Integers as differences of neighbours, texts by number: a third of what plain columns take."""
+    integers = [each.name for each in table.schema if pa.types.is_integer(each.type)]
+    texts = [each.name for each in table.schema if pa.types.is_string(each.type)]
+    unfinished = path.with_suffix(".part")
+    pq.write_table(
+        table,
+        unfinished,
+        use_dictionary=texts,
+        column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        **COMPRESSION,
+    )
+    unfinished.rename(path)

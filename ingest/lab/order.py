@@ -1,0 +1,68 @@
+"""What a warm worker is told to do, and what it tells back, as lines of JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Self
+
+STEPS_A_CHECKPOINT = 20
+
+
+@dataclass(frozen=True)
+class Order:
+    """One rank of one training run: train this workload for so many steps, with rank 0 at `address`."""
+
+    run_id: str
+    workload: str
+    rank: int
+    world_size: int
+    local_rank: int
+    address: str
+    port: int
+    cores: tuple[int, ...]
+    steps: int
+    batch: int
+    bucket_mb: float
+    threads: int
+    seed: int
+    link: str
+    is_recorded: bool = True
+
+    def configuration(self) -> dict[str, int | float | str]:
+        """What people would tune, and over which link, as the run's record keeps it."""
+        return {"batch": self.batch, "bucket_mb": self.bucket_mb, "threads": self.threads, "link": self.link}
+
+    def environment(self) -> dict[str, str]:
+        """What a launcher would have set for this rank."""
+        return {
+            "CROSSWIND_RUN_ID": self.run_id,
+            "RANK": str(self.rank),
+            "LOCAL_RANK": str(self.local_rank),
+            "WORLD_SIZE": str(self.world_size),
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": str(self.port),
+        }
+
+    def line(self) -> bytes:
+        """The order as a worker reads it."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        """The order that `line` wrote."""
+        value = json.loads(line)
+        return cls(**{**value, "cores": tuple(value["cores"])})
+
+
+READY, BEGUN, ENDED = "ready", "begun", "ended"
+
+
+def reply(event: str, **facts: object) -> bytes:
+    """A worker's answer."""
+    return json.dumps({"event": event, **facts}).encode() + b"\n"
+
+
+def read_reply(line: bytes) -> Mapping[str, object]:
+    """The answer that `reply` wrote."""
+    value: Mapping[str, object] = json.loads(line)
+    return value

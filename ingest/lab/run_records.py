@@ -1,0 +1,73 @@
+"""What the lab itself tells of a run: how it was planned, how it ended, and what was really done to it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from crosswind.data.run import RunState
+from crosswind.ingest.lab.casting import Part
+from crosswind.ingest.lab.injection import Injection, Truth
+from crosswind.ingest.lab.plan import PlannedRun
+from crosswind.ingest.spool import SpoolWriter
+
+NO_INJECTION = "none"
+
+
+@dataclass(frozen=True)
+class LabRun:
+    """One run as the lab knows it; the tags say why it was made."""
+
+    part: Part
+    system: str
+    tags: dict[str, str]
+
+    def record(self, state: RunState, **facts: object) -> dict[str, object]:
+        """What goes into the spool."""
+        _, order = self.part.ranks[0]
+        return {
+            "run_id": order.run_id,
+            "workload": order.workload,
+            "system": self.system,
+            "world_size": order.world_size,
+            "configuration": order.configuration(),
+            "nodes": self.part.nodes,
+            "tags": self.tags,
+            "state": state,
+            **facts,
+        }
+
+
+def tags_of(planned: PlannedRun, plan: str, injections: Sequence[Injection], neighbour: str | None) -> dict[str, str]:
+    """Why a run was made: its place in the plan, and what was wanted; the truth stands in the injections."""
+    tags = {
+        "lab": "yes",
+        "plan": plan,
+        "position": f"{planned.number:04d}",
+        "split": planned.split,
+        "injected": " ".join(map(str, injections)) or NO_INJECTION,
+    }
+    return tags | ({"neighbour": neighbour} if neighbour else {})
+
+
+def neighbour_tags(plan: str, run_id: str) -> dict[str, str]:
+    """A neighbour is there because of the run that it stands beside."""
+    return {"lab": "yes", "plan": plan, "neighbour_of": run_id}
+
+
+def write_ended(spool: Path, runs: Sequence[LabRun], truths: Sequence[Truth]) -> None:
+    """Writes runs that came to their end; the truth is that of the first. Raises: UnavailableError."""
+    run_id = runs[0].part.run_id
+    with SpoolWriter(spool, f"{run_id}-lab") as writer:
+        for run in runs:
+            writer.append_record("run", run.record(RunState.COMPLETED))
+        for truth in truths:
+            writer.append_record("injection", {"run_id": run_id, **asdict(truth)})
+
+
+def write_failed(spool: Path, runs: Sequence[LabRun], began_ns: int) -> None:
+    """Writes runs whose workers died or hung: what was done to them has no end. Raises: UnavailableError."""
+    times = {"started_ns": began_ns, "ended_ns": time.time_ns()}
+    with SpoolWriter(spool, f"{runs[0].part.run_id}-lab") as writer:
+        for run in runs:
+            writer.append_record("run", run.record(RunState.FAILED, **times))

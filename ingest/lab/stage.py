@@ -1,0 +1,76 @@
+"""Faults that come and go while a run trains, and the truth of what was done."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crosswind.ingest.lab.conditions import Conditions
+from crosswind.ingest.lab.crew import Worker
+from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.injection import Applied, Injection, Truth
+from crosswind.ingest.lab.injectors import Target
+from crosswind.ingest.lab.order import Order
+from crosswind.ingest.lab.watch import Moment
+
+
+def node_name(host: Host) -> str:
+    """The name by which a host's samples and ranks go."""
+    return f"lab-{host.index + 1}"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What injectors may touch."""
+
+    hosts: Sequence[Host]
+    conditions: Conditions
+    scratch: Path
+
+    def target(self, host: Host, rank: int, worker: Worker, order: Order) -> Target:
+        """One rank of the run, on its host."""
+        others = tuple(other for other in self.hosts if other.index != host.index and other.wire is None)
+        return Target(host, (worker.pid,), rank, self.scratch, self.conditions, others, order.cores[0])
+
+
+class Stage:
+    """The faults of one run, by injection."""
+
+    def __init__(self, scene: Scene, ranks: Sequence[tuple[Worker, Order]]) -> None:
+        self._scene = scene
+        self._ranks = ranks
+        self._applied: dict[Injection, Applied] = {}
+        self._truths: dict[Injection, Truth] = {}
+
+    def begin(self, injection: Injection) -> None:
+        """Switches the fault on. Raises: UnavailableError."""
+        worker, order = self._ranks[injection.rank]
+        host = worker.post.host
+        target = self._scene.target(host, injection.rank, worker, order)
+        self._applied[injection] = Applied(injection, target, node_name(host))
+
+    def end(self, injection: Injection) -> None:
+        """Switches it off, if it was on. Raises: UnavailableError."""
+        if applied := self._applied.pop(injection, None):
+            self._truths[injection] = applied.end()
+
+    def end_all(self) -> list[Truth]:
+        """Switches off what is still on; everything that was done, in order. Raises: UnavailableError."""
+        for injection in list(self._applied):
+            self.end(injection)
+        return sorted(self._truths.values(), key=lambda truth: truth.started_ns)
+
+    def moments(self, injections: Sequence[Injection]) -> list[Moment]:
+        """Switches on what is there before the run; when to begin and end the others. Raises: UnavailableError."""
+        moments = []
+        for injection in injections:
+            if injection.begin_seconds is None:
+                self.begin(injection)
+            else:
+                moments.append(Moment(injection.begin_seconds, _call(self.begin, injection)))
+            if injection.end_seconds is not None:
+                moments.append(Moment(injection.end_seconds, _call(self.end, injection)))
+        return moments
+
+
+def _call(action: Callable[[Injection], None], injection: Injection) -> Callable[[], None]:
+    return lambda: action(injection)

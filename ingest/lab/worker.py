@@ -1,0 +1,133 @@
+"""A warm rank: imports torch once, then trains what it is ordered to, run after run.
+
+Started by the lab as `python -m crosswind.ingest.lab.worker CONDITIONS SCRATCH`; orders come by standard input,
+answers go to standard output. A run that fails ends the process: whoever started it starts another.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+import crosswind
+from crosswind.ingest.lab.conditions import Conditions
+from crosswind.ingest.lab.order import BEGUN, ENDED, READY, STEPS_A_CHECKPOINT, Order, reply
+from crosswind.ingest.lab.workloads import WORKLOADS
+from crosswind.ingest.lab.workloads.workload import Workload
+
+TIMEOUT = timedelta(seconds=60)  # longer than any injected pause
+Batch = TypeVar("Batch")
+
+
+class Trainer:
+    """Trains one order after the other; workloads keep their data from run to run."""
+
+    def __init__(self, conditions: Conditions, scratch: Path, answers: int) -> None:
+        self._conditions = conditions
+        self._scratch = scratch
+        self._answers = answers
+        self._workloads: dict[str, Workload] = {}
+
+    def tell(self, event: str, **facts: object) -> None:
+        """Answers the lab."""
+        os.write(self._answers, reply(event, **facts))
+
+    def carry_out(self, order: Order) -> None:
+        """Trains as ordered, in a process group of its own."""
+        os.environ.update(order.environment())
+        _pin(order.cores)
+        torch.set_num_threads(order.threads)
+        torch.manual_seed(order.seed)
+        where = f"tcp://{order.address}:{order.port}"
+        distributed.init_process_group(
+            "gloo", init_method=where, rank=order.rank, world_size=order.world_size, timeout=TIMEOUT
+        )
+        try:
+            loss, ended_ns = self._train(order)
+        finally:
+            distributed.destroy_process_group()
+        self.tell(ENDED, ns=ended_ns, loss=loss)
+
+    def _train(self, order: Order) -> tuple[float, int]:
+        if order.workload not in self._workloads:
+            self._workloads[order.workload] = WORKLOADS[order.workload]()
+        workload = self._workloads[order.workload]
+        model = DistributedDataParallel(workload.model(), bucket_cap_mb=order.bucket_mb)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=workload.learning_rate)
+        loss = torch.zeros(())
+        spool = None if order.is_recorded else self._scratch / "unrecorded"
+        with crosswind.run(workload=order.workload, config=order.configuration(), spool=spool) as run:
+            run.watch(model)
+            self.tell(BEGUN, ns=time.time_ns())
+            batches = self._delayed(workload.batches(order.batch, order.seed + 1000 + order.rank), order)
+            for number, (inputs, targets) in enumerate(run.steps(batches), start=1):
+                optimizer.zero_grad()
+                loss = workload.loss(model, inputs, targets)
+                compute_for(self._conditions.get(order.rank, "slow_rank_ms"))
+                loss.backward()
+                optimizer.step()
+                run.record(loss=loss.item())
+                if number % STEPS_A_CHECKPOINT == 0:
+                    with run.phase("checkpoint"):
+                        self._save(model, order)
+            ended_ns = time.time_ns()
+        return float(loss.item()), ended_ns
+
+    def _delayed(self, batches: Iterator[Batch], order: Order) -> Iterator[Batch]:
+        for _ in range(order.steps):
+            delay = self._conditions.get(order.rank, "slow_input_ms")
+            if delay > 0:
+                time.sleep(delay / 1000)
+            yield next(batches)
+
+    def _save(self, model: nn.Module, order: Order) -> None:
+        """Every rank writes its own file and waits for the disk, as those who must survive a power failure do."""
+        delay = self._conditions.get(order.rank, "late_checkpoint_ms")
+        if delay > 0:
+            time.sleep(delay / 1000)
+        path = self._scratch / f"checkpoint-{os.getpid()}.pt"
+        with path.with_suffix(".part").open("wb") as file:
+            torch.save(model.state_dict(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        path.with_suffix(".part").rename(path)
+
+
+def compute_for(milliseconds: float) -> None:
+    """Computes for this long: work that other ranks do not have."""
+    end = time.perf_counter() + milliseconds / 1000
+    matrix = torch.ones(64, 64)
+    while time.perf_counter() < end:
+        matrix = (matrix @ matrix).clamp(max=1.0)
+
+
+def _pin(cores: tuple[int, ...]) -> None:
+    """Keeps every thread of this process on these cores, those of earlier runs, too."""
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - names alone
+        try:
+            os.sched_setaffinity(int(thread), cores)
+        except ProcessLookupError:  # it has just ended
+            continue
+
+
+def main() -> None:
+    """Carries out orders until there are no more."""
+    conditions, scratch = sys.argv[1:]
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    trainer = Trainer(Conditions.attach(Path(conditions)), Path(scratch), answers)
+    torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # imports what it needs while there is time
+    trainer.tell(READY, pid=os.getpid())
+    for line in sys.stdin:
+        trainer.carry_out(Order.read(line))
+
+
+if __name__ == "__main__":
+    main()

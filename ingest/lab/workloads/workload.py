@@ -1,0 +1,26 @@
+"""What the lab's training programs have in common."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
+
+import torch
+from torch import nn
+
+
+class Workload(Protocol):
+    """A model, endless batches to train it on, and the loss of a batch."""
+
+    name: ClassVar[str]
+    learning_rate: ClassVar[float]
+
+    def model(self) -> nn.Module:
+        """A fresh model, the same on every rank that set the same seed."""
+        ...
+
+    def batches(self, size: int, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Inputs and targets without end, `size` samples each."""
+        ...
+
+    def loss(self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The mean loss of a batch."""
+        ...
