@@ -190,14 +190,20 @@ class _Day:
         read = [(part, table) for part in parts if (table := self._table(part, metric_set)) is not None]
         if not any(len(read) > 1 or not part.is_compacted for part, _ in read):
             return False
-        merged = pa.concat_tables([table for _, table in read])
-        keys = [(key, "ascending") for key in SORT_KEYS if key in set(merged.column_names)]
-        merged = merged.sort_by(keys)
-        manifest = _manifest([part for part, _ in read], merged)
+        try:
+            self._write([part for part, _ in read], pa.concat_tables([table for _, table in read]), metric_set)
+        except pa.ArrowException as error:  # such as more text than one column may hold
+            self.done.problems.append(f"{self.folder}: {len(read)} parts are left as they are: {error!s:.200}")
+            return False
+        return True
+
+    def _write(self, parts: Sequence[_Part], table: pa.Table, metric_set: MetricSet) -> None:
+        keys = [(key, "ascending") for key in SORT_KEYS if key in set(table.column_names)]
+        merged = table.sort_by(keys)
+        manifest = _manifest(parts, merged)
         first, last = pc.min_max(merged["ts_ns"]).as_py().values()
         self._publish(self.folder / f"part-c{first}_{last}_{manifest.digest}.parquet", merged, metric_set, manifest)
         self.done.rows += len(merged)
-        return True
 
     def _set_of(self, path: Path) -> MetricSet:
         """The set as far as the part has it: parts of a minute do not say themselves what their columns are."""
