@@ -40,7 +40,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 # What the tests drive for real: a browser, PostgreSQL, Slurm, Prometheus.
 PACKAGES := chromium fonts-dejavu-core postgresql slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server iproute2 \
-  prometheus prometheus-node-exporter
+  prometheus prometheus-node-exporter nftables
 debian:
 	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -z "$$missing" ]; then exit 0; fi; \
