@@ -89,7 +89,7 @@ class LineMatcher:
         """Appends what was found. Where ranks of this run tell of their steps themselves, only the values are ours."""
         found, self._found = self._found, []
         timed = [step for step in found if step.seconds is not None]
-        if timed and not any(self._spool.glob(f"*.{self._run_id}-rank*")):
+        if timed and not any(self._spool.glob(f"*.{self._run_id}*-rank*")):
             ends = [(step.ts_ns, round((step.seconds or 0) * 1e9)) for step in timed]
             keys = self._keys(timed, [end - duration for end, duration in ends])
             writer.append_rows(STEP, {**keys, "duration_seconds": [duration for _, duration in ends]})

@@ -249,12 +249,12 @@ def test_workers_of_a_loader_are_no_ranks(tmp_path: Path, method: str) -> None:
     assert len(records(spool, "rank", "rank")) == 1
 
 
-def test_a_rank_that_starts_again_with_another_world_adds_to_what_was_recorded(tmp_path: Path) -> None:
+def test_ranks_that_start_again_leave_what_was_recorded_and_are_a_run_beside_it(tmp_path: Path) -> None:
     for restart, world_size in enumerate((2, 1)):
         told = {"RANK": "0", "WORLD_SIZE": str(world_size), "TORCHELASTIC_RESTART_COUNT": str(restart)}
         trained(tmp_path, "for batch in data: learn(batch)", told)
     assert column(tmp_path, "step") == [0, 1, 2, 0, 1, 2]
-    assert records(tmp_path, "rank", "run_id", "rank") == [("r1", 0), ("r1", 0)]
+    assert records(tmp_path, "rank", "run_id", "rank") == [("r1", 0), ("r1-restart1", 0)]
     assert [size for (size,) in records(tmp_path, "run", "world_size")] == [2, 2, 1, 1]
 
 
