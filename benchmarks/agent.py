@@ -1,9 +1,10 @@
 """What the agent costs at 1 and 10 Hz, spooling included, beside prometheus-node-exporter scraped in the same seconds.
 
 Eight idle processes are announced as ranks, and as root all of it runs in a network namespace with as many veth
-interfaces as a sweep of a thousand values takes. CPU time is what the scheduler counted for all threads of a program;
-lateness is what the agent itself recorded. The reader is what no Python program can go below: it reads the files that
-the agent keeps open, as often, and does no more.
+interfaces as a sweep of a thousand values takes. In every other slice a sender drives traffic through half of them, and
+those slices give the figures; what the agent pays for interfaces at rest, whose rows it keeps, is told beside. CPU time
+is what the scheduler counted for all threads of a program; lateness is what the agent itself recorded. The reader is
+what no Python program can go below: it reads the files that the agent keeps open, as often, and does no more.
 
 Where a host lends its memory and cores to others as well, a guest that slept pays for every page that it touches again,
 which a program at 1 Hz pays in full: the cost of a page is told, and all programs are also measured at a pace at which
@@ -15,6 +16,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -31,7 +33,7 @@ from crosswind.ingest.registration import announce
 from crosswind.ingest.spool import RowsFrame, read_segment
 
 SECONDS = 5.0  # of a slice
-SLICES = 6
+SLICES = 4  # with traffic, and as many without
 WARM = 50
 WANTED_VALUES = 1000
 RANKS = 8
@@ -42,11 +44,30 @@ EXPORTER = "prometheus-node-exporter"
 READER = """
 import os, sys, time
 interval, *paths = sys.argv[1:]
-fds = [os.open(path, os.O_RDONLY) for path in paths]
+fds = []
+for path in paths:
+    try:
+        fds.append(os.open(path, os.O_RDONLY))
+    except OSError:  # of a process that has ended
+        pass
 while True:
     time.sleep(float(interval) - time.time() % float(interval))
     for fd in fds:
-        os.pread(fd, 65536, 0)
+        try:
+            os.pread(fd, 65536, 0)
+        except OSError:
+            pass
+"""
+SENDER = """
+import socket, sys, time
+interval, *names = sys.argv[1:]
+sockets = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for name in names]
+for each, name in zip(sockets, names):
+    each.bind((name, 0))
+while True:
+    for each in sockets:
+        each.send(b"\\xff" * 6 + b"\\2\\0\\0\\0\\0\\1" + b"\\x88\\xb5" + bytes(46))
+    time.sleep(float(interval))
 """
 AGENT = (sys.executable, "-m", "crosswind.cli.main", "agent")
 
@@ -65,6 +86,17 @@ class Cost:
         return self.cpu_share / self.values_per_second * 1e6
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What each program cost in slices with traffic, the agent also without, and how late its sweeps were."""
+
+    agent: Cost
+    idle: Cost
+    reader: Cost
+    exporter: Cost | None
+    lateness: list[float]
+
+
 def main() -> None:
     if os.geteuid() == 0 and shutil.which("ip") and APART not in os.environ:
         script = 'ip link set lo up && exec "$0" -m benchmarks agent'
@@ -73,23 +105,28 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder, sleepers(Path(folder)), interfaces(Path(folder)) as pairs:
         print(
-            f"{RANKS} idle processes stand for ranks, {2 * pairs} veth interfaces; {SLICES} slices of {SECONDS:.0f} s"
+            f"{RANKS} idle processes stand for ranks, {2 * pairs} veth interfaces, traffic through half of them; "
+            f"{SLICES} slices of {SECONDS:.0f} s"
         )
         print(f"{'':<24} {'CPU of a core':>17} {'values/s':>10} {'us/value':>9} {'memory':>8} {'lateness p50/p99':>20}")
         figures: dict[str, object] = {}
         print(page_costs())
         for hertz, scrapes in ((1, 1), (10, 1), (50, 20)):
-            agent, reader, exporter, lateness = measured(Path(folder), hertz, scrapes)
-            row(f"agent at {hertz} Hz", agent, lateness)
+            found = measured(Path(folder), hertz, scrapes, pairs)
+            agent, idle, reader, exporter = found.agent, found.idle, found.reader, found.exporter
+            row(f"agent at {hertz} Hz", agent, found.lateness)
+            row("  interfaces at rest", idle)
             row("reader of its files", reader)
             figures |= {
                 f"agent_{hertz}hz_cpu_ratio": round(agent.cpu_share, 5),
+                f"agent_{hertz}hz_at_rest_cpu_ratio": round(idle.cpu_share, 5),
                 f"reader_{hertz}hz_cpu_ratio": round(reader.cpu_share, 5),
                 f"agent_{hertz}hz_median_cpu_ratio": round(agent.median_share, 5),
                 f"agent_{hertz}hz_values_per_sweep": round(agent.values_per_second / hertz),
                 f"agent_{hertz}hz_microseconds_per_value": round(agent.microseconds_per_value, 2),
+                f"agent_{hertz}hz_at_rest_microseconds_per_value": round(idle.microseconds_per_value, 2),
                 f"agent_{hertz}hz_resident_bytes": agent.resident_bytes,
-                f"agent_{hertz}hz_lateness_p99_seconds": round(percentile(lateness, 0.99), 5),
+                f"agent_{hertz}hz_lateness_p99_seconds": round(percentile(found.lateness, 0.99), 5),
             }
             if exporter:
                 row(f"node_exporter at {scrapes} Hz", exporter)
@@ -118,17 +155,23 @@ def page_costs() -> str:
     return f"touching a page of memory costs {costs[0]:.0f} ns at once, and {costs[1]:.0f} ns after a second"
 
 
-def measured(folder: Path, hertz: int, scrapes: int) -> tuple[Cost, Cost, Cost | None, list[float]]:
+def measured(folder: Path, hertz: int, scrapes: int, pairs: int) -> Measured:
     spool, interval = folder / f"spool-{hertz}", str(1 / hertz)
     with ExitStack() as stack:
         exporter = stack.enter_context(node_exporter()) if shutil.which(EXPORTER) else None
         agent = stack.enter_context(
             program((*AGENT, "--spool", str(spool), "--run-dir", str(folder), "--interval", interval))
         )
+        names = [f"a{number}" for number in range(0, pairs, 2)]
+        sender = stack.enter_context(program((sys.executable, "-c", SENDER, str(0.4 / hertz), *names)))
         time.sleep(5)  # until absent sources are left alone
         reader = stack.enter_context(program((sys.executable, "-c", READER, interval, *kernel_files_of(agent.pid))))
         pids = [agent.pid, reader.pid, *([exporter[0]] if exporter else [])]
-        slices = [measured_slice(pids, exporter[1] if exporter else None, scrapes) for _ in range(SLICES)]
+        slices, at_rest = [], []
+        for _ in range(SLICES):
+            slices.append(measured_slice(pids, exporter[1] if exporter else None, scrapes))
+            with stopped(sender):
+                at_rest.append(measured_slice(pids, exporter[1] if exporter else None, scrapes))
         memory = [resident(pid) for pid in pids]
         agent.terminate()
         agent.wait(20)
@@ -137,7 +180,17 @@ def measured(folder: Path, hertz: int, scrapes: int) -> tuple[Cost, Cost, Cost |
     costs = [
         cost_of([shares[place] for shares, _ in slices], rates[place], memory[place]) for place in range(len(pids))
     ]
-    return costs[0], costs[1], costs[2] if exporter else None, lateness
+    idle = cost_of([shares[0] for shares, _ in at_rest], rates[0], memory[0])
+    return Measured(costs[0], idle, costs[1], costs[2] if exporter else None, lateness)
+
+
+@contextmanager
+def stopped(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def kernel_files_of(pid: int) -> list[str]:

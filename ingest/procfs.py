@@ -1,14 +1,16 @@
 """Reading the kernel's text files: bounded, exact, with errors that name the file, the value and the expectation."""
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from crosswind.data.errors import MalformedError, UnavailableError
 
+STAT_FIELDS: Final = 22  # that every kernel writes, from the state on; the rest is left in one piece
 MAX_FILE_BYTES = 4 * 1024 * 1024  # /proc/stat of the largest nodes has a few hundred kilobytes
 CHUNK_BYTES = 64 * 1024
+MOST_DIGITS: Final = 4000  # Python refuses to make an integer of more
 BEYOND: Final = 10**20  # one more digit than any number of 64 bits has
 
 
@@ -54,32 +56,46 @@ def count(field: bytes | None, path: str) -> int:
 
 
 def counts(fields: Sequence[bytes], path: str) -> list[int]:
-    """Whole numbers that are not negative. Raises: as `count`."""
-    if b"".join(fields).isdigit():
-        with suppress(ValueError):  # an empty one, or one of thousands of digits
-            numbers = list(map(int, fields))
-            if max(numbers) < BEYOND:
-                return numbers
+    """The same of several, of which none is empty. Raises: as `count`."""
+    digits = b"".join(fields)
+    if digits.isdigit() and len(digits) < MOST_DIGITS:
+        numbers = list(map(int, fields))
+        if max(numbers) < BEYOND:
+            return numbers
     return [count(field, path) for field in fields]
 
 
-def behind(content: bytes, words: Sequence[bytes], path: str) -> list[int | None]:
-    """The whole numbers of lines of `name: number [kB]`; each word is a line's end, a name and a colon.
+class NamedLines:
+    """Whole numbers of lines of `name: number [kB]` that stand in this order, among others."""
 
-    Raises: MalformedError naming the file, also when none of the words stands there.
-    """
-    found: list[int | None] = []
-    text = b"\n" + content
-    for word in words:
+    def __init__(self, names: Iterable[bytes]) -> None:
+        self._words = tuple(b"\n%b:" % name for name in names)
+        lines = (rb"%b\s+(\d{1,20})(?: kB)?(?=\n)" % re.escape(word) for word in self._words)
+        self._all = re.compile(b"(?s:.*)".join(lines))  # finds them in a third of the time
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def read(self, content: bytes, path: str) -> Sequence[int | None]:
+        """What stands behind each name, None for those that the file does not have.
+
+        Raises: MalformedError naming the file, also when it has none of the names.
+        """
+        text = b"\n" + content
+        if (found := self._all.search(text)) is not None:
+            return list(map(int, found.groups()))
+        numbers = [self._behind(text, word, path) for word in self._words]
+        if not any(number is not None for number in numbers):
+            raise MalformedError(f"{path}: expected lines of {b','.join(self._words)!r}, found {content!r:.80}")
+        return numbers
+
+    @staticmethod
+    def _behind(text: bytes, word: bytes, path: str) -> int | None:
         start = text.find(word)
         if start < 0:
-            found.append(None)
-            continue
+            return None
         start += len(word)
-        found.append(count(text[start : text.find(b"\n", start)].removesuffix(b" kB").strip(), path))
-    if not any(value is not None for value in found):
-        raise MalformedError(f"{path}: expected lines of {b', '.join(words)!r}, found {content!r:.80}")
-    return found
+        return count(text[start : text.find(b"\n", start)].removesuffix(b" kB").strip(), path)
 
 
 def start_ticks(pid: int, proc: str = "/proc") -> int:
@@ -100,11 +116,11 @@ def started_ticks(content: bytes, path: str) -> int:
 
 
 def stat_fields(content: bytes, path: str) -> list[bytes]:
-    """The fields of /proc/<pid>/stat from the third (state) on; the second may hold blanks and parentheses.
+    """The first fields of /proc/<pid>/stat from the third (state) on; the second may hold blanks and parentheses.
 
     Raises: MalformedError when there are fewer than any kernel writes.
     """
-    fields = content.rpartition(b")")[2].split()
-    if len(fields) < 22:
+    fields = content.rpartition(b")")[2].split(None, STAT_FIELDS)
+    if len(fields) < STAT_FIELDS:
         raise MalformedError(f"{path}: expected 24 fields or more, found {content!r:.80}")
     return fields

@@ -12,7 +12,7 @@ from crosswind.data.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source, no_pids
 from crosswind.ingest.exhausted import OUT_OF_FILES
 from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError, unavailable
-from crosswind.ingest.procfs import behind, counts, stat_fields
+from crosswind.ingest.procfs import NamedLines, counts, stat_fields
 from crosswind.ingest.row import Row, samples_of
 
 Nanoseconds = tuple[int, int]  # run, waited
@@ -57,8 +57,8 @@ IO = {
 STAT_FIELDS = itemgetter(*STAT)
 START = list(STAT).index(19)  # among STAT
 THREADS = list(STAT).index(17)
-STATUS_WORDS = tuple(b"\n%b:" % name for name in STATUS)
-IO_WORDS = tuple(b"\n%b:" % name for name in IO)
+STATUS_LINES = NamedLines(STATUS)
+IO_LINES = NamedLines(IO)
 PROCESS = MetricSet(
     "process",
     "watched processes; the device is the pid",
@@ -138,8 +138,8 @@ class ProcessCollector:
         # What may be hidden comes first: once the last file is read, the process was there all the while.
         ledger = self._ledgers.get(pid)
         threads = self._threads(folder, ledger)
-        status = self._behind(f"{folder}/status", STATUS_WORDS)
-        written = self._behind(f"{folder}/io", IO_WORDS)
+        status = self._lines(f"{folder}/status", STATUS_LINES)
+        written = self._lines(f"{folder}/io", IO_LINES)
         stat = self._stat(f"{folder}/stat")
         if device not in threads:
             return device, *stat, None, None, None, None, *status, *written
@@ -152,14 +152,14 @@ class ProcessCollector:
     def _stat(self, path: str) -> list[int]:
         return counts(STAT_FIELDS(stat_fields(self.files.read(path), path)), path)
 
-    def _behind(self, path: str, words: Sequence[bytes]) -> Sequence[int | None]:
+    def _lines(self, path: str, lines: NamedLines) -> Sequence[int | None]:
         try:
             content = self.files.read(path)
         except OutOfFilesError:
             raise
         except UnavailableError:  # another user's process, or an older kernel
-            return (None,) * len(words)
-        return behind(content, words, path)
+            return (None,) * len(lines)
+        return lines.read(content, path)
 
     def _threads(self, folder: str, ledger: _Ledger | None) -> dict[str, Nanoseconds]:
         """Nanoseconds run and waited by each living thread; the process's own file tells of its main thread alone.

@@ -101,6 +101,31 @@ def test_a_pid_used_again_starts_from_nothing(proc: Path) -> None:
     assert after.values["run_queue_wait_seconds_total"] == 45358429 + 286440229
 
 
+def test_a_process_without_memory_of_its_own_keeps_its_switches(proc: Path) -> None:
+    status = proc / "4242" / "status"
+    [before] = read(proc, 4242)
+    status.write_text("".join(line for line in status.read_text().splitlines(True) if not line.startswith("Vm")))
+    [after] = read(proc, 4242)
+    assert after.values == {name: value for name, value in before.values.items() if name != "resident_bytes"}
+
+
+def test_a_name_that_looks_like_a_line_of_status_is_not_one(proc: Path) -> None:
+    status = proc / "4242" / "status"
+    [before] = read(proc, 4242)
+    first, _, rest = status.read_text().partition("\n")
+    assert first.startswith("Name:")
+    status.write_text(f"Name:\tVmRSS: 77 kB\n{rest}")
+    assert read(proc, 4242) == [before]
+
+
+@pytest.mark.parametrize("number", ["9" * 21, "9" * 5000, "-1", "1_0", "x"])
+def test_what_is_no_number_of_64_bits_is_malformed(proc: Path, number: str) -> None:
+    stat = proc / "4242" / "stat"
+    stat.write_text(stat.read_text().replace(" 169354 ", f" {number} "))
+    with pytest.raises(MalformedError, match="4242/stat: expected a whole number"):
+        read(proc, 4242)
+
+
 def test_a_process_that_has_ended_is_absent() -> None:
     assert [process.device for process in read(RECORDED, 1, 4242, 99)] == ["4242"]
 
