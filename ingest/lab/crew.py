@@ -32,6 +32,7 @@ class Post:
     slot: int  # which worker of the host
     node: str
     spool: Path
+    run_directory: Path  # of the host's agent
     conditions: Path
     scratch: Path
     log: Path
@@ -53,6 +54,7 @@ class Post:
         return {
             **os.environ,
             "CROSSWIND_SPOOL": str(self.spool),
+            "CROSSWIND_RUN_DIRECTORY": str(self.run_directory),
             "CROSSWIND_NODE": self.node,
             "CROSSWIND_SYSTEM": system,
             "GLOO_SOCKET_IFNAME": self.host.device,

@@ -12,7 +12,7 @@ from crosswind.data.errors import NotFoundError
 from crosswind.data.features import all_runs
 from crosswind.data.injection import Injected
 from crosswind.data.run import Rank, Run
-from crosswind.data.samples.lab_runs import COMPRESSION, table_of, thin
+from crosswind.data.samples.lab_runs import CATALOG, COMPRESSION, table_of, thin
 from crosswind.data.store import Store
 from crosswind.ingest.lab.campaign import ENDED
 from crosswind.ingest.lab.data_card import data_card
@@ -29,8 +29,10 @@ OF_NODES = {  # and which devices: others tell of this machine, not of the run
     "qdisc": "true",
     "cgroup": "starts_with(device, '/cwlab-')",
 }
-OF_MEMORY = ("available_bytes", "cached_bytes", "anonymous_bytes", "dirty_bytes", "writeback_bytes")
-OF_MEMORY += ("page_faults_total", "major_page_faults_total", "paged_in_bytes_total", "paged_out_bytes_total")
+OF_MEMORY = (
+    *("available_bytes", "cached_bytes", "anonymous_bytes", "dirty_bytes", "writeback_bytes"),
+    *("page_faults_total", "major_page_faults_total", "paged_in_bytes_total", "paged_out_bytes_total"),
+)
 LEFT_OUT = ("mono_ns",)  # a third of all bytes; nobody set the clock
 AROUND_NS = 500_000_000  # kept before and after a run: counters need a row before its begin
 _WITHIN = """
@@ -60,6 +62,7 @@ def export(store: Store, folder: Path) -> dict[str, int]:
         **{name: thin(_of_runs(store, name, runs)) for name in OF_RUNS},
         **{name: thin(_of_nodes(store, name, runs, ranks)) for name in OF_NODES if name in store.lake.sets()},
     }
+    tables = {name: table for name, table in tables.items() if len(table) or name in CATALOG}
     for name, table in tables.items():
         _write(table, folder / f"{name}.parquet")
     (folder / "README.md").write_text(data_card(runs, injections, tables), "utf-8")

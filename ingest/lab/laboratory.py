@@ -26,7 +26,7 @@ LINK_MEGABITS = 2000.0  # of every link: fast for a gradient, slow enough that n
 RANKS = 4  # at most, of one run
 WORKERS = 2  # at most, of one host
 NEIGHBOUR_USER = "nobody"
-NEIGHBOUR_JOB, NEIGHBOUR_UNIT = "neighbour_job", "ranks"  # in the truth, beside the injectors' kinds
+NEIGHBOUR_JOB, NEIGHBOUR_UNIT = "neighbour_job", "ranks a node"  # in the truth, beside the injectors' kinds
 LIMIT_SECONDS, LIMIT_SLOWDOWN = 20.0, 10.0  # of one run: some seconds, and so many times what it should take
 PACE_STEPS, WARM_STEPS = 24, 4  # of runs that are not recorded: they warm a cohort up and tell how long its steps take
 
@@ -158,6 +158,7 @@ def _posts(folders: Folders, net: Sequence[Host], conditions: Conditions, user: 
                 slot=slot,
                 node=node,
                 spool=_owned(folders.spools / f"{node}-{user}") if user else folders.spools / node,
+                run_directory=folders.spools / node,
                 conditions=conditions.path,
                 scratch=conditions.path.parent,
                 log=folders.scratch / node / "workers.log",

@@ -63,6 +63,9 @@ def agents(posts: Sequence[AgentPost], environment: Mapping[str, str] = os.envir
 
 def _started(post: AgentPost, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     post.folder.mkdir(parents=True, exist_ok=True)
+    announcements = post.spool / "ranks"
+    announcements.mkdir(parents=True, exist_ok=True)
+    announcements.chmod(0o1777)  # ranks of other users announce themselves here, too
     (post.folder / "agent.toml").write_text(post.settings(), "utf-8")
     with (post.folder / "agent.log").open("ab") as log:
         return subprocess.Popen(

@@ -101,7 +101,7 @@ COHORTS = (
     Cohort("embedding-recommender", 3, 32, 25.0),
 )
 RELAYED_COHORT = Cohort("image-classifier", 2, 32, 1.0, hosts=(0, RELAYED))
-NEIGHBOUR = Cohort("image-classifier", 2, 8, 1.0)
+NEIGHBOUR = Cohort("image-classifier", 2, 64, 1.0)
 STRENGTHS: Mapping[str, tuple[float, ...]] = {
     "packet_loss": (0.5, 1.0, 3.0),
     "neighbour_traffic": (1.0, 2.0, 4.0),

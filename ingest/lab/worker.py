@@ -17,12 +17,16 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
+from crosswind.data.paths import spool_directory
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.order import BEGUN, ENDED, READY, STEPS_A_CHECKPOINT, Order, reply
 from crosswind.ingest.lab.workloads import WORKLOADS
 from crosswind.ingest.lab.workloads.workload import Workload
+from crosswind.ingest.probe.place import node_name
+from crosswind.ingest.registration import announce, directories
 
 TIMEOUT = timedelta(seconds=60)  # longer than any injected pause
+IDLE = "-"  # in place of a run's id
 Batch = TypeVar("Batch")
 
 
@@ -52,6 +56,7 @@ class Trainer:
         try:
             loss, ended_ns = self._train(order)
         finally:
+            announce_idle()
             distributed.destroy_process_group()
         self.tell(ENDED, ns=ended_ns, loss=loss)
 
@@ -100,6 +105,12 @@ class Trainer:
         path.with_suffix(".part").rename(path)
 
 
+def announce_idle() -> None:
+    """Keeps the agent watching between runs: it looks for ranks every other second only, and would miss a start."""
+    for directory in directories(spool_directory()):
+        announce(directory, run_id=IDLE, rank=0, node=node_name())
+
+
 def compute_for(milliseconds: float) -> None:
     """Computes for this long: work that other ranks do not have."""
     end = time.perf_counter() + milliseconds / 1000
@@ -124,6 +135,7 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print is no answer
     trainer = Trainer(Conditions.attach(Path(conditions)), Path(scratch), answers)
     torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # imports what it needs while there is time
+    announce_idle()
     trainer.tell(READY, pid=os.getpid())
     for line in sys.stdin:
         trainer.carry_out(Order.read(line))
