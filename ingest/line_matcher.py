@@ -61,7 +61,9 @@ class LineMatcher:
         self._expression = re.compile(known.expression)
         self._counter = StepCounter(known.per_epoch)
         self._spool, self._run_id = spool, run_id
-        self._found: list[TimedStep] = []
+        self._timed: list[TimedStep] = []
+        self._values: dict[tuple[int, int, str], TimedStep] = {}
+        self._newest: dict[int, int] = {}
         self._slow = 0
 
     def look(self, line: bytes, ts_ns: int) -> None:
@@ -75,8 +77,8 @@ class LineMatcher:
             if self._slow == MAX_SLOW:
                 logger.warning("step lines are not looked for any more: the pattern took too long on %d", MAX_SLOW)
             return
-        if match and (told := told_by(match)):
-            self._found.append(self._counter.take(told, ts_ns))
+        if match and (told := told_by(match)) and (step := self._counter.take(told, ts_ns)):
+            self._note(step)
 
     def _search(self, line: str) -> re.Match[str] | None:
         signal.setitimer(signal.ITIMER_REAL, MATCH_SECONDS)
@@ -85,21 +87,29 @@ class LineMatcher:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def write(self, writer: SpoolWriter) -> None:
+    def write(self, writer: SpoolWriter, *, is_last: bool = False) -> None:
         """Appends what was found. Where ranks of this run tell of their steps themselves, only the values are ours."""
-        found, self._found = self._found, []
-        timed = [step for step in found if step.seconds is not None]
+        timed, self._timed = self._timed, []
         if timed and not any(self._spool.glob(f"*.{self._run_id}*-rank*")):
-            ends = [(step.ts_ns, round((step.seconds or 0) * 1e9)) for step in timed]
-            keys = self._keys(timed, [end - duration for end, duration in ends])
-            writer.append_rows(STEP, {**keys, "duration_seconds": [duration for _, duration in ends]})
-        if values := [(step, name, value) for step in found for name, value in step.values.items()]:
-            keys = self._keys([step for step, _, _ in values], [step.ts_ns for step, _, _ in values])
-            named: dict[str, list[Scalar]] = {
-                "name": [name for _, name, _ in values],
-                "value": [value for _, _, value in values],
-            }
-            writer.append_rows(PROGRESS, {**keys, **named})
+            durations = [round((step.seconds or 0) * 1e9) for step in timed]
+            begins = [step.ts_ns - duration for step, duration in zip(timed, durations, strict=True)]
+            writer.append_rows(STEP, {**self._keys(timed, begins), "duration_seconds": durations})
+        if told := self._values_until(is_last=is_last):
+            steps = [step for step, _ in told]
+            named: dict[str, list[Scalar]] = {"name": [name for _, name in told]}
+            named["value"] = [step.values[name] for step, name in told]
+            writer.append_rows(PROGRESS, {**self._keys(steps, [step.ts_ns for step in steps]), **named})
+
+    def _note(self, step: TimedStep) -> None:
+        """A bar is drawn many times a step, first with the values of the step before: the last ones hold."""
+        if step.seconds is not None:
+            self._timed.append(step)
+        self._newest[step.rank] = step.number
+        self._values |= {(step.rank, step.number, name): step for name in step.values}
+
+    def _values_until(self, *, is_last: bool) -> list[tuple[TimedStep, str]]:
+        settled = [key for key in self._values if is_last or key[1] != self._newest[key[0]]]
+        return [(self._values.pop(key), key[2]) for key in settled]
 
     def _keys(self, steps: list[TimedStep], ts_ns: list[int]) -> dict[str, list[Scalar]]:
         return {
@@ -126,7 +136,7 @@ def follow(copy: BinaryIO, matcher: LineMatcher, writer: SpoolWriter) -> None:
     for splitter in splitters.values():
         for line in splitter.split(b"\n"):
             matcher.look(line, time.time_ns())
-    matcher.write(writer)
+    matcher.write(writer, is_last=True)
 
 
 def _blocks(copy: BinaryIO) -> Iterator[tuple[int, int, bytes]]:

@@ -11,7 +11,7 @@ NUMBER = r"[-+]?[\d.]+(?:[eE][-+]?\d+)?|nan|inf"
 MAX_LINE = 4096  # of a longer line the beginning is looked at
 MAX_PATTERN = 4096
 MAX_NAME = 100
-MEANINGS = ("step", "rank", "seconds", "ms")  # every other group is a value of the step
+MEANINGS = ("step", "total", "rank", "seconds", "ms")  # every other group is a value of the step
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,26 @@ KNOWN: Mapping[str, LinePattern] = {
         rf"global_step=(?P<step>\d+), RunningAvgSamplesPerSec=.*?CurrSamplesPerSec=(?P<samples_per_second>{NUMBER})"
     ),
     "lightning": LinePattern(
-        r"Epoch +(?P<epoch>\d+): .*\| (?P<step>\d+)/\S+ \["
+        r"Epoch +\d+: .*\| (?P<step>\d+)/\S+ \["
         rf"[^\]]*?(?:(?:[ ,]|train[_/])loss(?:_step)?=(?P<loss>{NUMBER})[^\]]*)?\]",
         per_epoch=True,
     ),
-    "tqdm": LinePattern(r"\d+%\|.*\| (?P<step>\d+)/\d+ \[[\d:]+<", per_epoch=True),
+    "tqdm": LinePattern(r"\d+%\|.*\| (?P<step>\d+)/(?P<total>\d+) \[[\d:]+<", per_epoch=True),
 }
 
 
 @dataclass(frozen=True)
 class Told:
-    """What one line says; `seconds` is the duration of a step, None where it does not say."""
+    """What one line says; `seconds` is the duration of a step, None where it does not say.
+
+    `total` tells a progress bar from another one that is drawn within it.
+    """
 
     step: int | None
     rank: int
     seconds: float | None
     values: Mapping[str, float | None]
+    total: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,19 @@ class _Count:
     told: int = -1
     base: int = 0  # of the epochs before
     ts_ns: int = 0
+    total: int | None = None  # of the bar that is drawn now
+
+    def is_of_another_bar(self, number: int, total: int | None) -> bool:
+        """Whether this belongs to a bar within the one that is drawn, or draws an ended one once more."""
+        if total is None:
+            return False
+        if self.total is None:
+            self.total = total if number < total else None
+            return self.total is None
+        if self.total == total and number >= total:
+            self.total = None
+            return False
+        return self.total != total
 
 
 @dataclass
@@ -76,10 +93,15 @@ class StepCounter:
     per_epoch: bool
     _counts: dict[int, _Count] = field(default_factory=dict)
 
-    def take(self, told: Told, ts_ns: int) -> TimedStep:
-        """The step of a line that came at `ts_ns`. Where lines skip steps, their mean duration is that of each."""
+    def take(self, told: Told, ts_ns: int) -> TimedStep | None:
+        """The step of a line that came at `ts_ns`; None for a line that is not the loop's.
+
+        Where lines skip steps, their mean duration is that of each.
+        """
         count = self._counts.setdefault(told.rank, _Count())
         number = count.told + 1 if told.step is None else told.step
+        if count.is_of_another_bar(number, told.total):
+            return None
         if self.per_epoch and number < count.told:
             count.base += count.told
             count.told = 0
@@ -119,12 +141,13 @@ def told_by(match: re.Match[str]) -> Told | None:
     try:
         step = int(groups["step"]) if "step" in groups else None
         rank = int(groups.get("rank", "0"))
+        total = int(groups["total"]) if "total" in groups else None
     except ValueError:
         return None
     if not (step is None or 0 <= step < 2**53) or not 0 <= rank < 2**31:
         return None
     values = {name: _finite(text) for name, text in groups.items() if name not in MEANINGS}
-    return Told(step, rank, _seconds(groups), values)
+    return Told(step, rank, _seconds(groups), values, total)
 
 
 def _seconds(groups: Mapping[str, str]) -> float | None:

@@ -14,6 +14,12 @@ def told(pattern: str, line: str) -> Told | None:
     return told_by(match) if match else None
 
 
+def taken(counter: StepCounter, told: Told, ts_ns: int) -> TimedStep:
+    step = counter.take(told, ts_ns)
+    assert step is not None
+    return step
+
+
 @pytest.mark.parametrize(
     ("pattern", "line", "expected"),
     [
@@ -41,14 +47,14 @@ def told(pattern: str, line: str) -> Told | None:
             "lightning",
             "Epoch 9: 100%|███████| 860/860 [00:05<00:00, 162.25it/s, v_num=1, train_loss_step=1.460, "
             "valid_loss_step=1.480, valid_acc=0.946, train_loss_epoch=1.510]",
-            Told(860, 0, None, {"epoch": 9.0, "loss": 1.46}),
+            Told(860, 0, None, {"loss": 1.46}),
         ),
         (
             "lightning",
             "Epoch 0:   4%|▍         | 350/8000 [00:09<03:23, 37.56it/s, v_num=0]",
-            Told(350, 0, None, {"epoch": 0.0}),
+            Told(350, 0, None, {}),
         ),
-        ("tqdm", " 20%|██        | 20/100 [00:01<00:04, 19.50it/s]", Told(20, 0, None, {})),
+        ("tqdm", " 20%|██        | 20/100 [00:01<00:04, 19.50it/s]", Told(20, 0, None, {}, 100)),
         (
             r"\[rank (?P<rank>\d+)\] step (?P<step>\d+) took (?P<seconds>\S+) s, accuracy (?P<accuracy>\S+)",
             "[rank 3] step 7 took 0.25 s, accuracy nan",
@@ -89,7 +95,7 @@ def test_a_duration_that_is_none_is_unknown(text: str) -> None:
 def test_the_time_between_lines_is_that_of_each_step_between_them() -> None:
     counter = StepCounter(per_epoch=False)
     lines = [(10, 0), (20, 5), (20, 6), (21, 7), (5, 8), (6, 9)]  # 20 comes twice, and then a restart goes back to 5
-    steps = [counter.take(Told(step, 0, None, {}), 100 * SECOND + at * SECOND) for step, at in lines]
+    steps = [taken(counter, Told(step, 0, None, {}), 100 * SECOND + at * SECOND) for step, at in lines]
     assert [(step.number, step.seconds) for step in steps] == [
         (10, None),
         (20, 0.5),
@@ -110,6 +116,13 @@ def test_numbers_that_begin_anew_every_epoch_go_on() -> None:
         (101, 1.0),
         (102, 1.0),
     ]
+
+
+def test_a_bar_within_a_bar_counts_nothing_and_neither_does_an_ended_one_that_is_drawn_again() -> None:
+    counter = StepCounter(per_epoch=True)
+    drawn = [(0, 3), (1, 3), (0, 9), (5, 9), (9, 9), (2, 3), (3, 3), (3, 3), (9, 9), (0, 3), (1, 3)]
+    found = [counter.take(Told(step, 0, None, {}, total), SECOND * i) for i, (step, total) in enumerate(drawn)]
+    assert [step and step.number for step in found] == [0, 1, None, None, None, 2, 3, None, None, 3, 4]
 
 
 def test_ranks_are_counted_apart_and_lines_without_a_number_by_their_order() -> None:

@@ -65,6 +65,19 @@ def test_lines_become_steps_and_values_of_the_run_in_the_store(tmp_path: Path) -
     assert stored["compute_seconds"].isna().all()  # nobody told
 
 
+def test_of_a_bar_that_is_drawn_many_times_a_step_the_last_values_hold(tmp_path: Path) -> None:
+    drawn = "(0, 9), (1, 9), (1, 8), (2, 8), (2, 7)"
+    bar = (
+        f"for n, loss in {drawn}: print(f'Epoch 0: 0%| | {{n}}/5 [00:00<, loss={{loss}}]', end='\\r'); time.sleep(0.3)"
+    )
+    watched(tmp_path, "lightning", *python(f"import time\n{bar}"))
+    assert rows(tmp_path, "progress", ("step", "name", "value")) == [
+        (0, "loss", 9.0),
+        (1, "loss", 8.0),
+        (2, "loss", 7.0),
+    ]
+
+
 def test_without_durations_the_time_between_lines_counts(tmp_path: Path) -> None:
     code = "import time\nfor step in range(4): print('step', step); time.sleep(0.2)"
     watched(tmp_path, r"step (?P<step>\d+)", *python(code))
