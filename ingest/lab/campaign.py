@@ -1,10 +1,14 @@
 """A plan from its first run to its last, into a store; what is there already is not measured again."""
 
+import fcntl
+import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosswind.data.errors import ConflictError
 from crosswind.data.features import all_runs
 from crosswind.data.run import Run, RunState
 from crosswind.data.store import Store
@@ -31,8 +35,14 @@ def run_plan(
 ) -> list[str]:
     """Measures what is missing, at most `only` runs, and stores it; what went wrong in storing.
 
-    May be interrupted at any time and called again. Raises: UnavailableError.
+    May be interrupted at any time and called again.
+    Raises: UnavailableError; ConflictError when another laboratory measures into the store.
     """
+    with alone_in(store.home):
+        return _run_plan(plan, store, only, tell)
+
+
+def _run_plan(plan: Plan, store: Store, only: int | None, tell: Callable[[Step], None]) -> list[str]:
     folders = Folders(store.home / "spools", store.home / "scratch")
     problems = store_spools(store, folders.spools)
     left = missing(plan, all_runs(store))[:only]
@@ -47,6 +57,21 @@ def run_plan(
             if done % STORED_EVERY == STORED_EVERY - 1:
                 problems += store_spools(store, folders.spools)
     return problems + store_spools(store, folders.spools)
+
+
+@contextmanager
+def alone_in(home: Path) -> Iterator[None]:
+    """Holds the lock of the store's one laboratory. Raises: ConflictError."""
+    fd = os.open(home / "lab.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ConflictError(
+            f"{home}: another laboratory is at work there; wait for it, or name another --store"
+        ) from None
+    finally:
+        os.close(fd)
 
 
 def missing(plan: Plan, stored: Iterable[Run]) -> list[PlannedRun]:

@@ -1,9 +1,11 @@
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from crosswind.data.errors import ConflictError
 from crosswind.data.run import Run, RunState
-from crosswind.ingest.lab.campaign import missing
+from crosswind.ingest.lab.campaign import alone_in, missing
 from crosswind.ingest.lab.injectors import INJECTORS
 from crosswind.ingest.lab.plan import COHORTS, RELAYED_COHORT, PlannedRun, quick, samples
 
@@ -88,3 +90,9 @@ def test_what_has_ended_in_the_store_is_not_measured_again() -> None:
     there = [stored(0, RunState.COMPLETED), stored(1, RunState.FAILED), stored(2, RunState.LOST)]
     there += [stored(3, RunState.COMPLETED, "samples-1"), Run("r9", "toy", "lab", RunState.COMPLETED)]
     assert [run.number for run in missing(plan, there)] == [2, 3, 4, 5, 6, 7]
+
+
+def test_one_laboratory_at_a_time_measures_into_a_store(tmp_path: Path) -> None:
+    for _ in range(2):
+        with alone_in(tmp_path), pytest.raises(ConflictError, match="another laboratory is at work there"):
+            alone_in(tmp_path).__enter__()

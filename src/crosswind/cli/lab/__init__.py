@@ -11,7 +11,7 @@ from crosswind.cli.progress import Progress
 from crosswind.dashboards.wording import seconds
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.store import Store
-from crosswind.ingest.lab.campaign import Step, run_plan
+from crosswind.ingest.lab.campaign import Step, alone_in, run_plan
 from crosswind.ingest.lab.export import export
 from crosswind.ingest.lab.hosts import remove_abandoned
 from crosswind.ingest.lab.injectors import INJECTORS
@@ -108,7 +108,9 @@ def _export(arguments: argparse.Namespace, home: Path) -> None:
 
 def _clean(arguments: argparse.Namespace, home: Path) -> None:
     removed = remove_abandoned()
-    shutil.rmtree(home / "scratch", ignore_errors=True)
+    if home.is_dir():
+        with alone_in(home):
+            shutil.rmtree(home / "scratch", ignore_errors=True)
     if arguments.json:
         say_json({"removed": removed})
     else:

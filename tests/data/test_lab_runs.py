@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crosswind.data.errors import UnavailableError
+from crosswind.data.features import all_runs
+from crosswind.data.injection import Injected
+from crosswind.data.lake import to_table
+from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.samples.lab_runs import load_lab_runs, records_of, table_of, thin, whole
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+RUN = Run(
+    "r1",
+    "toy",
+    "fault-lab",
+    RunState.COMPLETED,
+    2,
+    {"batch": 8, "link": "direct", "fused": True},
+    nodes=("lab-1", "lab-2"),
+    started_ns=5_000,
+    ended_ns=9_000,
+    software={"torch": "2.13"},
+    tags={"split": "train", "injected": "cpu_hog:1:2"},
+)
+OTHER = Run("r2", "toy", "fault-lab", RunState.FAILED)
+RANKS = [Rank("r1", 0, "lab-1", 7, 5_000), Rank("r1", 1, "lab-2", 8, 5_001, ended_ns=9_000)]
+FAULT = Injected("r1", "cpu_hog", 2.0, "processes", "lab-2", 1, 6_000, 8_000)
+LINK = MetricSet(
+    "link",
+    "",
+    (*NODE_KEYS, Column("sent_bytes_total", "", Kind.COUNTER, "uint64"), Column("speed", "", dtype="float64")),
+)
+LINK_ROWS = to_table(
+    LINK,
+    {"ts_ns": [1, 2], "node": ["lab-1"] * 2, "device": ["eth0"] * 2, "sent_bytes_total": [2**64 - 2, 2**64 - 1]},
+)
+
+
+def test_records_come_back_as_they_were() -> None:
+    assert records_of(Run, table_of(Run, [RUN, OTHER])) == [RUN, OTHER]
+    assert records_of(Rank, table_of(Rank, RANKS)) == RANKS
+    assert records_of(Injected, table_of(Injected, [FAULT])) == [FAULT]
+
+
+def test_columns_that_hold_nothing_are_left_out_and_come_back() -> None:
+    assert thin(LINK_ROWS).column_names == ["ts_ns", "node", "device", "sent_bytes_total"]
+    assert whole(thin(LINK_ROWS)).equals(LINK_ROWS, check_metadata=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    steps = {"ts_ns": [5_500], "run_id": ["r1"], "rank": [0], "step": [0], "duration_seconds": [2_000]}
+    tables: dict[str, pa.Table] = {
+        "runs": table_of(Run, [RUN, OTHER]),
+        "ranks": table_of(Rank, RANKS),
+        "injections": table_of(Injected, [FAULT]),
+        "step": thin(to_table(STEP, steps)),
+        "link": thin(LINK_ROWS),
+    }
+    for name, table in tables.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+def test_a_folder_is_stored_once(folder: Path, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "home") as store:
+        assert [load_lab_runs(store, folder) for _ in range(3)] == [2, 0, 0]
+        assert sorted(all_runs(store), key=lambda run: run.run_id) == [RUN, OTHER]
+        with store.catalog.read() as session:
+            assert session.runs.ranks("r1") == RANKS
+            assert session.injections.of_runs(["r1"]) == [FAULT]
+            assert session.ingested().rows == 3
+        assert store.lake.frame("select duration_seconds from step")["duration_seconds"].tolist() == [
+            pytest.approx(2e-6)
+        ]
+        sent = store.lake.counters("link", ["sent_bytes_total"])["sent_bytes_total"]
+        assert sorted(sent.to_pylist()) == [2**64 - 2, 2**64 - 1]
+
+
+def test_a_folder_without_the_catalogs_files_is_refused(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "home") as store, pytest.raises(UnavailableError, match="crosswind lab export writes"):
+        load_lab_runs(store, tmp_path)
