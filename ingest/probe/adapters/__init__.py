@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from crosswind.data.errors import InvalidInputError
-from crosswind.ingest.probe.adapters import ddp
+from crosswind.ingest.probe.adapters import ddp, deepspeed, fsdp, parameter_server, pipeline, tensor_parallel
 from crosswind.ingest.probe.timeline import Timeline
 
 
@@ -20,7 +20,7 @@ class Adapter(Protocol):
         ...
 
 
-ADAPTERS: Sequence[Adapter] = (ddp,)
+ADAPTERS: Sequence[Adapter] = (ddp, fsdp, pipeline, tensor_parallel, deepspeed, parameter_server)
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:

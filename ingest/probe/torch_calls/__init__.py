@@ -9,6 +9,8 @@ Not seen: collectives that are launched from C++ (gradient buckets of Distribute
 those on accelerators (their end takes device events), and those that nobody waits for by `Work.wait()`.
 """
 
+from typing import Any
+
 from crosswind.data.errors import InvalidInputError
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import Calls
@@ -32,3 +34,13 @@ def watch_calls(timeline: Timeline) -> Calls:
     elif calls.timeline is not timeline:
         raise InvalidInputError("watch: another open run of this process watches torch.distributed already")
     return calls
+
+
+def watch_calls_of(model: Any, timeline: Timeline) -> Calls:
+    """The same, for the sake of a model. Raises: InvalidInputError when it is not on the CPU."""
+    device = next((parameter.device.type for parameter in model.parameters()), "cpu")
+    if device != "cpu":
+        raise InvalidInputError(
+            f"watch: collectives on {device!r} need device events, which are not there yet; only cpu"
+        )
+    return watch_calls(timeline)

@@ -29,13 +29,17 @@ class Calls:
         self.timeline = timeline
         self.groups = Groups()
         self.is_on = True
+        self.are_remote_seen = False
         self._loop = threading.get_ident()
+
+    @property
+    def are_told(self) -> bool:
+        """Whether a collective that is asked for now is to be told."""
+        return self.is_on and self.timeline.is_in_step
 
     def arrive(self, tensors: Sequence[Any]) -> Arrival | None:
         """This rank has come to a collective over these; None when it is not to be told."""
-        if not self.is_on or not self.timeline.is_in_step or (tensors and not tensors[0].is_cpu):
-            return None
-        return self.timeline.arrive()
+        return None if tensors and not tensors[0].is_cpu else self.timeline.arrive()
 
     def ended(self, call: Call, blocked_since: int | None) -> None:
         """It ended now; the calling thread stood still for it since then."""
@@ -61,11 +65,13 @@ class Calls:
         self.is_on = False
 
 
-def tensors_in(argument: Any) -> list[Any]:
-    """The tensors of an argument that is one, or a list of such, or lists of lists."""
-    if isinstance(argument, list | tuple):
-        return [tensor for each in argument for tensor in tensors_in(each)]
-    return [argument]
+def tensors_in(argument: Any) -> Sequence[Any]:
+    """The tensors of an argument that is one, a list of such, or a list of such lists."""
+    if not isinstance(argument, (list, tuple)):
+        return (argument,)
+    if argument and isinstance(argument[0], (list, tuple)):
+        return [tensor for part in argument for tensor in part]
+    return argument
 
 
 def bytes_of(tensors: Sequence[Any]) -> int:

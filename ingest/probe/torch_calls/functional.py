@@ -1,7 +1,7 @@
 """Functional collectives: DTensor's, and so those of tensor parallelism."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from crosswind.ingest.probe.torch_calls.calls import Call, Calls, bytes_of, tensors_in
@@ -45,10 +45,11 @@ class _Stand:
 
     def __init__(self, original: Any, calls: Calls, pending: Pending) -> None:
         from torch import Tensor  # noqa: PLC0415 - torch is the user's
+        from torch.distributed._functional_collectives import AsyncCollectiveTensor  # noqa: PLC0415
         from torch.nn import Parameter  # noqa: PLC0415
 
         self._original, self._calls, self._pending = original, calls, pending
-        self._real = {Tensor, Parameter}  # a compiler traces with fakes, which are subclasses
+        self._real = {Tensor, Parameter, AsyncCollectiveTensor}  # a compiler traces with fakes, which are subclasses
 
     def __hash__(self) -> int:
         return hash(self._original)
@@ -66,7 +67,7 @@ class _Packet(_Stand):
         self._operation, self._group = PACKETS[name]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        call = self._begun(arguments)
+        call = self._begun(arguments) if self._calls.are_told else None
         result = self._original(*arguments, **named)
         if call:
             self._await(call, tensors_in(result))
@@ -74,7 +75,7 @@ class _Packet(_Stand):
 
     def _begun(self, arguments: tuple[Any, ...]) -> Call | None:
         try:
-            tensors = [getattr(tensor, "elem", tensor) for tensor in tensors_in(arguments[0])]  # of one not awaited yet
+            tensors = tensors_in(arguments[0])
             arrival = self._calls.arrive(tensors) if {type(each) for each in tensors} <= self._real else None
             if arrival is None:
                 return None
@@ -85,7 +86,7 @@ class _Packet(_Stand):
             self._calls.give_up(error)
             return None
 
-    def _await(self, call: Call, results: list[Any]) -> None:
+    def _await(self, call: Call, results: Sequence[Any]) -> None:
         for result in results:
             if type(result) in self._real:
                 self._pending[result.data_ptr()] = call

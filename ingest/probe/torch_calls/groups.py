@@ -1,11 +1,12 @@
 """Short names of process groups, the same on all their ranks, different for different groups."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
-MOST_LISTED = 8  # ranks
+MOST_LISTED: Final = 8  # ranks
+ANYBODY: Final = -1
 
 
 class Groups:
@@ -45,17 +46,28 @@ class Groups:
         return name
 
     def transfer(self, group: Any, source: int, target: int) -> str:
-        """The name of what goes from one member to another, by their ranks in the group; -1 is anybody."""
+        """The name of what goes from one member to another, by their ranks in the group; ANYBODY may be the source.
+
+        It ends with both ranks in the run, `pipeline stage0>stage1 4>6`: the target is who receives.
+        """
         names = self._transfers.setdefault(group, {})
         name = names.get((source, target))
         if name is None:
-            members = self._members.get(group.group_name) or dict(enumerate(map(str, _ranks(group))))
-            name = f"{self.name(group)} {members.get(source, '*')}>{members.get(target, '*')}"
-            names[source, target] = name
+            name = names[source, target] = " ".join(self._transfer_parts(group, source, target))
         return name
 
+    def _transfer_parts(self, group: Any, source: int, target: int) -> Iterator[str]:
+        ranks, members = _ranks(group), self._members.get(group.group_name)
+        yield self._purpose(group)
+        if members:
+            yield f"{members.get(source, '*')}>{members[target]}"
+        yield f"{'*' if source == ANYBODY else ranks[source]}>{ranks[target]}"
+
+    def _purpose(self, group: Any) -> str:
+        return self._purposes.get(group.group_name) or _purpose(group)
+
     def _told(self, group: Any) -> str:
-        purpose = self._purposes.get(group.group_name) or _purpose(group)
+        purpose = self._purpose(group)
         return purpose if purpose == "world" else f"{purpose} {listed(_ranks(group))}"
 
 

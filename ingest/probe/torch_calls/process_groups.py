@@ -6,7 +6,10 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from crosswind.ingest.probe.torch_calls.calls import Call, Calls, bytes_of, tensors_in
+from crosswind.ingest.probe.torch_calls.groups import ANYBODY
 from crosswind.ingest.probe.torch_calls.patches import Patches
+
+TRANSFER: Final = "transfer"
 
 # Method of ProcessGroup: operation, and which argument's bytes are told, the same on all ranks.
 # Source: torch/csrc/distributed/c10d/init.cpp. Which of them there are depends on PyTorch's version.
@@ -33,13 +36,11 @@ METHODS: Final[Mapping[str, tuple[str, int | None]]] = {
     "all_to_all_single": ("all_to_all", 1),
     "barrier": ("barrier", None),
     "monitored_barrier": ("barrier", None),
-    "send": ("send", 0),
-    "recv": ("recv", 0),
-    "recv_anysource": ("recv", 0),
+    "send": (TRANSFER, 0),  # one word for both sides: the group tells who receives
+    "recv": (TRANSFER, 0),
+    "recv_anysource": (TRANSFER, 0),
 }
 
-TRANSFERS: Final = ("send", "recv")
-ANYBODY: Final = -1
 Pending = MutableMapping[Any, Call]
 
 
@@ -56,16 +57,17 @@ def watch_process_groups(calls: Calls, patches: Patches) -> None:
     from torch.distributed import ProcessGroup, Work  # noqa: PLC0415 - torch is the user's
 
     pending: Pending = WeakKeyDictionary()
-    for name, (operation, sized) in METHODS.items():
+    for name in METHODS:
         if name in vars(ProcessGroup):
-            original = getattr(ProcessGroup, name)
-            patches.set(ProcessGroup, name, _method(original, calls, pending, (operation, sized)))
+            patches.set(ProcessGroup, name, _method(getattr(ProcessGroup, name), calls, pending))
     patches.set(Work, "wait", _wait(Work.wait, calls, pending))
 
 
-def _method(original: Any, calls: Calls, pending: Pending, what: tuple[str, int | None]) -> Callable[..., Any]:
+def _method(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
+    name = original.__name__
+
     def method(group: Any, *arguments: Any, **named: Any) -> Any:
-        call = _begun(calls, group, what, (*arguments, *named.values()))
+        call = _begun(calls, group, name, (*arguments, *named.values())) if calls.are_told else None
         work = original(group, *arguments, **named)
         if call is None:
             return work
@@ -77,32 +79,35 @@ def _method(original: Any, calls: Calls, pending: Pending, what: tuple[str, int 
 
     # A subclass in Python that leaves this method to ProcessGroup would come back here from C++ for ever: pybind11
     # takes any function in Python for an override, unless it is called by a function of the method's own name.
-    method.__code__ = method.__code__.replace(co_name=original.__name__)
-    method.__name__, method.__doc__ = original.__name__, original.__doc__
+    method.__code__ = method.__code__.replace(co_name=name)
+    method.__name__, method.__doc__ = name, original.__doc__
     method.calls = calls  # type: ignore[attr-defined]
     return method
 
 
-def _begun(calls: Calls, group: Any, what: tuple[str, int | None], arguments: tuple[Any, ...]) -> Call | None:
+def _begun(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) -> Call | None:
     try:
-        operation, sized = what
+        operation, sized = METHODS[method]
         tensors = () if sized is None else tensors_in(arguments[sized])
         arrival = calls.arrive(tensors)
         if arrival is None:
             return None
         is_synchronous = bool(arguments) and not getattr(arguments[-1], "asyncOp", True)
         since = arrival.time if is_synchronous else None
-        return Call(arrival, bytes_of(tensors), operation, _name(calls, group, operation, arguments), since)
+        return Call(arrival, bytes_of(tensors), operation, _name(calls, group, method, arguments), since)
     except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
         calls.give_up(error)
         return None
 
 
-def _name(calls: Calls, group: Any, operation: str, arguments: tuple[Any, ...]) -> str:
-    if operation not in TRANSFERS:
-        return calls.groups.name(group)
-    peer, own = (arguments[1] if len(arguments) > 2 else ANYBODY), group.rank()
-    return calls.groups.transfer(group, *((own, peer) if operation == "send" else (peer, own)))
+def _name(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) -> str:
+    if method == "send":
+        return calls.groups.transfer(group, group.rank(), arguments[1])
+    if method == "recv":
+        return calls.groups.transfer(group, arguments[1], group.rank())
+    if method == "recv_anysource":
+        return calls.groups.transfer(group, ANYBODY, group.rank())
+    return calls.groups.name(group)
 
 
 def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:

@@ -1,0 +1,21 @@
+"""DeepSpeed's engine, ZeRO stages 0 to 3: `deepspeed.comm` leads to torch.distributed.
+
+Source: deepspeed/comm/torch.py.
+"""
+
+from typing import Any
+
+from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls import watch_calls_of
+
+
+def matches(thing: Any) -> bool:
+    """Whether it is what `deepspeed.initialize` gives first."""
+    classes = type(thing).__mro__
+    return any(each.__name__ == "DeepSpeedEngine" and each.__module__.startswith("deepspeed.") for each in classes)
+
+
+def watch(engine: Any, timeline: Timeline) -> Any:
+    """Has the engine's collectives reported. Raises: InvalidInputError when it is not on the CPU."""
+    watch_calls_of(engine, timeline)
+    return engine

@@ -1,0 +1,54 @@
+"""Parameter servers over torch.distributed.rpc: pass the RRef of the server, or the module itself."""
+
+import sys
+from typing import Any, Protocol
+
+from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls import watch_calls
+from crosswind.ingest.probe.torch_calls.patches import Patches
+from crosswind.ingest.probe.torch_calls.rpc import watch_rpc
+
+
+class Recorder(Protocol):
+    """What `crosswind.run` gives."""
+
+    def record(self, **values: float) -> None:
+        """Keeps values of this step."""
+        ...
+
+
+class Staleness:
+    """How many updates the server had made between this worker's fetch and its own update, recorded by step.
+
+    A server counts its updates, and tells the count with the parameters and when it has made one.
+    """
+
+    def __init__(self, run: Recorder) -> None:
+        self._run = run
+        self._fetched = 0
+
+    def fetched(self, version: int) -> None:
+        """The parameters that this worker has now are those after so many updates."""
+        self._fetched = version
+
+    def updated(self, version: int) -> None:
+        """This worker's gradients met the parameters of that version: those before its own update."""
+        self._run.record(staleness=version - self._fetched)
+
+
+def matches(thing: Any) -> bool:
+    """Whether it is an RRef, or the module torch.distributed.rpc."""
+    name = "torch.distributed.rpc"
+    is_module = thing is sys.modules.get(name) and thing is not None
+    return is_module or any(each.__name__ == "PyRRef" for each in type(thing).__mro__)
+
+
+def watch(thing: Any, timeline: Timeline) -> Any:
+    """Has remote procedure calls reported, as operation `rpc`, besides collectives."""
+    calls = watch_calls(timeline)
+    if not calls.are_remote_seen:
+        patches = Patches()
+        timeline.on_close(patches.undo)
+        watch_rpc(calls, patches)
+        calls.are_remote_seen = True
+    return thing

@@ -1,0 +1,51 @@
+"""PyTorch's pipeline parallelism: a schedule, or one of its stages.
+
+What stages send each other is told by direction, `pipeline stage1>stage2 1>2` (stages, then ranks). A stage asks for
+what it receives when it has nothing else to do, so that the durations of transfers to it are the pipeline's bubbles; it
+may wait for what it sends as late as at the end of the batch. Source: torch/distributed/pipelining/schedules.py.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls import watch_calls, watch_calls_of
+
+CLASSES: Final = {"_PipelineSchedule", "_PipelineStageBase"}
+
+
+def matches(thing: Any) -> bool:
+    """Whether it is a schedule or a stage of torch.distributed.pipelining."""
+    classes = type(thing).__mro__
+    module = "torch.distributed.pipelining"
+    return any(each.__name__ in CLASSES and each.__module__.startswith(module) for each in classes)
+
+
+def watch(thing: Any, timeline: Timeline) -> Any:
+    """Has transfers between stages reported. Raises: InvalidInputError when a stage is not on the CPU."""
+    for stage in _stages(thing):
+        calls = watch_calls_of(stage.submod, timeline)
+        calls.groups.call(_group(stage), "pipeline", _by_rank(stage.stage_index_to_group_rank))
+    watch_calls(timeline)
+    return thing
+
+
+def _stages(thing: Any) -> Sequence[Any]:
+    """The stages of this rank."""
+    if hasattr(thing, "submod"):
+        return [thing]
+    return thing._stages if hasattr(thing, "_stages") else [thing._stage]
+
+
+def _group(stage: Any) -> Any:
+    from torch import distributed  # noqa: PLC0415 - torch is the user's
+
+    return stage.group or distributed.group.WORLD
+
+
+def _by_rank(ranks: dict[int, int]) -> dict[int, str]:
+    """What each rank of the group is called: its stages, mostly one."""
+    stages: dict[int, str] = {}
+    for stage, rank in sorted(ranks.items()):
+        stages[rank] = f"{stages[rank]}+{stage}" if rank in stages else f"stage{stage}"
+    return stages

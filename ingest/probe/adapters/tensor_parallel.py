@@ -1,0 +1,23 @@
+"""PyTorch's tensor parallelism: modules whose parameters are DTensors, as `parallelize_module` makes them.
+
+A dimension of the device mesh is a group of its own, called by the dimension's name: `tp 0-1`, `dp 0,2`.
+"""
+
+from typing import Any
+
+from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls import watch_calls_of
+
+
+def matches(thing: Any) -> bool:
+    """Whether it is a module with a parameter that is a DTensor."""
+    is_module = any(
+        f"{each.__module__}.{each.__name__}" == "torch.nn.modules.module.Module" for each in type(thing).__mro__
+    )
+    return is_module and any(type(parameter).__name__ == "DTensor" for parameter in thing.parameters())
+
+
+def watch(model: Any, timeline: Timeline) -> Any:
+    """Has DTensor's collectives reported. Raises: InvalidInputError when the model is not on the CPU."""
+    watch_calls_of(model, timeline)
+    return model
