@@ -152,14 +152,15 @@ sys.exit(len(heard))
 """
 
 
-def test_ctrl_c_of_a_terminal_reaches_the_program_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--step-lines", "tqdm")])
+def test_ctrl_c_of_a_terminal_reaches_the_program_once(tmp_path: Path, options: tuple[str, ...]) -> None:
     ours, theirs = pty.openpty()
     code = (
         "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
     program = (*python(COUNTS_INTERRUPTS), str(tmp_path / "ready"))
-    command = [*python(code), *CROSSWIND, "run", "--no-ingest", "--no-agent", "--", *program]
+    command = [*python(code), *CROSSWIND, "run", "--no-ingest", "--no-agent", *options, "--", *program]
     environment = os.environ | {"CROSSWIND_SPOOL": str(tmp_path)}
     with subprocess.Popen(command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         assert appears(tmp_path / "ready")
