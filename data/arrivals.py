@@ -60,7 +60,8 @@ def last_to_arrive(store: Store, run_id: str) -> pd.DataFrame:
     frame = pd.DataFrame({"rank": list(offsets), "offset_ns": list(offsets.values())}, dtype="int64")
     with store.lake.connect() as connection:
         connection.register("offsets", frame)
-        return connection.execute(_ORDERED + _LAST, {"run_id": run_id}).df()
+        found: pd.DataFrame = connection.execute(_ORDERED + _LAST, {"run_id": run_id}).df()
+    return found
 
 
 def clock_offsets(store: Store, run_id: str) -> Mapping[int, int]:
