@@ -13,7 +13,7 @@ from torch.distributed import all_reduce as imported_by_name
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.ingest.probe.timeline import Timeline
-from crosswind.ingest.probe.torch_calls import watch_calls
+from crosswind.ingest.probe.torch_calls import watch_calls, watch_calls_of
 from crosswind.ingest.probe.torch_calls.groups import listed
 
 Seen = list[tuple[Any, ...]]
@@ -131,6 +131,19 @@ def test_a_group_is_called_by_its_ranks(timeline: Timeline) -> None:
     assert seen(timeline, lambda: distributed.all_reduce(four(), group=group)) == [("all_reduce", "ranks 0", FOUR)]
 
 
+def test_transfers_are_called_by_their_ranks_and_what_their_ends_are(timeline: Timeline) -> None:
+    groups, world = watch_calls(timeline).groups, distributed.group.WORLD
+    assert groups.transfer(world, 0, 0) == "world 0>0"
+    groups.call_transfers(world, "pipeline", {0: "stage2"})
+    assert groups.transfer(world, 0, 0) == "pipeline stage2>stage2 0>0"
+    assert groups.name(world) == "world"
+
+
+def test_models_on_other_devices_are_refused(timeline: Timeline) -> None:
+    with pytest.raises(InvalidInputError, match="collectives on 'meta' need device events"):
+        watch_calls_of(torch.nn.Linear(2, 2, device="meta"), timeline)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_compiled_code_does_what_it_did(timeline: Timeline, backend: str) -> None:
     def reduced(values: torch.Tensor) -> torch.Tensor:
@@ -170,18 +183,29 @@ def test_a_second_open_run_is_refused(timeline: Timeline) -> None:
 def test_a_failure_of_ours_is_logged_once_and_the_caller_gets_what_pytorch_gives(
     timeline: Timeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Nameless(ProcessGroup):  # type: ignore[misc]
-        """It leaves every method to ProcessGroup, and has no name that we could tell."""
-
     def both() -> None:
         for _ in range(2):
-            with pytest.raises(RuntimeError, match="No backend type associated with device type"):
-                Nameless(0, 1).barrier()
+            with pytest.raises(TypeError, match="incompatible function arguments"):
+                distributed.group.WORLD.allreduce(5)
 
     assert seen(timeline, both) == []
     [warning] = [record.getMessage() for record in caplog.records if record.name == "crosswind"]
-    assert warning == "crosswind does not see collectives any more: RuntimeError: ProcessGroup name not set"
+    expected = "crosswind does not see collectives any more: AttributeError: 'int' object has no attribute 'is_cpu'"
+    assert warning == expected
     assert seen(timeline, distributed.barrier) == []
+
+
+def test_a_group_in_python_that_leaves_its_methods_to_pytorch_gets_pytorchs_own(timeline: Timeline) -> None:
+    class Own(ProcessGroup):  # type: ignore[misc]
+        """It has no backend."""
+
+    def refused() -> None:
+        with pytest.raises(RuntimeError, match="No backend type associated with device type"):
+            Own(0, 1).barrier()
+        distributed.barrier()
+
+    assert seen(timeline, refused) == [("barrier", "world", 0)]
+    assert watch_calls(timeline).groups.name(Own(0, 1)) == "ranks of 1"
 
 
 @pytest.mark.parametrize(

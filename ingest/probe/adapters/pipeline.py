@@ -25,7 +25,7 @@ def watch(thing: Any, timeline: Timeline) -> Any:
     """Has transfers between stages reported. Raises: InvalidInputError when a stage is not on the CPU."""
     for stage in _stages(thing):
         calls = watch_calls_of(stage.submod, timeline)
-        calls.groups.call(_group(stage), "pipeline", _by_rank(stage.stage_index_to_group_rank))
+        calls.groups.call_transfers(_group(stage), "pipeline", _by_rank(stage.stage_index_to_group_rank))
     watch_calls(timeline)
     return thing
 

@@ -24,7 +24,7 @@ PACKETS: Final[Mapping[str, tuple[str, int]]] = {
 }
 MOST_PENDING: Final = 1000  # results that nobody ever looks at are not waited for
 
-Pending = dict[int, Call]  # by the address of the result
+Pending = dict[int | None, Call]  # by the address of the result
 
 
 def watch_functional(calls: Calls, patches: Patches) -> None:
@@ -89,16 +89,21 @@ class _Packet(_Stand):
     def _await(self, call: Call, results: Sequence[Any]) -> None:
         for result in results:
             if type(result) in self._real:
-                self._pending[result.data_ptr()] = call
+                self._pending[_address(result)] = call
         while len(self._pending) > MOST_PENDING:
             del self._pending[next(iter(self._pending))]
 
 
 class _Wait(_Stand):
     def __call__(self, tensor: Any, *arguments: Any, **named: Any) -> Any:
-        call = self._pending.pop(tensor.data_ptr(), None) if self._pending and type(tensor) in self._real else None
+        call = self._pending.pop(_address(tensor), None) if self._pending and type(tensor) in self._real else None
         begin = time.perf_counter_ns()
         result = self._original(tensor, *arguments, **named)
         if call and call.arrival.end is None:  # several results come of one coalesced collective
             self._calls.ended(call, begin)
         return result
+
+
+def _address(tensor: Any) -> int | None:
+    """Where its data is; None where there is none."""
+    return None if tensor.is_sparse or tensor.is_meta else int(tensor.data_ptr())

@@ -7,6 +7,7 @@ from zlib import crc32
 
 MOST_LISTED: Final = 8  # ranks
 ANYBODY: Final = -1
+WORLD: Final = "world"
 
 
 class Groups:
@@ -16,22 +17,18 @@ class Groups:
         self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._transfers: WeakKeyDictionary[Any, dict[tuple[int, int], str]] = WeakKeyDictionary()
         self._by_key: dict[str, str] = {}
-        self._purposes: dict[str, str] = {}
-        self._members: dict[str, Mapping[int, str]] = {}
+        self._called: WeakKeyDictionary[Any, tuple[str, Mapping[int, str]]] = WeakKeyDictionary()
 
-    def call(self, group: Any, purpose: str, members: Mapping[int, str] | None = None) -> None:
-        """Names a group, and its members by their rank in it."""
-        self._purposes[group.group_name] = purpose
-        self._members[group.group_name] = members or {}
-        self._names.pop(group, None)
+    def call_transfers(self, group: Any, purpose: str, members: Mapping[int, str]) -> None:
+        """Says what a group's transfers are for, and what its members are called by their rank in it."""
+        self._called[group] = purpose, members
         self._transfers.pop(group, None)
-        self._by_key.pop(group.group_name, None)
 
     def name(self, group: Any) -> str:
         """The name of a group."""
         name = self._names.get(group)
         if name is None:
-            name = self._names[group] = self._told(group)
+            name = self._names[group] = _told(group)
         return name
 
     def name_by_key(self, key: Any) -> str:
@@ -57,34 +54,42 @@ class Groups:
         return name
 
     def _transfer_parts(self, group: Any, source: int, target: int) -> Iterator[str]:
-        ranks, members = _ranks(group), self._members.get(group.group_name)
-        yield self._purpose(group)
+        ranks, (purpose, members) = _ranks(group), self._called.get(group) or (_purpose(group), {})
+        yield purpose
         if members:
             yield f"{members.get(source, '*')}>{members[target]}"
-        yield f"{'*' if source == ANYBODY else ranks[source]}>{ranks[target]}"
+        if ranks:
+            yield f"{'*' if source == ANYBODY else ranks[source]}>{ranks[target]}"
+        else:
+            yield f"{source}>{target} of {group.size()}"
 
-    def _purpose(self, group: Any) -> str:
-        return self._purposes.get(group.group_name) or _purpose(group)
 
-    def _told(self, group: Any) -> str:
-        purpose = self._purpose(group)
-        return purpose if purpose == "world" else f"{purpose} {listed(_ranks(group))}"
+def _told(group: Any) -> str:
+    purpose = _purpose(group)
+    if purpose == WORLD:
+        return WORLD
+    ranks = _ranks(group)
+    return f"{purpose} {listed(ranks)}" if ranks else f"{purpose} of {group.size()}"
 
 
 def _purpose(group: Any) -> str:
     """What PyTorch says: a device mesh calls its groups `mesh_<dimension>`, and the first group `default_pg`."""
     described = str(group.group_desc)
     if described == "default_pg":
-        return "world"
+        return WORLD
     if described in {"", "undefined", "mesh_default"}:
         return "ranks"
     return described.removeprefix("mesh_")
 
 
 def _ranks(group: Any) -> list[int]:
+    """Its ranks in the run; none when it was not made by torch.distributed's own functions."""
     from torch import distributed  # noqa: PLC0415 - torch is the user's
 
-    return list(distributed.get_process_group_ranks(group))
+    try:
+        return list(distributed.get_process_group_ranks(group))
+    except KeyError:
+        return []
 
 
 def listed(ranks: Sequence[int]) -> str:

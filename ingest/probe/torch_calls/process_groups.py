@@ -69,12 +69,8 @@ def _method(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]
     def method(group: Any, *arguments: Any, **named: Any) -> Any:
         call = _begun(calls, group, name, (*arguments, *named.values())) if calls.are_told else None
         work = original(group, *arguments, **named)
-        if call is None:
-            return work
-        if work is None:  # it is over already
-            calls.ended(call, call.arrival.time)
-        else:
-            pending[work] = call
+        if call:
+            _launched(calls, call, work, pending)
         return work
 
     # A subclass in Python that leaves this method to ProcessGroup would come back here from C++ for ever: pybind11
@@ -100,6 +96,16 @@ def _begun(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) ->
         return None
 
 
+def _launched(calls: Calls, call: Call, work: Any, pending: Pending) -> None:
+    if work is None:  # it is over already
+        calls.ended(call, call.arrival.time)
+        return
+    try:
+        pending[work] = call
+    except TypeError as error:  # other people's process groups may give what nobody can refer to
+        calls.give_up(error)
+
+
 def _name(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) -> str:
     if method == "send":
         return calls.groups.transfer(group, group.rank(), arguments[1])
@@ -112,7 +118,7 @@ def _name(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) -> 
 
 def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
     def wait(work: Any, *arguments: Any, **named: Any) -> Any:
-        call = pending.pop(work, None)
+        call = pending.pop(work, None) if pending else None
         if call is None:
             return original(work, *arguments, **named)
         begin = call.blocked_since or time.perf_counter_ns()

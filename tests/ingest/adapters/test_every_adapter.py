@@ -1,5 +1,8 @@
 """What every kind of training that PyTorch itself has is promised, held to real training."""
 
+import subprocess
+import sys
+
 import pytest
 from tests.ingest.adapters.conftest import Train
 from tests.ingest.adapters.trained import Trained
@@ -35,3 +38,16 @@ def test_the_weights_are_those_of_a_training_without_the_probe(training: Trained
 
 def test_pytorch_is_after_the_run_what_it_was_before(training: Trained) -> None:
     assert training.is_restored
+
+
+def test_asking_whose_a_thing_is_imports_no_framework() -> None:
+    program = "; ".join(
+        [
+            "import sys",
+            "from crosswind.ingest.probe.adapters import ADAPTERS",
+            "assert not any(adapter.matches(thing) for adapter in ADAPTERS for thing in (None, 'x', object()))",
+            "print({'torch', 'numpy', 'jax', 'deepspeed', 'mpi4py', 'tensorflow'} & set(sys.modules))",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

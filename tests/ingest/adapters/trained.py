@@ -99,12 +99,12 @@ def trained(spool: Path, program: str, *arguments: str, ranks: int = 2, python: 
     )
     assert done.returncode == 0, done.stderr
     assert "crosswind does not" not in done.stderr, done.stderr
-    said = [json.loads(line) for line in done.stdout.splitlines() if line[0] in "{["]
-    told = [each for each in said if isinstance(each, dict)]
-    log = [each for each in said if isinstance(each, list)]
+    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    told = [each for each in said if "rank" in each]
+    [log] = [each["server_log"] for each in said if "server_log" in each][-1:] or [()]
     collectives = rows(spool, "collective").sort_values(["rank", "step", "sequence"])
     collectives["place"] = collectives.groupby(["rank", "step", "group"]).cumcount()
-    return Trained(rows(spool, "step"), collectives, rows(spool, "progress"), told, log[-1] if log else ())
+    return Trained(rows(spool, "step"), collectives, rows(spool, "progress"), told, log)
 
 
 def rows(spool: Path, name: str) -> pd.DataFrame:
