@@ -21,6 +21,7 @@ class Task:
     run_id: str
     steps: int
     seed: int
+    marks: tuple[int, ...] = ()
     is_recorded: bool = True
 
 
@@ -65,6 +66,7 @@ class Casting:
                 threads=cohort.threads,
                 seed=task.seed,
                 link=cohort.link,
+                marks=task.marks,
                 is_recorded=task.is_recorded,
             )
             for rank in range(cohort.world_size)

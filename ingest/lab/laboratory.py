@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosswind.data.errors import UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.ingest.lab.casting import Casting, Part, Task
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.crew import Crew, Post, WorkerLostError
 from crosswind.ingest.lab.hosts import Host, hosts
-from crosswind.ingest.lab.injection import Injection, Truth
+from crosswind.ingest.lab.injection import Truth
 from crosswind.ingest.lab.node_agents import AgentPost, agents
 from crosswind.ingest.lab.plan import HOSTS, RELAYED, Cohort, PlannedRun
 from crosswind.ingest.lab.run_records import LabRun, neighbour_tags, tags_of, write_ended, write_failed
@@ -53,18 +54,27 @@ class Laboratory:
     def measure(self, planned: PlannedRun, plan: str) -> str:
         """Measures one run, and its neighbour, and spools them with the truth; the run's id.
 
-        A run whose workers die or hang is spooled as failed. Raises: UnavailableError.
+        A run whose workers die or hang, or whose fault cannot be switched, is spooled as failed. Workers that are lost
+        before it begins are started once more. Raises: UnavailableError.
         """
+        try:
+            return self._measure(planned, plan)
+        except WorkerLostError as error:
+            LOG.warning("run %d begins anew: %s", planned.number, error)
+            self.dismiss()
+            return self._measure(planned, plan)
+
+    def _measure(self, planned: PlannedRun, plan: str) -> str:
         seconds = self.pace(planned.cohort) * planned.steps
-        injections = planned.injections(seconds)
-        own = self._casting.part(self._ranks, Task(planned.cohort, new_ulid(), planned.steps, planned.seed))
+        task = Task(planned.cohort, new_ulid(), planned.steps, planned.seed, planned.marks())
+        own = self._casting.part(self._ranks, task)
         beside = self._beside(planned, seconds)
-        runs = [LabRun(own, SYSTEM, tags_of(planned, plan, injections, beside.run_id if beside else None))]
+        runs = [LabRun(own, SYSTEM, tags_of(planned, plan, beside.run_id if beside else None))]
         runs += [LabRun(beside, SYSTEM, neighbour_tags(plan, own.run_id))] if beside else []
         began_ns = time.time_ns()
         try:
-            truths = self._play(own, beside, injections, LIMIT_SECONDS + LIMIT_SLOWDOWN * seconds)
-        except WorkerLostError as error:
+            truths = self._play(planned, own, beside, LIMIT_SECONDS + LIMIT_SLOWDOWN * seconds)
+        except UnavailableError as error:
             LOG.warning("run %d failed: %s", planned.number, error)
             self.dismiss()
             write_failed(self._spool, runs, began_ns)
@@ -94,13 +104,11 @@ class Laboratory:
         steps = max(1, round(seconds / self.pace(planned.neighbour)))
         return self._casting.part(self._neighbours, Task(planned.neighbour, new_ulid(), steps, planned.seed))
 
-    def _play(
-        self, own: Part, beside: Part | None, injections: Sequence[Injection], limit_seconds: float
-    ) -> list[Truth]:
+    def _play(self, planned: PlannedRun, own: Part, beside: Part | None, limit_seconds: float) -> list[Truth]:
         """Trains while faults come and go; what was really done."""
         stage = Stage(self._scene, own.ranks)
         try:
-            moments = stage.moments(injections)
+            moments = stage.moments(planned)
             trained = train([*own.ranks, *(beside.ranks if beside else ())], moments, limit_seconds)
         finally:
             truths = stage.end_all()

@@ -26,6 +26,7 @@ class Order:
     threads: int
     seed: int
     link: str
+    marks: tuple[int, ...] = ()  # steps, from 0, whose beginning rank 0 tells
     is_recorded: bool = True
 
     def configuration(self) -> dict[str, int | float | str]:
@@ -51,10 +52,10 @@ class Order:
     def read(cls, line: str) -> Self:
         """The order that `line` wrote."""
         value = json.loads(line)
-        return cls(**{**value, "cores": tuple(value["cores"])})
+        return cls(**{**value, "cores": tuple(value["cores"]), "marks": tuple(value["marks"])})
 
 
-READY, BEGUN, ENDED = "ready", "begun", "ended"
+READY, BEGUN, MARK, ENDED = "ready", "begun", "mark", "ended"
 
 
 def reply(event: str, **facts: object) -> bytes:

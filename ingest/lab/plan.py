@@ -53,11 +53,16 @@ class PlannedFault:
     begin: float | None = None
     end: float | None = None
 
-    def within(self, run_seconds: float, host: int) -> Injection:
-        """The injection into a run that would last so long."""
-        begin = None if self.begin is None else round(self.begin * run_seconds, 3)
-        end = None if self.end is None else round(self.end * run_seconds, 3)
-        return Injection(self.kind, self.strength, host, self.rank, begin, end)
+    def during(self, steps: int) -> tuple[int | None, int | None]:
+        """The steps of a run of so many before which it begins and ends; None as above."""
+        begin, end = (None if share is None else round(share * steps) for share in (self.begin, self.end))
+        return begin, end
+
+    def words(self, steps: int) -> str:
+        """The fault as a run's tag names it: `cpu_hog:1:2 from step 18 to step 36`."""
+        begin, end = self.during(steps)
+        times = "".join(f" {word} step {step}" for word, step in (("from", begin), ("to", end)) if step is not None)
+        return f"{self.kind}:{self.rank}:{self.strength:g}{times}"
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,13 @@ class PlannedRun:
     seed: int
     steps: int = STEPS
 
-    def injections(self, run_seconds: float) -> list[Injection]:
-        """What to do to it when undisturbed it would last so long."""
-        return [fault.within(run_seconds, self.cohort.place(fault.rank)[0]) for fault in self.faults]
+    def injection(self, fault: PlannedFault) -> Injection:
+        """The fault on the host of its rank."""
+        return Injection(fault.kind, fault.strength, self.cohort.place(fault.rank)[0], fault.rank)
+
+    def marks(self) -> tuple[int, ...]:
+        """The steps before which something begins or ends."""
+        return tuple(sorted({step for fault in self.faults for step in fault.during(self.steps) if step is not None}))
 
 
 @dataclass(frozen=True)

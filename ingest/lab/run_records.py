@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crosswind.data.run import RunState
 from crosswind.ingest.lab.casting import Part
-from crosswind.ingest.lab.injection import Injection, Truth
+from crosswind.ingest.lab.injection import Truth
 from crosswind.ingest.lab.plan import PlannedRun
 from crosswind.ingest.spool import SpoolWriter
 
@@ -38,14 +38,14 @@ class LabRun:
         }
 
 
-def tags_of(planned: PlannedRun, plan: str, injections: Sequence[Injection], neighbour: str | None) -> dict[str, str]:
+def tags_of(planned: PlannedRun, plan: str, neighbour: str | None) -> dict[str, str]:
     """Why a run was made: its place in the plan, and what was wanted; the truth stands in the injections."""
     tags = {
         "lab": "yes",
         "plan": plan,
         "position": f"{planned.number:04d}",
         "split": planned.split,
-        "injected": " ".join(map(str, injections)) or NO_INJECTION,
+        "injected": "; ".join(fault.words(planned.steps) for fault in planned.faults) or NO_INJECTION,
     }
     return tags | ({"neighbour": neighbour} if neighbour else {})
 

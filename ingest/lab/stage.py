@@ -10,6 +10,7 @@ from crosswind.ingest.lab.hosts import Host
 from crosswind.ingest.lab.injection import Applied, Injection, Truth
 from crosswind.ingest.lab.injectors import Target
 from crosswind.ingest.lab.order import Order
+from crosswind.ingest.lab.plan import PlannedRun
 from crosswind.ingest.lab.watch import Moment
 
 
@@ -59,16 +60,18 @@ class Stage:
             self.end(injection)
         return sorted(self._truths.values(), key=lambda truth: truth.started_ns)
 
-    def moments(self, injections: Sequence[Injection]) -> list[Moment]:
+    def moments(self, planned: PlannedRun) -> list[Moment]:
         """Switches on what is there before the run; when to begin and end the others. Raises: UnavailableError."""
         moments = []
-        for injection in injections:
-            if injection.begin_seconds is None:
+        for fault in planned.faults:
+            injection = planned.injection(fault)
+            begin, end = fault.during(planned.steps)
+            if begin is None:
                 self.begin(injection)
             else:
-                moments.append(Moment(injection.begin_seconds, _call(self.begin, injection)))
-            if injection.end_seconds is not None:
-                moments.append(Moment(injection.end_seconds, _call(self.end, injection)))
+                moments.append(Moment(begin, _call(self.begin, injection)))
+            if end is not None:
+                moments.append(Moment(end, _call(self.end, injection)))
         return moments
 
 

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 import crosswind
 from crosswind.data.paths import spool_directory
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.order import BEGUN, ENDED, READY, STEPS_A_CHECKPOINT, Order, reply
+from crosswind.ingest.lab.order import BEGUN, ENDED, MARK, READY, STEPS_A_CHECKPOINT, Order, reply
 from crosswind.ingest.lab.workloads import WORKLOADS
 from crosswind.ingest.lab.workloads.workload import Workload
 from crosswind.ingest.probe.place import node_name
@@ -72,14 +72,16 @@ class Trainer:
             run.watch(model)
             self.tell(BEGUN, ns=time.time_ns())
             batches = self._delayed(workload.batches(order.batch, order.seed + 1000 + order.rank), order)
-            for number, (inputs, targets) in enumerate(run.steps(batches), start=1):
+            for step, (inputs, targets) in enumerate(run.steps(batches)):
+                if step in order.marks and order.rank == 0:
+                    self.tell(MARK, step=step)
                 optimizer.zero_grad()
                 loss = workload.loss(model, inputs, targets)
                 compute_for(self._conditions.get(order.rank, "slow_rank_ms"))
                 loss.backward()
                 optimizer.step()
                 run.record(loss=loss.item())
-                if number % STEPS_A_CHECKPOINT == 0:
+                if (step + 1) % STEPS_A_CHECKPOINT == 0:
                     with run.phase("checkpoint"):
                         self._save(model, order)
             ended_ns = time.time_ns()

@@ -7,7 +7,7 @@ from crosswind.data.errors import ConflictError
 from crosswind.data.run import Run, RunState
 from crosswind.ingest.lab.campaign import alone_in, missing
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.plan import COHORTS, RELAYED_COHORT, PlannedRun, quick, samples
+from crosswind.ingest.lab.plan import COHORTS, RELAYED_COHORT, PlannedFault, PlannedRun, quick, samples
 
 SAMPLES = samples()
 FAULTY = [run for run in SAMPLES.runs if run.faults]
@@ -51,9 +51,9 @@ def test_some_faults_end_before_the_run_does() -> None:
 
 
 def test_every_fault_can_be_injected() -> None:
-    injections = [injection for run in SAMPLES.runs for injection in run.injections(3.0)]
+    injections = [(run, run.injection(fault)) for run in SAMPLES.runs for fault in run.faults]
     assert len(injections) == len(FAULTY)
-    assert all(injection.host in run.cohort.hosts for run in FAULTY for injection in run.injections(3.0))
+    assert all(injection.host in run.cohort.hosts for run, injection in injections)
 
 
 def test_the_split_follows_the_order() -> None:
@@ -70,9 +70,11 @@ def test_conditions_are_spread_over_the_whole_order() -> None:
     assert all(kinds(list(SAMPLES.runs[begin : begin + third])) == set(INJECTORS) for begin in (0, third, 2 * third))
 
 
-def test_shares_of_the_run_become_seconds() -> None:
-    late = next(run for run in quick().runs if run.faults and run.faults[0].begin)
-    assert [str(injection) for injection in late.injections(4.0)] == ["slow_rank:0:40@2"]
+def test_shares_of_the_run_become_steps() -> None:
+    fault = PlannedFault("slow_rank", 40.0, rank=0, begin=0.5, end=0.81)
+    run = PlannedRun(0, COHORTS[0], (fault, PlannedFault("cpu_hog", 2.0, rank=1)), None, "", 0, steps=60)
+    assert run.marks() == (30, 49)
+    assert [each.words(60) for each in run.faults] == ["slow_rank:0:40 from step 30 to step 49", "cpu_hog:1:2"]
 
 
 def test_ranks_go_round_the_hosts_of_their_cohort() -> None:
