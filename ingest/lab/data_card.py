@@ -35,7 +35,7 @@ it adds none.
 was warmed up by two runs that are not here. Runs of all cohorts and conditions stand in one random order. A fault
 begins before the run or in its middle, and some end before the run does. `injections` holds what was really done:
 times are taken right around the kernel's answer. An agent in every host samples each {interval:g} s; kept are the
-rows from half a second before a run to half a second after it, without columns that held nothing and `mono_ns`.
+rows from 0.3 s before a run to 0.3 s after it, without columns that held nothing and `mono_ns`.
 
 **Split.** By place in the order, in the run's tag `split`: {split}. Test runs are later than all others.
 

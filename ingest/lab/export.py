@@ -19,7 +19,7 @@ from crosswind.ingest.lab.data_card import data_card
 
 OF_RUNS = ("step", "collective")
 OF_NODES = {  # and which devices: others tell of this machine, not of the run
-    "process": "exists (select 1 from ranks r where r.node = rows.node and r.pid::varchar = device)",
+    "process": "device = w.pid::varchar",
     "cpu": "device <> 'all'",
     "pressure": "true",
     "memory": "true",
@@ -34,10 +34,10 @@ OF_MEMORY = (
     *("page_faults_total", "major_page_faults_total", "paged_in_bytes_total", "paged_out_bytes_total"),
 )
 LEFT_OUT = ("mono_ns",)  # a third of all bytes; nobody set the clock
-AROUND_NS = 500_000_000  # kept before and after a run: counters need a row before its begin
+AROUND_NS = 300_000_000  # kept before and after a run: counters need a row before its begin
 _WITHIN = """
-select rows.* from rows where {devices} and exists (
-    select 1 from windows w where w.node = rows.node and rows.ts_ns between w.begin_ns and w.end_ns
+select rows.* from rows where exists (
+    select 1 from windows w where w.node = rows.node and rows.ts_ns between w.begin_ns and w.end_ns and {devices}
 ) order by node, device, ts_ns
 """
 _OF_RUNS = "select rows.* from rows semi join runs using (run_id) order by run_id, rank, ts_ns"
@@ -77,17 +77,19 @@ def _of_runs(store: Store, name: str, runs: Sequence[Run]) -> pa.Table:
 
 def _of_nodes(store: Store, name: str, runs: Sequence[Run], ranks: Sequence[Rank]) -> pa.Table:
     """The set's rows of these runs' nodes while they ran."""
-    windows = pd.DataFrame(_windows(runs), columns=["node", "begin_ns", "end_ns"])
-    pids = pd.DataFrame({(rank.node, rank.pid) for rank in ranks}, columns=["node", "pid"])
-    table = _chosen(_raw(store, name), _WITHIN.format(devices=OF_NODES[name]), {"windows": windows, "ranks": pids})
+    windows = pd.DataFrame(_windows(runs, ranks), columns=["node", "pid", "begin_ns", "end_ns"])
+    table = _chosen(_raw(store, name), _WITHIN.format(devices=OF_NODES[name]), {"windows": windows})
     rest = [column for column in table.column_names if name == "memory" and column.endswith(("_bytes", "_total"))]
     return table.drop_columns([*LEFT_OUT, *(column for column in rest if column not in OF_MEMORY)])
 
 
-def _windows(runs: Iterable[Run]) -> Iterator[tuple[str, int, int]]:
-    for run in runs:
-        if run.started_ns is not None and run.ended_ns is not None:
-            yield from ((node, run.started_ns - AROUND_NS, run.ended_ns + AROUND_NS) for node in run.nodes)
+def _windows(runs: Iterable[Run], ranks: Iterable[Rank]) -> Iterator[tuple[str, int, int, int]]:
+    """Node and process of each rank, from a little before its run to a little after it."""
+    times = {run.run_id: (run.started_ns, run.ended_ns) for run in runs}
+    for rank in ranks:
+        begin_ns, end_ns = times[rank.run_id]
+        if begin_ns is not None and end_ns is not None:
+            yield rank.node, rank.pid, begin_ns - AROUND_NS, end_ns + AROUND_NS
 
 
 def _raw(store: Store, name: str) -> pa.Table:
