@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NAME ?=
 
-.PHONY: demo test check bench accuracy serve debian clean
+.PHONY: demo test check bench accuracy serve debian frameworks clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
@@ -39,7 +39,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 # What the tests drive for real: a browser, PostgreSQL, Slurm, Prometheus.
-PACKAGES := chromium fonts-dejavu-core postgresql slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server iproute2 \
+PACKAGES := openmpi-bin libopenmpi-dev chromium fonts-dejavu-core postgresql slurm-wlm slurmctld slurmd slurmdbd slurm-client munge mariadb-server iproute2 \
   prometheus prometheus-node-exporter nftables
 debian:
 	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
@@ -48,5 +48,14 @@ debian:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "Some tests will skip: install" $$missing "(apt-get install --no-install-recommends ...)"; fi
 
+# JAX, TensorFlow, Spark (which needs Java) and DeepSpeed: 4 GB, so in an environment of their own; without it their tests skip.
+FRAMEWORKS := .venv-frameworks
+frameworks:
+	test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/pip install --quiet --constraint constraints.txt torch uv setuptools wheel ninja numpy packaging
+	PATH="$(CURDIR)/$(FRAMEWORKS)/bin:$$PATH" $(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python \
+	  --no-build-isolation-package deepspeed --requirements requirements-frameworks.txt
+	$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --no-deps --editable .
+
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info
+	rm -rf $(VENV) $(FRAMEWORKS) build dist src/*.egg-info

@@ -4,7 +4,19 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from crosswind.data.errors import InvalidInputError
-from crosswind.ingest.probe.adapters import ddp, deepspeed, fsdp, parameter_server, pipeline, tensor_parallel
+from crosswind.ingest.probe.adapters import (
+    ddp,
+    deepspeed,
+    fsdp,
+    horovod,
+    jax,
+    mpi,
+    parameter_server,
+    pipeline,
+    spark,
+    tensor_parallel,
+    tensorflow,
+)
 from crosswind.ingest.probe.timeline import Timeline
 
 
@@ -20,7 +32,19 @@ class Adapter(Protocol):
         ...
 
 
-ADAPTERS: Sequence[Adapter] = (ddp, fsdp, pipeline, tensor_parallel, deepspeed, parameter_server)
+ADAPTERS: Sequence[Adapter] = (
+    ddp,
+    fsdp,
+    pipeline,
+    tensor_parallel,
+    deepspeed,
+    parameter_server,
+    mpi,
+    jax,
+    horovod,
+    spark,
+    tensorflow,
+)
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
