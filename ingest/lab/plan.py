@@ -103,7 +103,7 @@ COHORTS = (
     Cohort("byte-transformer", 2, 12, 25.0),
     Cohort("byte-transformer", 4, 4, 1.0),
     Cohort("image-classifier", 2, 32, 1.0),
-    Cohort("image-classifier", 2, 48, 1.0),
+    Cohort("image-classifier", 2, 48, 1.0, threads=2),
     Cohort("image-classifier", 3, 16, 1.0),
     Cohort("embedding-recommender", 2, 64, 25.0),
     Cohort("embedding-recommender", 2, 64, 1.0),
