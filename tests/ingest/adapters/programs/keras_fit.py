@@ -27,9 +27,7 @@ def fitted(rank: int, late_seconds: float, callbacks: list[keras.callbacks.Callb
             yield random.normal(size=(8, 16)).astype("float32"), np.ones((8, 1), "float32")
 
     held_out = (np.ones((8, 16), "float32"), np.ones((8, 1), "float32"))
-    model.fit(
-        batches(), steps_per_epoch=STEPS // 2, epochs=2, verbose=0, validation_data=held_out, callbacks=callbacks
-    )
+    model.fit(batches(), steps_per_epoch=STEPS // 2, epochs=2, verbose=0, validation_data=held_out, callbacks=callbacks)
     return [np.asarray(weight) for weight in model.get_weights()]
 
 
