@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
@@ -68,17 +69,21 @@ def start_all(program: Program, each: Sequence[Sequence[object]], *, within: Wit
         for companion in companions:
             _wait_until_ready(companion, program)
     except BaseException:
-        kill_all(companions)
+        with suppress(UnavailableError):
+            kill_all(companions)
         raise
     return companions
 
 
 def kill_all(companions: Sequence[Companion]) -> None:
-    """Ends them at once."""
+    """Ends them at once. Raises: UnavailableError when one had ended before, and so did not do its work to the end."""
+    ended = [companion.process.pid for companion in companions if companion.process.poll() is not None]
     for companion in companions:
         companion.process.kill()
     for companion in companions:
         companion.kill()
+    if ended:
+        raise UnavailableError(f"{len(ended)} of {len(companions)} processes ended before they were told to: {ended}")
 
 
 def _begin(program: Program, arguments: Sequence[object], within: Within) -> Companion:

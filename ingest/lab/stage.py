@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosswind.data.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.crew import Worker
 from crosswind.ingest.lab.hosts import Host
@@ -55,9 +56,18 @@ class Stage:
             self._truths[injection] = applied.end()
 
     def end_all(self) -> list[Truth]:
-        """Switches off what is still on; everything that was done, in order. Raises: UnavailableError."""
+        """Switches off what is still on; everything that was done, in order.
+
+        Raises: UnavailableError for the first that could not be switched off, when all others are.
+        """
+        refusals = []
         for injection in list(self._applied):
-            self.end(injection)
+            try:
+                self.end(injection)
+            except UnavailableError as error:
+                refusals.append(error)
+        if refusals:
+            raise refusals[0]
         return sorted(self._truths.values(), key=lambda truth: truth.started_ns)
 
     def moments(self, planned: PlannedRun) -> list[Moment]:

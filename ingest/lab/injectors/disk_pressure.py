@@ -33,8 +33,8 @@ class DiskPressure:
 
     def stop(self) -> int:
         """Ends them, and with them their files."""
-        companion.kill_all(self._companions)
-        self._companions = []
+        companions, self._companions = self._companions, []
+        companion.kill_all(companions)
         return time.time_ns()
 
 

@@ -46,8 +46,8 @@ class NeighbourTraffic:
 
     def stop(self) -> int:
         """Ends the streams."""
-        companion.kill_all(self._companions)
-        self._companions = []
+        companions, self._companions = self._companions, []
+        companion.kill_all(companions)
         return time.time_ns()
 
 
