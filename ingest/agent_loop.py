@@ -38,7 +38,7 @@ class Agent:
         self.tally = Tally()
         self.report: str | None = None  # to be told with the next sweep
         self.sweeps = 0
-        self._losing_sweeps = Trouble(LOG, "sweeps are lost", "sweeps are kept again; %d were lost so far")
+        self._losing_sweeps = Trouble(LOG, "sweeps are lost", "sweeps are kept again; %d were lost")
         self._records_waiting = Trouble(
             LOG, "records of jobs and ranks wait", "records of jobs and ranks are kept again, after %d attempts"
         )

@@ -37,7 +37,8 @@ class KernelFiles:
     """Descriptors of kernel files by path.
 
     Kept are files whose size is not that of their content: the kernel makes their content anew for whoever reads from
-    the start. Others, such as recorded trees, are opened each time, so that a file replaced by another is seen.
+    the start. They stay those of their device when another takes its name: whoever learns of that forgets them. Others,
+    such as recorded trees, are opened each time, so that a file replaced by another is seen.
     Not for several threads at once.
     """
 

@@ -14,9 +14,9 @@ class Trouble:
 
     log: logging.Logger
     begins: str
-    is_over: str  # with a place for how many attempts failed so far
-    times: int = 0
-    _lasts: bool = False
+    is_over: str  # with a place for how many attempts failed since it began
+    times: int = 0  # ever
+    _in_a_row: int = 0
 
     @contextmanager
     def caught(self) -> Iterator[None]:
@@ -24,11 +24,11 @@ class Trouble:
         try:
             yield
         except UnavailableError as error:
-            self.times += 1
-            if not self._lasts:
+            if not self._in_a_row:
                 self.log.error("%s: %s", self.begins, error)
-            self._lasts = True
+            self.times += 1
+            self._in_a_row += 1
         else:
-            if self._lasts:
-                self.log.warning(self.is_over, self.times)
-            self._lasts = False
+            if self._in_a_row:
+                self.log.warning(self.is_over, self._in_a_row)
+            self._in_a_row = 0

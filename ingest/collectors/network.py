@@ -115,6 +115,7 @@ class NetworkCollector:
             raise MalformedError(f"{path}: expected two lines of headings, found {lines[:2]!r:.80}")
         # Asked for behind the table: what became another before it was read is announced by now.
         if self.links_changed() or time.monotonic() - seen.looked > LOOK_SECONDS:
+            self.files.forget(f"{self.sysfs}/class/net")  # an open file stays its device's, whoever has the name by now
             seen.rows, seen.links, seen.looked = {}, {}, time.monotonic()
         known = seen.rows
         rows = {line: known.get(line) or self._row(line, path) for line in lines[2:]}
@@ -137,7 +138,6 @@ class NetworkCollector:
         self._seen.links.clear()
         for gone in self._links.keys() - shown:
             del self._links[gone]
-            self.files.forget(f"{self.sysfs}/class/net/{gone}")
 
     def _link(self, device: str) -> tuple[Scalar, ...]:
         """What stands in the columns of LINK and LINK_STATE."""

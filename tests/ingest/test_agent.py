@@ -468,15 +468,19 @@ def test_a_hung_source_keeps_its_one_thread_through_reloads(tmp_path: Path) -> N
 def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     spool = SpoolWriter(tmp_path / "spool", "n1")
     agent = Agent(Sweep([timed(Clockwork())], spool, node="n1", boot_id=None), spool, interval_seconds=1.0)
-    shutil.rmtree(tmp_path / "spool")
-    (tmp_path / "spool").write_text("in the way")
-    for _ in range(5):
+    for lost in (5, 2):
+        spool.seal()  # so that a file is to be opened
+        shutil.rmtree(tmp_path / "spool")
+        (tmp_path / "spool").write_text("in the way")
+        for _ in range(lost):
+            agent.sweep()
+        (tmp_path / "spool").unlink()
+        (tmp_path / "spool").mkdir()
         agent.sweep()
-    (tmp_path / "spool").unlink()
-    (tmp_path / "spool").mkdir()
-    agent.sweep()
-    told = [record.getMessage() for record in caplog.records]
-    assert [text.partition(":")[0] for text in told] == ["sweeps are lost", "sweeps are kept again; 5 were lost so far"]
+    told = [record.getMessage().partition(":")[0] for record in caplog.records]
+    first, second = ("sweeps are kept again; 5 were lost", "sweeps are kept again; 2 were lost")
+    assert told == ["sweeps are lost", first, "sweeps are lost", second]
+    assert agent.tally.lost_sweeps_total == 7
 
 
 def test_records_that_a_full_disk_refuses_are_told_once_and_kept_at_last(

@@ -185,6 +185,7 @@ collector = NetworkCollector()
 def opened():
     devices = [sample.device for sample in collector.read()]
     return len(os.listdir("/proc/self/fd")), [device for device in devices if device.startswith("pod")]
+opened()  # also what is read rarely
 print(opened()[0])
 for turn in range(3):
     subprocess.run(f"ip link add pod{turn} type veth peer name v1", shell=True, check=True)
@@ -195,3 +196,24 @@ print(opened()[0])
     first, *devices, last = output_of("mount -t sysfs none /sys", script).splitlines()
     assert devices == ["['pod0']", "['pod1']", "['pod2']"]
     assert first == last
+
+
+@in_a_namespace
+@pytest.mark.parametrize("made", ["NetworkCollector()", 'SOURCE.make(Host(), Options("network"))'])
+def test_links_that_change_their_names_between_two_looks_are_told_by_the_new_ones(made: str) -> None:
+    setup = "mount -t sysfs none /sys; ip link add v0 type veth peer name v1; ip link set v1 mtu 1400"
+    script = f"""
+import subprocess
+from crosswind.ingest.collectors.network import SOURCE, NetworkCollector
+from crosswind.ingest.collectors.source import Host, Options
+collector = {made}
+def links():
+    rows = {{sample.device: sample.values for sample in collector.read()}}
+    return [(rows[name]["ifindex"], rows[name]["mtu_bytes"]) for name in ("v0", "v1")]
+first, second = links()
+print(first[1], second[1])
+swap = "ip link set v0 name v2; ip link set v1 name v0; ip link set v2 name v1"
+subprocess.run(swap, shell=True, check=True)
+print(links() == [second, first], links() == [second, first])
+"""
+    assert output_of(setup, script) == "1500 1400\nTrue True\n"
