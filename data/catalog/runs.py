@@ -1,6 +1,6 @@
 """Runs, ranks and jobs in the catalog."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from crosswind.data.job import Job
 from crosswind.data.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
+PROCESS = ("node", "pid", "started_ns")  # of a rank: who of these is another is another process
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Runs:
         rows.hold(self._connection, run.run_id)
         stored = rows.fetch(self._connection, tables.runs, run_id=run.run_id)
         merged = run if stored is None else merge_runs(_run(stored), run)
-        rows.upsert(self._connection, tables.runs, rows.row_of(merged))
+        tags = {**merged.tags, **self._written_twice(run.run_id)}
+        rows.upsert(self._connection, tables.runs, rows.row_of(replace(merged, tags=tags)))
 
     def lose(self, run_id: str) -> None:
         """Notes that a run of which no end is known will not tell of one any more."""
@@ -46,19 +48,41 @@ class Runs:
         self._connection.execute(update(tables.runs).where(where).values(state=RunState.LOST))
 
     def merge_rank(self, rank: Rank) -> None:
-        """Stores a rank; fields that are None keep what was known. Two processes that were one rank become a tag."""
-        rows.hold(self._connection, rank.run_id)
-        stored = rows.fetch(self._connection, tables.ranks, run_id=rank.run_id, rank=rank.rank) or {}
-        if stored and (stored["node"], stored["pid"], stored["started_ns"]) != (rank.node, rank.pid, rank.started_ns):
-            self._tag(rank.run_id, f"rank{rank.rank}_written_twice", f"by {stored['pid']} and {rank.pid}")
-        row = rows.row_of(rank)
-        known = {name: stored.get(name) if value is None else value for name, value in row.items()}
-        rows.upsert(self._connection, tables.ranks, known)
+        """Stores a rank; fields that are None keep what was known of the same process.
 
-    def _tag(self, run_id: str, name: str, value: str) -> None:
+        Two processes that were one rank become a tag of the run, whenever that comes: the earlier one is kept beside
+        the ranks, by a number below zero.
+        """
+        rows.hold(self._connection, rank.run_id)
+        row = rows.row_of(rank)
+        stored = rows.fetch(self._connection, tables.ranks, run_id=rank.run_id, rank=rank.rank)
+        if stored is None:
+            rows.upsert(self._connection, tables.ranks, row)
+        elif all(stored[name] == row[name] for name in PROCESS):
+            known = {name: stored[name] if value is None else value for name, value in row.items()}
+            rows.upsert(self._connection, tables.ranks, known)
+        else:
+            rows.upsert(self._connection, tables.ranks, {**stored, "rank": -1 - rank.rank})
+            rows.upsert(self._connection, tables.ranks, row)
+            self._tag(rank.run_id)
+
+    def _tag(self, run_id: str) -> None:
         stored = rows.fetch(self._connection, tables.runs, run_id=run_id)
         if stored is not None:
-            rows.upsert(self._connection, tables.runs, {**stored, "tags": {**stored["tags"], name: value}})
+            tags = {**stored["tags"], **self._written_twice(run_id)}
+            rows.upsert(self._connection, tables.runs, {**stored, "tags": tags})
+
+    def _written_twice(self, run_id: str) -> dict[str, str]:
+        """A tag for each rank that was two processes."""
+        last, earlier = tables.ranks.alias().c, tables.ranks.alias().c
+        is_pair = and_(last.run_id == earlier.run_id, last.rank == -1 - earlier.rank)
+        query = select(last.rank, earlier.pid, last.pid).where(earlier.run_id == run_id, earlier.rank < 0, is_pair)
+        pairs = self._connection.execute(query)
+        return {f"rank{rank}_written_twice": f"by {one} and {other}" for rank, one, other in pairs}
+
+    def stored(self, run_ids: Iterable[str]) -> list[str]:
+        """Those of the runs that are in the catalog."""
+        return [each for each in run_ids if rows.fetch(self._connection, tables.runs, run_id=each) is not None]
 
     def get(self, run_id: str) -> Run:
         """One run. Raises: NotFoundError."""
@@ -78,7 +102,8 @@ class Runs:
 
     def ranks(self, run_id: str) -> list[Rank]:
         """The run's ranks in order."""
-        query = select(tables.ranks).where(tables.ranks.c.run_id == run_id).order_by(tables.ranks.c.rank)
+        of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0)
+        query = select(tables.ranks).where(of_run).order_by(tables.ranks.c.rank)
         return [Rank(**row) for row in self._connection.execute(query).mappings()]
 
     def count(self) -> int:

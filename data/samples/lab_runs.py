@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.errors import ConflictError, UnavailableError
 from crosswind.data.injection import Injected
 from crosswind.data.lake import arrow_schema, set_of
 from crosswind.data.run import Rank, Run, RunState
@@ -31,7 +31,7 @@ Record = TypeVar("Record", Run, Rank, Injected)
 def load_lab_samples(store: Store) -> int:
     """Stores the sample runs, once; how many runs came new.
 
-    Raises: UnavailableError when the package holds no such samples.
+    Raises: UnavailableError when the package holds no such samples; ConflictError as `load_lab_runs`.
     """
     with as_file(files("crosswind.data.samples") / "lab") as folder:
         return load_lab_runs(store, folder)
@@ -40,17 +40,20 @@ def load_lab_samples(store: Store) -> int:
 def load_lab_runs(store: Store, folder: Path) -> int:
     """Stores the runs of a folder that `crosswind lab export` wrote, once; how many runs came new.
 
-    Raises: UnavailableError.
+    Raises: UnavailableError; ConflictError when one of the runs came by other means, such as from the store that they
+    were exported from, or from a folder of before: its rows would be there twice.
     """
     paths = sorted(folder.glob("*.parquet"))
     if not set(CATALOG) <= {path.stem for path in paths}:
         raise UnavailableError(f"{folder}: expected {', '.join(CATALOG)} as .parquet: crosswind lab export writes them")
     identity = _digest(paths)
+    runs = records_of(Run, pq.read_table(folder / "runs.parquet"))
     with store.catalog.read() as session:
         if session.has_batch(identity):
             return 0
-    tables = {path.stem: pq.read_table(path) for path in paths}
-    runs = records_of(Run, tables.pop("runs"))
+        if stored := session.runs.stored(run.run_id for run in runs):
+            raise ConflictError(f"{folder}: run {stored[0]} is stored already; its rows would be there twice")
+    tables = {path.stem: pq.read_table(path) for path in paths if path.stem != "runs"}
     ranks, injections = records_of(Rank, tables.pop("ranks")), records_of(Injected, tables.pop("injections"))
     parts = {f"lab-{identity[:24]}-{name}": whole(table) for name, table in tables.items()}
     store.lake.append_all(parts)

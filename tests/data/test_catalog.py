@@ -73,6 +73,32 @@ def test_two_processes_that_were_one_rank_are_told(catalog: Catalog) -> None:
         assert session.runs.get("r1").tags == {**RUN.tags, "rank0_written_twice": "by 10 and 12"}
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_two_processes_that_were_one_rank_are_told_whenever_the_run_is(catalog: Catalog, is_first: bool) -> None:
+    with catalog.write() as session:
+        if is_first:
+            session.runs.merge(RUN)
+        session.runs.merge_rank(Rank("r1", 3, "a", 10, 4))
+        session.runs.merge_rank(Rank("r1", 3, "b", 12, 6))
+        session.runs.merge_rank(Rank("r2", 3, "b", 13, 6))
+        if not is_first:
+            assert session.runs.stored(["r1"]) == []
+            session.runs.merge(RUN)
+        session.runs.merge(replace(RUN, run_id="r2"))
+    with catalog.read() as session:
+        assert session.runs.get("r1").tags == {**RUN.tags, "rank3_written_twice": "by 10 and 12"}
+        assert session.runs.get("r2").tags == RUN.tags
+        assert [rank.pid for rank in session.runs.ranks("r1")] == [12]
+
+
+@pytest.mark.parametrize("other", [("b", 10, 4), ("a", 12, 4), ("a", 10, 6)])
+def test_another_process_of_a_rank_inherits_nothing(catalog: Catalog, other: tuple[str, int, int]) -> None:
+    with catalog.write() as session:
+        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4, ended_ns=9, clock_offset_ns=-3))
+        session.runs.merge_rank(Rank("r1", 0, *other))
+        assert session.runs.ranks("r1") == [Rank("r1", 0, *other)]
+
+
 def test_runs_are_found_newest_first_and_paged_without_gap_or_repeat(catalog: Catalog) -> None:
     starts = (5, 5, None, 9, 5, 1)
     with catalog.write() as session:

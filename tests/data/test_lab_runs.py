@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.errors import ConflictError, UnavailableError
 from crosswind.data.features import all_runs
 from crosswind.data.injection import Injected
 from crosswind.data.lake import to_table
@@ -80,6 +80,25 @@ def test_a_folder_is_stored_once(folder: Path, tmp_path: Path) -> None:
         ]
         sent = store.lake.counters("link", ["sent_bytes_total"])["sent_bytes_total"]
         assert sorted(sent.to_pylist()) == [2**64 - 2, 2**64 - 1]
+
+
+def test_changed_samples_of_runs_that_are_stored_are_refused(folder: Path, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "home") as store:
+        load_lab_runs(store, folder)
+        pq.write_table(thin(LINK_ROWS.slice(0, 1)), folder / "link.parquet")
+        with pytest.raises(ConflictError, match="run r1 is stored already"):
+            load_lab_runs(store, folder)
+        assert len(store.lake.frame("select * from link")) == 2
+
+
+def test_runs_that_were_measured_into_this_very_store_are_refused(folder: Path, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "home") as store:
+        with store.catalog.write() as session:
+            session.runs.merge(OTHER)
+        with pytest.raises(ConflictError, match="run r2 is stored already"):
+            load_lab_runs(store, folder)
+        assert store.lake.sets() == []
+        assert all_runs(store) == [OTHER]
 
 
 def test_a_folder_without_the_catalogs_files_is_refused(tmp_path: Path) -> None:
