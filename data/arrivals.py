@@ -14,7 +14,7 @@ import pandas as pd
 
 from crosswind.data.store import Store
 
-SYNCHRONOUS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "all_gather_into_tensor")
+SYNCHRONOUS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")  # nobody leaves before all came
 MOST_STEPS = 2000  # that an estimate looks at, spread over the run
 
 _ORDERED = """
@@ -110,13 +110,14 @@ def _from_first(links: Mapping[int, list[tuple[int, int]]]) -> dict[int, int]:
 
 
 def latecomers(store: Store, run_id: str) -> pd.DataFrame:
-    """How often each rank was the last at the collective that a step's ranks came to furthest apart.
+    """How often each rank was the last at the collective that a step's ranks came to furthest apart, and waited for.
 
     Columns: rank steps (of which it was last) share (of all such steps) late_seconds (median over those, behind the one
     before it); the rank that was last most often first. Raises: NotFoundError.
     """
     everything = last_to_arrive(store, run_id)
-    widest = everything.loc[everything.groupby("step")["spread_seconds"].idxmax()]
+    awaited = everything[everything["operation"].isin(SYNCHRONOUS)]
+    widest = awaited.loc[awaited.groupby("step")["spread_seconds"].idxmax()]
     by_rank = widest.groupby("last_rank").agg(steps=("step", "size"), late_seconds=("late_seconds", "median"))
     found = by_rank.rename_axis("rank").reset_index().sort_values(["steps", "rank"], ascending=[False, True])
     found["share"] = found["steps"] / max(1, len(widest))

@@ -1,7 +1,7 @@
 """Metric sets of the training loop: steps with their phases, collectives with arrival and end, recorded values.
 
-The phases of a step sum to its duration. `comm` is exposed communication alone: from this rank's arrival at the
-step's last collective until that collective ended here.
+The phases of a step sum to its duration. `comm` is exposed communication alone: the time for which the loop stood
+still for other ranks. What overlaps with computation is not in it.
 """
 
 from crosswind.data.metric import Column, Kind, MetricSet
@@ -29,7 +29,7 @@ STEP = MetricSet(
         _duration("duration_seconds", "wall time of the step; the phases sum to it"),
         _duration("input_seconds", "waiting for the next batch"),
         _duration("compute_seconds", "everything the loop's body does that is not told otherwise"),
-        _duration("comm_seconds", "exposed communication: from the last arrival to the end of that collective"),
+        _duration("comm_seconds", "exposed communication: the loop stood still for collectives"),
         _duration("checkpoint_seconds", "writing state"),
         _duration("other_seconds", "told apart by the user: evaluation, logging"),
         _duration("tail_seconds", "part of compute that came after the step's last collective; null without one"),

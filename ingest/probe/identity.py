@@ -4,12 +4,16 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.ingest.probe.place import Place
 
+MEETING = "crosswind/run"
+MEETING_SECONDS = 60.0
 _recorded: Counter[str] = Counter()  # runs of this process that made steps, by the id they were given
+_agreed: Counter[str] = Counter()  # runs that this process agreed on
 
 
 def given_id(environment: Mapping[str, str] = os.environ) -> str | None:
@@ -33,7 +37,11 @@ def note_recorded(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def agreed_id(place: Place) -> str:
-    """A fresh run id that every rank of the run has. Raises: InvalidInputError when ranks have no way to agree."""
+    """A fresh run id that every rank of the run has, handed round by the store that the ranks met at.
+
+    A rank that enters no run keeps nobody waiting for ever, and no collective of the program is paired with ours.
+    Raises: InvalidInputError when ranks have no way to agree; UnavailableError when rank 0 enters no run.
+    """
     if place.world_size == 1:
         return new_ulid()
     distributed = sys.modules.get("torch.distributed")
@@ -42,6 +50,14 @@ def agreed_id(place: Place) -> str:
             f"{place.world_size} ranks have no run id in common: start them by `crosswind run -- ...`, "
             "set CROSSWIND_RUN_ID, or enter crosswind.run() after init_process_group()"
         )
-    box = [new_ulid()]
-    distributed.broadcast_object_list(box, src=0)
-    return box[0]
+    _agreed[MEETING] += 1
+    key, store = f"{MEETING}/{_agreed[MEETING]}", distributed.distributed_c10d._get_default_store()
+    if distributed.get_rank() == 0:
+        run_id = new_ulid()
+        store.set(key, run_id)
+        return run_id
+    try:
+        store.wait([key], timedelta(seconds=MEETING_SECONDS))
+    except RuntimeError as error:  # PyTorch's DistStoreError is one
+        raise UnavailableError(f"rank 0 has entered no run in {MEETING_SECONDS:.0f} s") from error
+    return str(store.get(key).decode())

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.paths import spool_directory
 from crosswind.data.run import RunState
 from crosswind.data.steps import LOOP_SETS
@@ -33,6 +33,7 @@ from crosswind.ingest.records import workload_name
 from crosswind.ingest.registration import announce, directories, withdraw
 from crosswind.ingest.spool import SpoolWriter
 
+HUNG_SECONDS = 20.0  # for which the end of a run waits for a file system that hangs
 FLUSH_SECONDS = 0.5  # what a kill -9 of the rank can lose
 MAX_CONFIGURATION_TEXT = 1000
 MAX_NAME = 100
@@ -162,9 +163,9 @@ class RunProbe:
             self._timeline.record(name, float(value.item() if hasattr(value, "item") else value))
 
     def _open(self) -> None:
+        run_id = self._wanted_id or given_id() or agreed_id(self._place)  # first: other ranks may wait for this one's
         self._configuration = _scalars(self._wanted_config or {})
         directory = self._wanted_spool or spool_directory()
-        run_id = self._wanted_id or given_id() or agreed_id(self._place)
         writer = SpoolWriter(directory, f"{run_id}-rank{self._place.rank}")
         self.run_id = run_id
         writer.append_record("run", self._run_record() | {"state": RunState.RUNNING, "started_ns": time.time_ns()})
@@ -183,7 +184,9 @@ class RunProbe:
         """Writes what is left; a file that cannot be ended stays unsealed, and its run is lost."""
         self._stop.set()
         if self._thread:
-            self._thread.join()
+            self._thread.join(HUNG_SECONDS)
+            if self._thread.is_alive():
+                raise UnavailableError(f"the spool has not answered for {HUNG_SECONDS:.0f} s; what it lacks is lost")
         writer, self._writer = self._writer, None
         if writer is None:
             self._timeline.close()

@@ -53,6 +53,7 @@ class Arrival:
     operation: str | None = None
     group: str | None = None
     number: int | None = None
+    marked: int = 0  # what the step had in marked phases when it ended
 
 
 def numbered(step: Step) -> list[Arrival]:
@@ -94,8 +95,9 @@ def _tail(step: Step, compute: int) -> int | None:
     if step.blocked:
         last = max(step.blocked, key=lambda stretch: stretch.end)
         return min(step.end - last.end - (step.marked_total - last.marked), compute)
-    ends = [arrival.end for arrival in step.arrivals if arrival.is_exposed and arrival.end and arrival.end <= step.end]
-    return min(step.end - max(ends), compute) if ends else None
+    ended = [each for each in step.arrivals if each.is_exposed and each.end is not None and each.end <= step.end]
+    tails = [step.end - (each.end or 0) - (step.marked_total - each.marked) for each in ended]
+    return max(0, min(*tails, compute)) if tails else None
 
 
 def _used(before: ThreadUsage, after: ThreadUsage) -> Row:

@@ -28,8 +28,11 @@ class StepWork:
             from torch.utils.flop_counter import FlopCounterMode  # noqa: PLC0415 - torch is the user's
         except ImportError as error:
             raise UnavailableError(f"operations of a step are counted by PyTorch: {error}") from error
-        self._bytes = self._stack.enter_context(_byte_counter())
-        self._flops = self._stack.enter_context(FlopCounterMode(display=False))
+        flops, counted = FlopCounterMode(display=False), _byte_counter()
+        with ExitStack() as entering:
+            self._bytes = entering.enter_context(counted)
+            self._flops = entering.enter_context(flops)
+            self._stack = entering.pop_all()
 
     def end(self) -> dict[str, int]:
         """What was counted: `step_flops` and `step_bytes`; nothing when it was not begun."""

@@ -37,13 +37,15 @@ class Timeline:
     def __init__(self, rank: int) -> None:
         self._rank = rank
         self._usage = ThreadUsageReader()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what a garbage collection lets go of within it may tell of its own end
+        self._thread: int | None = None  # the loop's
         self._rows: dict[str, list[Row]] = {metric_set.name: [] for metric_set in LOOP_SETS}
         self._current: Step | None = None
         self._ended: list[Step] = []
         self._next_number = 0
         self._last_end: tuple[int, ThreadUsage] | None = None
         self._undo: list[Callable[[], None]] = []
+        self.watched: dict[int, tuple[object, object]] = {}  # by its id: a thing, and what is used in its place
         self.dropped_rows = 0
 
     @property
@@ -58,6 +60,7 @@ class Timeline:
 
     def begin_step(self) -> None:
         """A turn of the loop begins where the last one ended, with waiting for its batch."""
+        self._thread = threading.get_ident()
         begin, usage = self._last_end or (time.perf_counter_ns(), self._usage.read())
         self._current = Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)
 
@@ -106,11 +109,12 @@ class Timeline:
     def arrive(self, utc_ns: int | None = None) -> Arrival | None:
         """This rank has come to a collective, now or when somebody else noted it; None outside a step.
 
+        What other threads of the rank do beside the loop, such as writing a checkpoint, is in no step: None as well.
         Ranks come to their collectives in one order, but see them end in any: so they are numbered by arrival.
         One in a marked phase, or while batches are waited for, is part of that and no exposed communication.
         """
         step = self._current
-        if step is None:
+        if step is None or threading.get_ident() != self._thread:
             return None
         now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
         arrival = Arrival(step, now, bool(step.body) and not step.open_phases)
@@ -122,7 +126,8 @@ class Timeline:
     ) -> None:
         """The collective that this rank came to has ended, now; from any thread.
 
-        `blocked_since` says since when the loop's thread stood still for it, if it did.
+        `blocked_since` says since when the calling thread stood still for it, if it did: that counts for the step that
+        runs now, which need not be the one in which the collective began.
         """
         self.collective_until(time.perf_counter_ns(), arrival, (size_bytes, operation, group), blocked_since)
 
@@ -130,9 +135,11 @@ class Timeline:
         self, end: int | None, arrival: Arrival, what: tuple[int | None, str, str], blocked_since: int | None = None
     ) -> None:
         """The same of one that ended then, or of whose end nobody knows; `what` is its bytes, operation and group."""
-        step = arrival.step
-        if blocked_since is not None and end is not None and arrival.is_exposed and step is self._current:
-            step.blocked.append(Stretch(max(blocked_since, step.body), end, step.marked_total))
+        step = self._current
+        if step and step.body and not step.open_phases and threading.get_ident() == self._thread:
+            arrival.marked = step.marked_total
+            if blocked_since is not None and end is not None:
+                step.blocked.append(Stretch(max(blocked_since, step.body), end, step.marked_total))
         with self._lock:
             arrival.end = end
             arrival.size_bytes, arrival.operation, arrival.group = what
@@ -180,9 +187,11 @@ class Timeline:
 
     def close(self) -> int:
         """Lets go of everything; returns how many rows nobody ever took."""
+        self.abandon_step()
         self._usage.close()
         while self._undo:
             self._undo.pop()()
+        self.watched.clear()
         with self._lock:
             left = sum(len(rows) for rows in self._rows.values())
             for rows in self._rows.values():

@@ -117,5 +117,12 @@ def test_the_rank_that_others_waited_for_leads_the_latecomers(store: Store) -> N
     assert found["late_seconds"] == pytest.approx(0.039, abs=1e-5)
 
 
+def test_nobody_is_late_where_nobody_waits(store: Store) -> None:
+    for rank in (0, 1):
+        begins = [START_NS + step * 100 * MS + rank * 50 * MS for step in range(STEPS)]
+        keep(store, rank, [(step, 0, "transfer", "0>1", at, at + MS) for step, at in enumerate(begins)])
+    assert latecomers(store, "r").empty
+
+
 def test_a_run_without_collectives_has_no_latecomers(store: Store) -> None:
     assert latecomers(store, "r").empty

@@ -1,4 +1,5 @@
 import random
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,67 @@ def test_what_the_loop_stood_still_for_is_communication_once(clock: Clock) -> No
     row = one_step(timeline, clock, body)
     assert phases(row) == {"input": 10, "compute": 39, "comm": 17, "checkpoint": 0, "other": 0}
     assert row["tail_seconds"] == 9
+
+
+def test_a_wait_counts_for_the_step_in_which_the_loop_waits(clock: Clock) -> None:
+    timeline = Timeline(0)
+    launched: list[Arrival | None] = []
+    one_step(timeline, clock, lambda: launched.append(timeline.arrive()))
+
+    def body() -> None:
+        since = clock.now
+        clock.work(8)
+        end(timeline, launched[0], blocked_since=since)
+        clock.work(1)
+
+    assert phases(one_step(timeline, clock, body)) == {
+        "input": 10,
+        "compute": 1,
+        "comm": 8,
+        "checkpoint": 0,
+        "other": 0,
+    }
+
+
+def test_a_wait_within_a_phase_is_that_phase_alone(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def body() -> None:
+        arrival = timeline.arrive()
+        clock.work(2)
+        with timeline.phase("checkpoint"):
+            since = clock.now
+            clock.work(8)
+            end(timeline, arrival, blocked_since=since)
+
+    row = one_step(timeline, clock, body)
+    assert phases(row) == {"input": 10, "compute": 2, "comm": 0, "checkpoint": 8, "other": 0}
+
+
+def test_what_is_marked_behind_an_unawaited_end_is_no_tail(clock: Clock) -> None:
+    timeline = Timeline(0)
+
+    def body() -> None:
+        end(timeline, timeline.arrive())
+        clock.work(2)
+        with timeline.phase("checkpoint"):
+            clock.work(8)
+
+    assert one_step(timeline, clock, body)["tail_seconds"] == 2
+
+
+def test_what_other_threads_do_is_in_no_step(clock: Clock) -> None:
+    timeline = Timeline(0)
+    arrivals: list[Arrival | None] = []
+
+    def body() -> None:
+        thread = threading.Thread(target=lambda: arrivals.append(timeline.arrive()))
+        thread.start()
+        thread.join()
+
+    one_step(timeline, clock, body)
+    assert arrivals == [None]
+    assert rows(timeline, COLLECTIVE) == []
 
 
 def test_what_somebody_else_noted_is_numbered_among_ours_by_its_time(clock: Clock) -> None:

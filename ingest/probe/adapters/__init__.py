@@ -48,9 +48,16 @@ ADAPTERS: Sequence[Adapter] = (
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
-    """What is to be used in the thing's place while it reports. Raises: InvalidInputError when nobody knows it."""
+    """What is to be used in the thing's place while it reports, the same when it is asked again.
+
+    Raises: InvalidInputError when nobody knows it.
+    """
+    if id(thing) in timeline.watched:
+        return timeline.watched[id(thing)][1]
     for adapter in ADAPTERS:
         if adapter.matches(thing):
-            return adapter.watch(thing, timeline)
+            watched = adapter.watch(thing, timeline)
+            timeline.watched |= {id(each): (each, watched) for each in (thing, watched)}
+            return watched
     known = ", ".join(str(getattr(adapter, "__name__", adapter)).rpartition(".")[2] for adapter in ADAPTERS)
     raise InvalidInputError(f"watch({type(thing).__name__}): expected something of one of {known}")

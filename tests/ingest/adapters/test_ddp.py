@@ -10,26 +10,17 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
+from tests.ingest.spooled import rows
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
 from crosswind.data.steps import PHASES
-from crosswind.ingest.spool import RowsFrame, read_frames, sealed_segments
 
 PROGRAM = Path(__file__).parent / "programs" / "late_backward.py"
 STEPS, LATE, DELAY_MS = 40, 1, 200
-
-
-def rows(spool: Path, name: str) -> pd.DataFrame:
-    frames = [frame for path in sealed_segments(spool) for frame in read_frames(path)]
-    found = [
-        pd.DataFrame(each.columns) for each in frames if isinstance(each, RowsFrame) and each.metric_set.name == name
-    ]
-    return pd.concat(found).reset_index(drop=True)
 
 
 def trained(spool: Path, delay_ms: float, steps: int, **environment: str) -> str:
@@ -145,6 +136,15 @@ def test_a_model_is_watched_by_one_run_after_another(lone_model: DistributedData
                 lone_model(torch.ones(4, 8)).sum().backward()
         assert len(rows(tmp_path / name, "collective")) == 2
     assert torch.autograd.backward is backward
+
+
+def test_a_model_that_is_watched_twice_reports_once(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
+    with crosswind.run(spool=tmp_path) as run:
+        run.watch(lone_model)
+        run.watch(lone_model)
+        for _ in run.steps(range(2)):
+            lone_model(torch.ones(4, 8)).sum().backward()
+    assert len(rows(tmp_path, "collective")) == 2
 
 
 def test_the_work_of_a_step_is_counted_once(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
