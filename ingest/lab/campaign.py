@@ -1,18 +1,17 @@
 """A plan from its first run to its last, into a store; what is there already is not measured again."""
 
-import fcntl
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import ConflictError
+from crosswind.data.errors import UnavailableError
 from crosswind.data.features import all_runs
 from crosswind.data.run import Run, RunState
 from crosswind.data.store import Store
-from crosswind.ingest.lab.laboratory import Folders, laboratory
+from crosswind.ingest.lab.folders import Folders
+from crosswind.ingest.lab.laboratory import laboratory
+from crosswind.ingest.lab.machine_lock import alone
 from crosswind.ingest.lab.plan import Plan, PlannedRun
 from crosswind.ingest.load import load_spool
 
@@ -36,42 +35,39 @@ def run_plan(
     """Measures what is missing, at most `only` runs, and stores it; what went wrong in storing.
 
     May be interrupted at any time and called again.
-    Raises: UnavailableError; ConflictError when another laboratory measures into the store.
+    Raises: FaultRemainsError, UnavailableError; ConflictError when another laboratory is at work on this machine.
     """
-    with alone_in(store.home):
+    with alone():
         return _run_plan(plan, store, only, tell)
 
 
 def _run_plan(plan: Plan, store: Store, only: int | None, tell: Callable[[Step], None]) -> list[str]:
-    folders = Folders(store.home / "spools", store.home / "scratch")
+    folders = Folders(store.home)
     problems = store_spools(store, folders.spools)
     left = missing(plan, all_runs(store))[:only]
     if not left:
         return problems
+    try:
+        problems += _measure_all(left, plan.name, store, tell)
+    except UnavailableError:
+        store_spools(store, folders.spools)  # what was measured until then, the run that failed, too
+        raise
+    return problems + store_spools(store, folders.spools)
+
+
+def _measure_all(left: Sequence[PlannedRun], plan: str, store: Store, tell: Callable[[Step], None]) -> list[str]:
+    """Measures these runs and now and then stores what is there; what went wrong in storing."""
+    problems: list[str] = []
+    folders = Folders(store.home)
     began = time.monotonic()
     with laboratory(folders) as lab:
         for done, planned in enumerate(left):
             spent = time.monotonic() - began
             tell(Step(done, len(left), planned, spent / done * (len(left) - done) if done else None))
-            lab.measure(planned, plan.name)
+            lab.measure(planned, plan)
             if done % STORED_EVERY == STORED_EVERY - 1:
                 problems += store_spools(store, folders.spools)
-    return problems + store_spools(store, folders.spools)
-
-
-@contextmanager
-def alone_in(home: Path) -> Iterator[None]:
-    """Holds the lock of the store's one laboratory. Raises: ConflictError."""
-    fd = os.open(home / "lab.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise ConflictError(
-            f"{home}: another laboratory is at work there; wait for it, or name another --store"
-        ) from None
-    finally:
-        os.close(fd)
+    return problems
 
 
 def missing(plan: Plan, stored: Iterable[Run]) -> list[PlannedRun]:

@@ -28,6 +28,10 @@ Program = Callable[..., None]
 Within = Callable[[Sequence[str]], list[str]]
 
 
+class EndedEarlyError(UnavailableError):
+    """Processes had ended before they were told to: their work is over, but was not done to the end."""
+
+
 @dataclass(frozen=True)
 class Companion:
     """A started process; it has said that it is at work."""
@@ -76,14 +80,14 @@ def start_all(program: Program, each: Sequence[Sequence[object]], *, within: Wit
 
 
 def kill_all(companions: Sequence[Companion]) -> None:
-    """Ends them at once. Raises: UnavailableError when one had ended before, and so did not do its work to the end."""
+    """Ends them at once. Raises: EndedEarlyError when some had ended before."""
     ended = [companion.process.pid for companion in companions if companion.process.poll() is not None]
     for companion in companions:
         companion.process.kill()
     for companion in companions:
         companion.kill()
     if ended:
-        raise UnavailableError(f"{len(ended)} of {len(companions)} processes ended before they were told to: {ended}")
+        raise EndedEarlyError(f"{len(ended)} of {len(companions)} processes ended before they were told to: {ended}")
 
 
 def _begin(program: Program, arguments: Sequence[object], within: Within) -> Companion:
@@ -112,29 +116,26 @@ def _wait_until_ready(companion: Companion, program: Program) -> None:
 
 def main() -> None:
     """Runs the function that the command line names."""
-    lab, module, name, arguments = sys.argv[1:]
-    global _LAB  # noqa: PLW0603  it is known once, before anything else happens
-    _LAB = os.pidfd_open(int(lab))
-    if os.getppid() != int(lab):
-        sys.exit(f"process {lab} is no longer there")
+    _lab, module, name, arguments = sys.argv[1:]
     getattr(importlib.import_module(module), name)(*json.loads(arguments))
 
 
-_LAB = -1
-
-
 def leash() -> list[int]:
-    """Descriptors of which one becomes readable when this process is to end."""
-    return [STDIN, _LAB]
+    """Descriptors of which one becomes readable when this process is to end; it ends at once when the lab has died."""
+    lab = int(sys.argv[1])
+    descriptor = os.pidfd_open(lab)
+    if os.getppid() != lab:  # it has died, and a later process has got its number
+        sys.exit(f"process {lab} is no longer there")
+    return [STDIN, descriptor]
 
 
 def end_with_lab() -> None:
     """From now on this process ends when it is let go or the lab dies."""
-    threading.Thread(target=_watch, daemon=True).start()
+    threading.Thread(target=_watch, args=[leash()], daemon=True).start()
 
 
-def _watch() -> None:
-    select.select(leash(), [], [])
+def _watch(descriptors: list[int]) -> None:
+    select.select(descriptors, [], [])
     os._exit(0)
 
 

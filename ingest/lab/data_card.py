@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,7 +16,8 @@ from crosswind.ingest.lab.node_agents import INTERVAL_SECONDS
 from crosswind.ingest.lab.order import STEPS_A_CHECKPOINT
 from crosswind.ingest.lab.plan import SHARES, STEPS
 
-CARD = """# Training runs under known faults
+TITLE = "# Training runs under known faults"
+CARD = """{title}
 
 {planned} runs ({failed} of them failed) and {neighbours} jobs of neighbours, measured from {first} to {last} by
 
@@ -63,6 +65,7 @@ WHAT = {
     "step": "phases and processor time of each step of each rank",
     "collective": "arrival and duration of each gradient bucket on each rank",
 }
+NAMED = re.compile(r"^\| `(?P<file>\w+\.parquet)` \|", re.MULTILINE)
 
 
 def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mapping[str, pa.Table]) -> str:
@@ -70,6 +73,7 @@ def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mappi
     planned = [run for run in runs if "position" in run.tags]
     times = [run.started_ns for run in runs if run.started_ns is not None]
     return CARD.format(
+        title=TITLE,
         planned=len(planned),
         failed=sum(run.state is RunState.FAILED for run in planned),
         neighbours=len(runs) - len(planned),
@@ -83,7 +87,7 @@ def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mappi
         machine=platform.machine(),
         megabits=LINK_MEGABITS,
         interval=INTERVAL_SECONDS,
-        split=_split(),
+        split=_split(planned),
         faults=_faults(injections),
         files="\n".join(
             f"| `{name}.parquet` | {len(table)} | {WHAT.get(name, 'samples')} |" for name, table in tables.items()
@@ -91,17 +95,19 @@ def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mappi
     )
 
 
+def files_named_in(card: str) -> set[str]:
+    """The tables that an earlier card names; of another text, none."""
+    return {found["file"] for found in NAMED.finditer(card)} if card.startswith(f"{TITLE}\n") else set()
+
+
 def _faults(injections: Iterable[Injected]) -> str:
     counted = Counter((each.kind, each.unit) for each in injections)
     return "\n".join(f"| `{kind}` | {unit} | {count} |" for (kind, unit), count in sorted(counted.items()))
 
 
-def _split() -> str:
-    begin, parts = 0.0, []
-    for name, end in SHARES:
-        parts.append(f"`{name}` {end - begin:.0%}")
-        begin = end
-    return ", ".join(parts)
+def _split(planned: Sequence[Run]) -> str:
+    counted = Counter(run.tags.get("split", "") for run in planned)
+    return ", ".join(f"`{name}` {counted[name]} runs" for name, _ in SHARES)
 
 
 def _minute(time_ns: int) -> str:

@@ -1,22 +1,24 @@
 """The lab's runs from a store into a folder of small files: the sample data that ships with the package."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosswind.data.errors import NotFoundError
+from crosswind.data.errors import ConflictError, NotFoundError
 from crosswind.data.features import all_runs
 from crosswind.data.injection import Injected
 from crosswind.data.run import Rank, Run
 from crosswind.data.samples.lab_runs import CATALOG, COMPRESSION, table_of, thin
 from crosswind.data.store import Store
 from crosswind.ingest.lab.campaign import ENDED
-from crosswind.ingest.lab.data_card import data_card
+from crosswind.ingest.lab.data_card import data_card, files_named_in
 
+CARD_FILE = "README.md"
 OF_RUNS = ("step", "collective")
 OF_NODES = {  # and which devices: others tell of this machine, not of the run
     "process": "device = w.pid::varchar",
@@ -46,27 +48,52 @@ _OF_RUNS = "select rows.* from rows semi join runs using (run_id) order by run_i
 def export(store: Store, folder: Path) -> dict[str, int]:
     """Writes runs that the lab measured, with their truth and what was sampled meanwhile; bytes of each file.
 
-    Raises: NotFoundError when the store holds no such runs; UnavailableError.
+    Raises: NotFoundError when the store holds no such runs; ConflictError when the folder holds something that no
+    earlier export wrote; UnavailableError.
     """
+    earlier = tables_of_earlier(folder)
     runs = [run for run in all_runs(store) if run.tags.get("lab") and run.state in ENDED]
     if not runs:
         raise NotFoundError(f"store {store.home} holds no runs of the lab: crosswind lab run --plan samples")
     with store.catalog.read() as session:
         ranks = [rank for run in runs for rank in session.runs.ranks(run.run_id)]
         injections = session.injections.of_runs([run.run_id for run in runs])
-    folder.mkdir(parents=True, exist_ok=True)
+    sets = store.lake.sets()
     tables = {
         "runs": table_of(Run, runs),
         "ranks": table_of(Rank, ranks),
         "injections": table_of(Injected, injections),
-        **{name: thin(_of_runs(store, name, runs)) for name in OF_RUNS},
-        **{name: thin(_of_nodes(store, name, runs, ranks)) for name in OF_NODES if name in store.lake.sets()},
+        **{name: thin(_of_runs(store, name, runs)) for name in OF_RUNS if name in sets},
+        **{name: thin(_of_nodes(store, name, runs, ranks)) for name in OF_NODES if name in sets},
     }
     tables = {name: table for name, table in tables.items() if len(table) or name in CATALOG}
-    for name, table in tables.items():
-        _write(table, folder / f"{name}.parquet")
-    (folder / "README.md").write_text(data_card(runs, injections, tables), "utf-8")
-    return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    return _replaced(folder, earlier, tables, data_card(runs, injections, tables))
+
+
+def tables_of_earlier(folder: Path) -> set[str]:
+    """The files that an earlier export left there. Raises: ConflictError when others did."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return set()
+    card = folder / CARD_FILE
+    files = files_named_in(card.read_text("utf-8", "replace")) if card.is_file() else set()
+    if not files:
+        raise ConflictError(f"{folder}: holds files but no {CARD_FILE} of an earlier export: name an empty folder")
+    return files
+
+
+def _replaced(folder: Path, earlier: Set[str], tables: Mapping[str, pa.Table], card: str) -> dict[str, int]:
+    """Writes all files, then puts them in place of the earlier ones; bytes of each."""
+    names = [CARD_FILE, *(f"{name}.parquet" for name in tables)]
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".export-", dir=folder) as unfinished:
+        for name, table in tables.items():
+            _write(table, Path(unfinished, f"{name}.parquet"))
+        Path(unfinished, CARD_FILE).write_text(card, "utf-8")
+        for name in earlier - set(names):
+            (folder / name).unlink(missing_ok=True)
+        for name in names:  # the card first: it tells the next export that the others are ours
+            Path(unfinished, name).rename(folder / name)
+    return {name: (folder / name).stat().st_size for name in names}
 
 
 def _of_runs(store: Store, name: str, runs: Sequence[Run]) -> pa.Table:
@@ -108,13 +135,11 @@ def _write(table: pa.Table, path: Path) -> None:
     """Integers as differences of neighbours, texts by number: a third of what plain columns take."""
     integers = [each.name for each in table.schema if pa.types.is_integer(each.type)]
     texts = [each.name for each in table.schema if pa.types.is_string(each.type)]
-    unfinished = path.with_suffix(".part")
     pq.write_table(
         table,
-        unfinished,
+        path,
         use_dictionary=texts,
         column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
         write_statistics=False,
         **COMPRESSION,
     )
-    unfinished.rename(path)

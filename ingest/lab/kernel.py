@@ -13,6 +13,7 @@ PACKAGES = {
     "nft": "nftables",
     "nsenter": "util-linux",
     "unshare": "util-linux",
+    "setpriv": "util-linux",
     "mount": "mount",
 }
 

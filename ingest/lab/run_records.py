@@ -1,7 +1,7 @@
 """What the lab itself tells of a run: how it was planned, how it ended, and what was really done to it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -57,17 +57,21 @@ def neighbour_tags(plan: str, run_id: str) -> dict[str, str]:
 
 def write_ended(spool: Path, runs: Sequence[LabRun], truths: Sequence[Truth]) -> None:
     """Writes runs that came to their end; the truth is that of the first. Raises: UnavailableError."""
-    run_id = runs[0].part.run_id
+    _write(spool, runs[0].part.run_id, [run.record(RunState.COMPLETED) for run in runs], truths)
+
+
+def write_failed(spool: Path, runs: Sequence[LabRun], began_ns: int, truths: Sequence[Truth]) -> None:
+    """Writes runs whose workers died or hung, or whose faults could not be switched, with what was switched on and off.
+
+    Raises: UnavailableError.
+    """
+    times = {"started_ns": began_ns, "ended_ns": time.time_ns()}
+    _write(spool, runs[0].part.run_id, [run.record(RunState.FAILED, **times) for run in runs], truths)
+
+
+def _write(spool: Path, run_id: str, records: Iterable[Mapping[str, object]], truths: Sequence[Truth]) -> None:
     with SpoolWriter(spool, f"{run_id}-lab") as writer:
-        for run in runs:
-            writer.append_record("run", run.record(RunState.COMPLETED))
+        for record in records:
+            writer.append_record("run", record)
         for truth in truths:
             writer.append_record("injection", {"run_id": run_id, **asdict(truth)})
-
-
-def write_failed(spool: Path, runs: Sequence[LabRun], began_ns: int) -> None:
-    """Writes runs whose workers died or hung: what was done to them has no end. Raises: UnavailableError."""
-    times = {"started_ns": began_ns, "ended_ns": time.time_ns()}
-    with SpoolWriter(spool, f"{runs[0].part.run_id}-lab") as writer:
-        for run in runs:
-            writer.append_record("run", run.record(RunState.FAILED, **times))

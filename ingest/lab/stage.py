@@ -1,6 +1,7 @@
 """Faults that come and go while a run trains, and the truth of what was done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from crosswind.data.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.crew import Worker
 from crosswind.ingest.lab.hosts import Host
-from crosswind.ingest.lab.injection import Applied, Injection, Truth
+from crosswind.ingest.lab.injection import Applied, FaultRemainsError, Injection, Truth
 from crosswind.ingest.lab.injectors import Target
 from crosswind.ingest.lab.order import Order
 from crosswind.ingest.lab.plan import PlannedRun
@@ -42,33 +43,45 @@ class Stage:
         self._ranks = ranks
         self._applied: dict[Injection, Applied] = {}
         self._truths: dict[Injection, Truth] = {}
+        self._refusals: list[UnavailableError] = []
 
     def begin(self, injection: Injection) -> None:
         """Switches the fault on. Raises: UnavailableError."""
         worker, order = self._ranks[injection.rank]
         host = worker.post.host
         target = self._scene.target(host, injection.rank, worker, order)
-        self._applied[injection] = Applied(injection, target, node_name(host))
+        with self._noting_refusals():
+            self._applied[injection] = Applied(injection, target, node_name(host))
 
     def end(self, injection: Injection) -> None:
         """Switches it off, if it was on. Raises: UnavailableError."""
         if applied := self._applied.pop(injection, None):
-            self._truths[injection] = applied.end()
+            with self._noting_refusals():
+                self._truths[injection] = applied.end()
 
-    def end_all(self) -> list[Truth]:
-        """Switches off what is still on; everything that was done, in order.
-
-        Raises: UnavailableError for the first that could not be switched off, when all others are.
-        """
-        refusals = []
+    def end_all(self) -> None:
+        """Switches off what is still on, each of them; `refusal` tells what could not be."""
         for injection in list(self._applied):
-            try:
+            with suppress(UnavailableError):
                 self.end(injection)
-            except UnavailableError as error:
-                refusals.append(error)
-        if refusals:
-            raise refusals[0]
+
+    @property
+    def refusal(self) -> UnavailableError | None:
+        """Why what was done is not what was planned: before all else a fault that is still there."""
+        return min(self._refusals, key=lambda error: not isinstance(error, FaultRemainsError), default=None)
+
+    @property
+    def truths(self) -> list[Truth]:
+        """What was switched on and off, in order."""
         return sorted(self._truths.values(), key=lambda truth: truth.started_ns)
+
+    @contextmanager
+    def _noting_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except UnavailableError as error:
+            self._refusals.append(error)
+            raise
 
     def moments(self, planned: PlannedRun) -> list[Moment]:
         """Switches on what is there before the run; when to begin and end the others. Raises: UnavailableError."""

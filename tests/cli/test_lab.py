@@ -2,13 +2,17 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.ingest.lab.traffic import in_a_lab
 
+from crosswind.cli.lab.leaving import leaves_in_order
 from crosswind.cli.lab.outcome import LabOutcome, outcome_table, outcomes
 from crosswind.cli.main import main
 from crosswind.data.injection import Injected
@@ -17,6 +21,8 @@ from crosswind.data.run import Run, RunState
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 from crosswind.ingest.lab.crew import as_user
+from crosswind.ingest.lab.folders import MARKER, SCRATCH, Folders
+from crosswind.ingest.lab.hosts import NAMESPACES
 from crosswind.ingest.lab.injectors import INJECTORS
 from crosswind.ingest.lab.plan import Plan
 
@@ -57,6 +63,55 @@ def test_without_root_it_says_so() -> None:
 
 def test_a_number_of_runs_that_is_none_is_refused(ask: Ask) -> None:
     assert ask("run", "--only", "0") == (2, "", "crosswind: --only 0: expected 1 or more\n")
+
+
+@in_a_lab
+def test_a_folder_that_only_has_the_name_of_a_labs_is_never_cleaned_away(ask: Ask, tmp_path: Path) -> None:
+    for name in ("scratch", SCRATCH):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.tex").write_text("years of work")
+    code, _, complaint = ask("clean", "--store", str(tmp_path))
+    assert (code, complaint) == (
+        2,
+        f"crosswind: {tmp_path / SCRATCH}: holds no {MARKER}, so it is not a laboratory's: move it away\n",
+    )
+    assert [(tmp_path / name / "thesis.tex").read_text() for name in ("scratch", SCRATCH)] == ["years of work"] * 2
+
+
+@in_a_lab
+def test_what_a_killed_lab_left_in_the_store_is_cleaned_away(ask: Ask, tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    folders.renew_scratch()
+    told = json.loads(ask("clean", "--store", str(tmp_path), "--json")[1])
+    assert str(folders.scratch) in told["removed"]
+    assert not folders.scratch.exists()
+
+
+@in_a_lab
+def test_a_lab_that_is_told_to_end_leaves_nothing_in_the_kernel(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    scratch = Folders(tmp_path).scratch
+    words = [sys.executable, "-m", "crosswind.cli.main", "lab", "run", "--store", str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as lab:
+        deadline = time.monotonic() + 60
+        while not (scratch / "nobody" / "conditions").exists():
+            assert lab.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert len(list(NAMESPACES.glob(f"cwlab-{lab.pid}-*"))) == 5
+        lab.send_signal(signal.SIGTERM)
+        assert lab.wait(60) == 128 + signal.SIGTERM
+    assert not list(NAMESPACES.glob(f"cwlab-{lab.pid}-*"))
+    assert not scratch.exists()
+
+
+def test_a_lab_that_is_to_outlive_its_terminal_does() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does
+    try:
+        with leaves_in_order():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_nothing_can_be_exported_before_it_was_measured(ask: Ask, tmp_path: Path) -> None:

@@ -1,18 +1,16 @@
-"""Faults that are really there while they last, one file each."""
+"""Faults that are really there while they last, most with a file of their own."""
 
 from crosswind.ingest.lab.injectors.cpu_hog import CpuHog
 from crosswind.ingest.lab.injectors.cpu_quota import CpuQuota
 from crosswind.ingest.lab.injectors.disk_pressure import DiskPressure
 from crosswind.ingest.lab.injectors.injector import Injector, Target
-from crosswind.ingest.lab.injectors.late_checkpoint import LateCheckpoint
 from crosswind.ingest.lab.injectors.latency import Latency
 from crosswind.ingest.lab.injectors.memory_traffic import MemoryTraffic
 from crosswind.ingest.lab.injectors.neighbour_traffic import NeighbourTraffic
+from crosswind.ingest.lab.injectors.own_delay import LateCheckpoint, SlowInput, SlowRank
 from crosswind.ingest.lab.injectors.packet_loss import PacketLoss
 from crosswind.ingest.lab.injectors.pause import Pause
 from crosswind.ingest.lab.injectors.rate_cap import RateCap
-from crosswind.ingest.lab.injectors.slow_input import SlowInput
-from crosswind.ingest.lab.injectors.slow_rank import SlowRank
 
 INJECTORS: dict[str, type[Injector]] = {
     injector.kind: injector

@@ -20,8 +20,8 @@ class RateCap:
     def start(self, target: Target, strength: float) -> int:
         """Caps the link, whatever its speed was. Raises: UnavailableError."""
         if self._host is None:
+            self._host = target.host  # first: one of the two ends may refuse
             limit_rate(target.host, strength)
-            self._host = target.host
         return time.time_ns()
 
     def stop(self) -> int:

@@ -3,7 +3,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,8 @@ from tests.ingest.lab.traffic import in_a_lab, megabits, output_of, round_trip_m
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.lab.hosts import NAMESPACES, Host, hosts, remove_abandoned
 from crosswind.ingest.lab.kernel import program, require_lab
-from crosswind.ingest.lab.names import is_abandoned, new_name, start_of
+from crosswind.ingest.lab.names import is_abandoned, new_name
+from crosswind.ingest.procfs import start_ticks
 
 LIVING_LAB = """
 import subprocess, sys, time
@@ -30,12 +30,6 @@ with hosts(2, wired=[1]) as net:
     print(net[0].lab, rank.pid, flush=True)
     time.sleep(1000)
 """
-
-
-@pytest.fixture(scope="module")
-def net() -> Iterator[tuple[Host, ...]]:
-    with hosts(3, wired=[2]) as made:
-        yield made
 
 
 @in_a_lab
@@ -121,13 +115,12 @@ def test_what_a_killed_lab_left_is_removed_and_a_living_one_stays(net: tuple[Hos
         assert lab.stdout is not None
         name, rank = lab.stdout.readline().split()
         lab.kill()
-    rank_start = start_of(int(rank))
-    assert rank_start is not None
+    rank_start = start_ticks(int(rank))
     wait_until(lambda: not processes_with(f"{START_OF_COMPANIONS}\0{lab.pid}\0"))
     wait_until(lambda: state_of(int(rank)) == "S")  # the pause goes on after the lab's death, the rank does not stay
     removed = remove_abandoned()
     assert {f"{name}-net", f"{name}-0", f"{name}-1", f"{name}-quota-{rank}"} <= set(removed)
-    assert start_of(int(rank)) != rank_start
+    assert not lives(int(rank), rank_start)
     assert not any(path.name.startswith(name) for path in NAMESPACES.iterdir())
     assert not list(Path("/sys/fs/cgroup").rglob(f"{name}*"))
     assert (NAMESPACES / net[0].namespace).exists()
@@ -145,6 +138,13 @@ def processes_with(words: str) -> list[Path]:
         except (OSError, UnicodeDecodeError):
             continue
     return found
+
+
+def lives(pid: int, start: int) -> bool:
+    try:
+        return start_ticks(pid) == start
+    except UnavailableError:
+        return False
 
 
 def state_of(pid: int) -> str:
@@ -168,8 +168,7 @@ def test_a_name_is_abandoned_once_its_process_has_ended() -> None:
 
 
 def test_a_name_is_abandoned_when_another_process_has_got_its_number() -> None:
-    start = start_of(os.getpid())
-    assert start is not None
+    start = start_ticks(os.getpid())
     assert is_abandoned(new_name().replace(f"-{start}-", f"-{start - 1}-"))
 
 
@@ -197,7 +196,10 @@ def test_without_root_a_lab_is_refused() -> None:
         os.seteuid(0)
 
 
-def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "package"), [("nft", "nftables"), ("setpriv", "util-linux")])
+def test_a_missing_program_is_named_with_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, package: str
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UnavailableError, match="no program nft: install the package nftables"):
-        program("nft", more=str(tmp_path))
+    with pytest.raises(UnavailableError, match=f"no program {name}: install the package {package}"):
+        program(name, more=str(tmp_path))

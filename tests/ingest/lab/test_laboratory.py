@@ -19,6 +19,7 @@ from crosswind.data.samples.lab_runs import load_lab_runs
 from crosswind.data.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
+from crosswind.ingest.lab.folders import Folders
 from crosswind.ingest.lab.plan import Cohort, Plan, PlannedFault, PlannedRun
 
 pytestmark = in_a_lab
@@ -120,6 +121,10 @@ def test_a_neighbours_job_is_a_run_of_its_own_and_part_of_the_truth(measured: Me
         (measured.runs[1].run_id, "lab-1", 0),
         (measured.runs[1].run_id, "lab-2", 1),
     ]
+    begin, end = measured.runs[1].started_ns, measured.runs[1].ended_ns
+    assert begin is not None
+    assert end is not None
+    assert all(begin <= each.started_ns < each.ended_ns <= end for each in jobs)
 
 
 def test_agents_saw_each_hosts_own_network_and_processes(measured: Measured) -> None:
@@ -134,12 +139,21 @@ def test_agents_saw_each_hosts_own_network_and_processes(measured: Measured) -> 
     }
 
 
-def test_a_run_whose_worker_dies_has_failed_and_tells_no_truth(measured: Measured) -> None:
+def test_a_run_whose_worker_dies_has_failed_and_tells_what_was_done_until_then(measured: Measured) -> None:
     run = measured.runs[2]
     assert run.state is RunState.FAILED
     assert run.started_ns is not None
     assert run.ended_ns is not None
-    assert [each for each in measured.injections if each.run_id == run.run_id] == []
+    [slow] = [each for each in measured.injections if each.run_id == run.run_id]
+    assert (slow.kind, slow.strength, slow.rank) == ("slow_rank", 200.0, 0)
+    assert run.started_ns <= slow.started_ns < slow.ended_ns <= run.ended_ns
+
+
+def test_what_the_workers_said_stays_and_the_scratch_folder_does_not(measured: Measured) -> None:
+    folders = Folders(measured.store.home)
+    assert (folders.logs / "lab-1" / "workers.log").is_file()
+    assert (folders.logs / "lab-4" / "agent.log").is_file()
+    assert not folders.scratch.exists()
 
 
 def test_nothing_is_measured_twice(measured: Measured) -> None:

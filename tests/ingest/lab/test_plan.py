@@ -1,13 +1,12 @@
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import ConflictError
 from crosswind.data.run import Run, RunState
-from crosswind.ingest.lab.campaign import alone_in, missing
+from crosswind.ingest.lab.campaign import missing
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.plan import COHORTS, RELAYED_COHORT, PlannedFault, PlannedRun, quick, samples
+from crosswind.ingest.lab.order import STEPS_A_CHECKPOINT
+from crosswind.ingest.lab.plan import COHORTS, RELAYED_COHORT, STEPS, PlannedFault, PlannedRun, quick, samples
 
 SAMPLES = samples()
 FAULTY = [run for run in SAMPLES.runs if run.faults]
@@ -48,6 +47,12 @@ def test_about_half_of_every_kind_is_there_before_the_run(kind: str) -> None:
 def test_some_faults_end_before_the_run_does() -> None:
     ends = [fault.end for run in FAULTY for fault in run.faults if fault.begin is not None]
     assert 0.2 <= sum(end is not None for end in ends) / len(ends) <= 0.6
+
+
+def test_a_checkpoint_comes_within_every_fault_of_checkpoints() -> None:
+    faults = [fault for run in FAULTY for fault in run.faults if fault.kind == "late_checkpoint"]
+    assert {fault.end for fault in faults} == {None}
+    assert all((fault.begin or 0.0) * STEPS <= STEPS - STEPS_A_CHECKPOINT for fault in faults)
 
 
 def test_every_fault_can_be_injected() -> None:
@@ -92,9 +97,3 @@ def test_what_has_ended_in_the_store_is_not_measured_again() -> None:
     there = [stored(0, RunState.COMPLETED), stored(1, RunState.FAILED), stored(2, RunState.LOST)]
     there += [stored(3, RunState.COMPLETED, "samples-1"), Run("r9", "toy", "lab", RunState.COMPLETED)]
     assert [run.number for run in missing(plan, there)] == [2, 3, 4, 5, 6, 7]
-
-
-def test_one_laboratory_at_a_time_measures_into_a_store(tmp_path: Path) -> None:
-    for _ in range(2):
-        with alone_in(tmp_path), pytest.raises(ConflictError, match="another laboratory is at work there"):
-            alone_in(tmp_path).__enter__()

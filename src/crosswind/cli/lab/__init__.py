@@ -1,22 +1,24 @@
 """`crosswind lab`: hosts on this machine, training between them, and faults whose truth is known."""
 
 import argparse
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+from crosswind.cli.lab.leaving import leaves_in_order
 from crosswind.cli.lab.outcome import outcome_table, outcomes
 from crosswind.cli.output import say, say_json, table
 from crosswind.cli.progress import Progress
 from crosswind.dashboards.wording import seconds
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.store import Store
-from crosswind.ingest.lab.campaign import Step, alone_in, run_plan
+from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
+from crosswind.ingest.lab.folders import Folders
 from crosswind.ingest.lab.hosts import remove_abandoned
 from crosswind.ingest.lab.injectors import INJECTORS
 from crosswind.ingest.lab.kernel import require_lab
-from crosswind.ingest.lab.plan import PLANS
+from crosswind.ingest.lab.machine_lock import alone
+from crosswind.ingest.lab.plan import PLANS, Plan
 from crosswind.settings import Settings
 
 FAULT_HEADINGS = ("fault", "strength in", "from", "to", "what it is")
@@ -31,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _action(actions, "faults", "what can be injected")
     wanted = _action(actions, "export", "writes measured runs and their truth as sample data")
     wanted.add_argument("folder", type=Path, metavar="DIR")
-    _action(actions, "clean", "removes what a killed lab left in the kernel and on the disk; needs root")
+    _action(actions, "clean", "removes what a killed lab left in the kernel and in the store; needs root")
 
 
 def _action(
@@ -64,7 +66,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
     remove_abandoned()
     plan = PLANS[arguments.plan]()
     with Store.open(home) as store:
-        problems = _measured(store, arguments)
+        problems = _measured(store, plan, arguments.only)
         found = outcomes(store, plan)
     if arguments.json:
         say_json({"store": str(home), "runs": found, "problems": problems})
@@ -75,7 +77,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
     say(f"{len(found)} of {len(plan.runs)} runs are in {home}: CROSSWIND_HOME={home} crosswind explain RUN says why.")
 
 
-def _measured(store: Store, arguments: argparse.Namespace) -> list[str]:
+def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
     bars: list[Progress] = []
 
     def tell(step: Step) -> None:
@@ -85,7 +87,8 @@ def _measured(store: Store, arguments: argparse.Namespace) -> list[str]:
             bars[0].done()
         bars[0].start(_words(step))
 
-    return run_plan(PLANS[arguments.plan](), store, only=arguments.only, tell=tell)
+    with leaves_in_order():
+        return run_plan(plan, store, only=only, tell=tell)
 
 
 def _words(step: Step) -> str:
@@ -107,10 +110,12 @@ def _export(arguments: argparse.Namespace, home: Path) -> None:
 
 
 def _clean(arguments: argparse.Namespace, home: Path) -> None:
-    removed = remove_abandoned()
-    if home.is_dir():
-        with alone_in(home):
-            shutil.rmtree(home / "scratch", ignore_errors=True)
+    require_lab()
+    folders = Folders(home)
+    with alone():
+        removed = remove_abandoned()
+        if folders.remove_scratch():
+            removed.append(str(folders.scratch))
     if arguments.json:
         say_json({"removed": removed})
     else:

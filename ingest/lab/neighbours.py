@@ -1,0 +1,43 @@
+"""The truth about neighbours: another user's job on the nodes of a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosswind.ingest.lab.casting import Part
+from crosswind.ingest.lab.injection import Truth
+from crosswind.ingest.lab.watch import Trained
+
+KIND, UNIT = "neighbour_job", "ranks a node"  # in the truth, beside the injectors' kinds
+
+
+@dataclass(frozen=True)
+class Stay:
+    """One rank on its node, from when to when in ns UTC."""
+
+    node: str
+    rank: int
+    began_ns: int
+    ended_ns: int
+
+
+def stays(part: Part, trained: Sequence[Trained]) -> list[Stay]:
+    """Where a job's ranks trained, and when."""
+    return [
+        Stay(worker.post.node, order.rank, each.began_ns, each.ended_ns)
+        for (worker, order), each in zip(part.ranks, trained, strict=True)
+    ]
+
+
+def neighbour_truths(own: Sequence[Stay], beside: Sequence[Stay]) -> list[Truth]:
+    """The neighbour's job as each rank of the run had it on its node, while both were there."""
+    met = [
+        (mine, max(mine.began_ns, other.began_ns), min(mine.ended_ns, other.ended_ns))
+        for mine in own
+        for other in beside
+        if mine.node == other.node
+    ]
+    return [
+        Truth(KIND, 1.0, UNIT, mine.node, mine.rank, began_ns, ended_ns)
+        for mine, began_ns, ended_ns in met
+        if began_ns < ended_ns
+    ]
