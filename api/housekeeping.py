@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from crosswind.data.compaction import compact
-from crosswind.data.errors import ProjectError, UnavailableError
+from crosswind.data.errors import ConflictError, ProjectError
 from crosswind.data.store import Store
 
 PAUSE_SECONDS = 120.0
@@ -44,8 +44,8 @@ def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
 def _problems(store: Store, ending: threading.Event) -> list[str]:
     try:
         return compact(store.lake, is_over=ending.is_set).problems
-    except UnavailableError as error:
-        return [] if "another process" in str(error) else [str(error)]  # one of several servers does it
+    except ConflictError:  # one of several servers does it
+        return []
     except (ProjectError, OSError) as error:
         return [str(error)]
     except Exception:  # noqa: BLE001 - whatever it is, the next time is another try

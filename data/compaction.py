@@ -8,7 +8,7 @@ the next compaction removes. Parts are not removed while a reader that may have 
 import hashlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.damage import passing_over
+from crosswind.data.errors import ConflictError, MalformedError, UnavailableError
 from crosswind.data.lake import Lake, arrow_schema
-from crosswind.data.locks import COMPACTING, READING, alone, make_lock
+from crosswind.data.locks import COMPACTING, alone, make_lock
 from crosswind.data.metric import Column, MetricSet
+from crosswind.data.mounts import MOUNTS, mount_of
 from crosswind.data.parquet import SORT_KEYS, write_parquet
 from crosswind.data.parts import (
     DAY_NS,
@@ -32,7 +34,8 @@ from crosswind.data.parts import (
     part_names,
     superseded_in,
 )
-from crosswind.data.publish import WRITING, hidden_name, land, sync
+from crosswind.data.publish import drop, hidden_name, land, sync
+from crosswind.data.removal import remove_drafts, remove_lone_manifests, remove_replaced
 from crosswind.data.steps_summary import summarise
 
 HOUR_NS = 3_600_000_000_000
@@ -41,7 +44,7 @@ CELLS_MAX = 16_000_000  # of a compacted file, which is made in memory: rows x c
 SEVERAL = 8  # files that are worth being made one, although more will come
 MOSTLY = 0.8  # a file of this share of the rows is not written again for the sake of the others
 SETTLE_SECONDS = 60.0
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 5.0  # once a compaction, for a moment at which nobody reads
 
 
 @dataclass
@@ -72,37 +75,41 @@ def compact(
     now_ns: int | None = None,
     settle_seconds: float = SETTLE_SECONDS,
     is_over: Callable[[], bool] = lambda: False,
+    mounts: Path = MOUNTS,
 ) -> Compacted:
     """Makes few parts of many, in every set; parts younger than `settle_seconds` wait. `is_over` ends it early.
 
-    A part that cannot be read stays as it is, and is told.
-    Raises: UnavailableError when somebody else compacts this lake, or it cannot be written or locked.
+    What cannot be read stays as it is, and is told.
+    Raises: ConflictError when somebody else compacts this lake; UnavailableError when it cannot be written, or when
+    a lock there need not hold on every node.
     """
     done, now = Compacted(), time.time_ns() if now_ns is None else now_ns
     if not lake.root.is_dir():
         return done
+    _check_locks(lake.root, mounts)
     try:
         make_lock(lake.root)
         with alone(lake.root / COMPACTING) as is_ours:
             if not is_ours:
-                raise UnavailableError(f"lake {lake.root} is being compacted by another process")
-            _clear_drafts(lake.root)
-            for name in lake.sets():
-                columns = lake.columns(name)
-                for day in days(lake.root / f"set={name}"):
-                    if not is_over():
-                        _Day(lake, day, now, done, columns).compact(settle_seconds)
+                raise ConflictError(f"lake {lake.root} is being compacted by another process")
+            remove_drafts(lake.root)
+            _compact(lake, _days(lake, now, done), settle_seconds=settle_seconds, is_over=is_over)
             if not is_over():
-                done.summaries = summarise(lake)
+                problems: list[str] = []
+                done.summaries = summarise(lake, problems)
+                done.problems += [problem for problem in problems if problem not in done.problems]
     except OSError as error:
         raise UnavailableError(f"lake {lake.root} cannot be compacted: {error}") from error
     return done
 
 
-def _clear_drafts(root: Path) -> None:
-    """Removes what a killed compaction was writing; whoever compacts now is alone."""
-    for draft in (root / WRITING).glob("*part-c*_*_*.*"):
-        draft.unlink(missing_ok=True)
+def _check_locks(root: Path, mounts: Path) -> None:
+    mount = mount_of(root, mounts)
+    if not mount.has_locks_of_all:
+        raise UnavailableError(
+            f"lake {root} is not compacted on {mount.kind or 'a file system that nobody names'}: expected a disk of "
+            "this node, NFS with local_lock=none and without nocto, or Lustre with flock"
+        )
 
 
 @dataclass(frozen=True)
@@ -115,41 +122,26 @@ class _Day:
     done: Compacted
     columns: Mapping[str, Column]  # of the set
 
-    def compact(self, settle_seconds: float) -> None:
-        """Merges what is due, and removes what counts no more."""
-        before = self._remove_superseded()
-        oldest_ns = time.time_ns() - int(settle_seconds * 1e9)
-        settled = [path for path in before if compacted_span(path.name) or path.stat().st_mtime_ns <= oldest_ns]
-        merged = [self._merge(due) for due in self._due(list(self._read(settled)))]
-        self.done.files_before += len(before)
-        self.done.files_after += len(self._remove_superseded()) if any(merged) else len(before)
-
-    def _remove_superseded(self) -> list[Path]:
-        """The files that count. The others go once nobody reads who may have listed them: later readers pass over them.
-
-        Manifests of files that are gone go as well.
-        """
+    def compact(self, settle_seconds: float) -> list[Path]:
+        """Merges what is due; the parts that are still there and count no more."""
+        remove_lone_manifests(self.folder)
         names = part_names(self.folder)
-        superseded = superseded_in(self.folder, names)
-        if superseded and self._have_readers_left():
-            for name in superseded:
-                (self.folder / name).unlink(missing_ok=True)
-            sync(self.folder)
-        for manifest in self.folder.glob("_held-*.json"):
-            if not (self.folder / f"{manifest.stem.removeprefix('_held-')}.parquet").exists():
-                manifest.unlink(missing_ok=True)
-        return [self.folder / name for name in names if name not in superseded]
-
-    def _have_readers_left(self) -> bool:
-        with alone(self.lake.root / READING, PATIENCE_SECONDS) as nobody_reads:
-            return nobody_reads
+        replaced = superseded_in(self.folder, names)
+        live = [self.folder / name for name in names if name not in replaced]
+        self.done.files_before += len(live)
+        oldest_ns = time.time_ns() - int(settle_seconds * 1e9)
+        settled = [path for path in live if compacted_span(path.name) or path.stat().st_mtime_ns <= oldest_ns]
+        merged = [self._merge(due) for due in self._due(list(self._read(settled)))]
+        if any(merged):
+            names = part_names(self.folder)
+            replaced = superseded_in(self.folder, names)
+        self.done.files_after += len(names) - len(replaced)
+        return [self.folder / name for name in sorted(replaced)]
 
     def _read(self, paths: Sequence[Path]) -> Iterator[_Part]:
         for path in paths:
-            try:
+            with passing_over(self.done.problems, path):
                 yield _part(path, self.columns.keys())
-            except (MalformedError, pa.ArrowException, OSError) as error:
-                self.done.problems.append(f"{path}: left as it is: {error!s:.200}")
 
     def _due(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
         """The groups of parts that shall be one file each."""
@@ -186,44 +178,71 @@ class _Day:
 
     def _merge(self, parts: Sequence[_Part]) -> bool:
         """Writes the parts as one file, after which they count no more; whether there was anything to write."""
-        metric_set = self._set_of(parts[0].path)
-        read = [(part, table) for part in parts if (table := self._table(part, metric_set)) is not None]
+        read = list(self._tables(parts))
         if not any(len(read) > 1 or not part.is_compacted for part, _ in read):
             return False
         try:
-            self._write([part for part, _ in read], pa.concat_tables([table for _, table in read]), metric_set)
+            self._write([part for part, _ in read], pa.concat_tables([table for _, table in read]))
         except pa.ArrowException as error:  # such as more text than one column may hold
             self.done.problems.append(f"{self.folder}: {len(read)} parts are left as they are: {error!s:.200}")
             return False
         return True
 
-    def _write(self, parts: Sequence[_Part], table: pa.Table, metric_set: MetricSet) -> None:
+    def _tables(self, parts: Sequence[_Part]) -> Iterator[tuple[_Part, pa.Table]]:
+        for part in parts:
+            with passing_over(self.done.problems, part.path):
+                table = pq.ParquetFile(part.path).read(use_threads=False)
+                yield part, table.cast(arrow_schema(self._set_of(table.column_names)))
+
+    def _set_of(self, names: Sequence[str]) -> MetricSet:
+        """The set as far as a part has it: parts of a minute do not say themselves what their columns are."""
+        _check_known(names, self.columns.keys())
+        name = self.folder.parent.name.removeprefix("set=")
+        return MetricSet(name, "", tuple(self.columns[column] for column in names))
+
+    def _write(self, parts: Sequence[_Part], table: pa.Table) -> None:
         keys = [(key, "ascending") for key in SORT_KEYS if key in set(table.column_names)]
         merged = table.sort_by(keys)
         manifest = _manifest(parts, merged)
         first, last = pc.min_max(merged["ts_ns"]).as_py().values()
-        self._publish(self.folder / f"part-c{first}_{last}_{manifest.digest}.parquet", merged, metric_set, manifest)
+        self._publish(self.folder / f"part-c{first}_{last}_{manifest.digest}.parquet", merged, manifest)
         self.done.rows += len(merged)
 
-    def _set_of(self, path: Path) -> MetricSet:
-        """The set as far as the part has it: parts of a minute do not say themselves what their columns are."""
-        name = self.folder.parent.name.removeprefix("set=")
-        return MetricSet(name, "", tuple(self.columns[column] for column in pq.read_schema(path).names))
-
-    def _table(self, part: _Part, metric_set: MetricSet) -> pa.Table | None:
-        try:
-            return pq.ParquetFile(part.path).read(use_threads=False).cast(arrow_schema(metric_set))
-        except (pa.ArrowException, ValueError, OSError) as error:
-            self.done.problems.append(f"{part.path}: left as it is: {error!s:.200}")
-            return None
-
-    def _publish(self, path: Path, table: pa.Table, metric_set: MetricSet, manifest: Manifest) -> None:
+    def _publish(self, path: Path, table: pa.Table, manifest: Manifest) -> None:
         hidden, told = hidden_name(self.lake.root, path), hidden_name(self.lake.root, manifest_of(path))
-        write_parquet(table, hidden, metric_set)
-        told.write_text(manifest.as_text())
-        for draft, place in ((told, manifest_of(path)), (hidden, path)):  # the manifest first, and on the disk
-            for folder in land(draft, place):
-                sync(folder)
+        staged = ((told, manifest_of(path)), (hidden, path))  # the manifest first, and on the disk
+        try:
+            write_parquet(table, hidden, self._set_of(table.column_names))
+            told.write_text(manifest.as_text())
+            self._check_alone(set(manifest.made_of))
+            for draft, place in staged:
+                for folder in land(draft, place):
+                    sync(folder)
+        finally:
+            drop(staged)
+
+    def _check_alone(self, mine: set[str]) -> None:
+        """Whoever replaced one of these parts meanwhile did not see our lock, and rows must not be told twice."""
+        if taken := mine & superseded_in(self.folder, {*mine, *part_names(self.folder)}):
+            raise ConflictError(f"{self.folder / min(taken)} was compacted by another process meanwhile")
+
+
+def _days(lake: Lake, now_ns: int, done: Compacted) -> Iterator[_Day]:
+    for name in lake.sets():
+        folder = lake.root / f"set={name}"
+        with passing_over(done.problems, folder):
+            columns = lake.columns(name)
+            yield from [_Day(lake, day, now_ns, done, columns) for day in days(folder)]
+
+
+def _compact(lake: Lake, each: Iterable[_Day], *, settle_seconds: float, is_over: Callable[[], bool]) -> None:
+    replaced: list[Path] = []
+    for day in each:
+        if is_over():
+            return
+        with passing_over(day.done.problems, day.folder):
+            replaced = remove_replaced(lake.root, [*replaced, *day.compact(settle_seconds)])
+    remove_replaced(lake.root, replaced, PATIENCE_SECONDS)
 
 
 def _part(path: Path, known: Set[str]) -> _Part:
@@ -231,13 +250,17 @@ def _part(path: Path, known: Set[str]) -> _Part:
     if span is not None:
         return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=True)
     file = pq.ParquetFile(path)
-    if unknown := set(file.schema_arrow.names) - known:
-        raise MalformedError(f"nothing defines its columns {', '.join(sorted(unknown))}")
+    _check_known(file.schema_arrow.names, known)
     first = pc.min(file.read(["ts_ns"], use_threads=False)["ts_ns"]).as_py()
     if first is None:
         raise MalformedError("it has no rows")
     digest = hashlib.sha256("\n".join(file.schema_arrow.names).encode()).hexdigest()[:16]
     return _Part(path, first, file.metadata.num_rows, digest, is_compacted=False)
+
+
+def _check_known(names: Iterable[str], known: Set[str]) -> None:
+    if unknown := set(names) - known:
+        raise MalformedError(f"nothing defines its columns {', '.join(sorted(unknown))}")
 
 
 def _worth_it(parts: Sequence[_Part], *, is_closed: bool) -> list[_Part]:

@@ -94,12 +94,14 @@ def compacted_span(name: str) -> Span | None:
 
 def live_parts(folder: Path, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
     """The parts below a set's folder that count and may hold rows of that time and of one of those runs."""
-    found: list[Path] = []
-    for day in days(folder, within):
-        names = part_names(day)
-        superseded = superseded_in(day, names)
-        found += [day / name for name in names if name not in superseded and _may_hold(day / name, within, run_ids)]
-    return found
+    return [path for day in days(folder, within) for path in live_in(day) if _may_hold(path, within, run_ids)]
+
+
+def live_in(day: Path) -> list[Path]:
+    """The parts in the folder of a day that count. Raises: MalformedError, OSError."""
+    names = part_names(day)
+    superseded = superseded_in(day, names)
+    return [day / name for name in names if name not in superseded]
 
 
 def days(folder: Path, within: Span = ALWAYS) -> Iterator[Path]:

@@ -2,12 +2,12 @@
 
 Compaction keeps a summary of each run's compacted steps, one row a step, `rollup=step/run-….parquet`, which names the
 files that it covers. What is read of it is exact: steps with rows in any file that it does not cover, as those of the
-last minutes, are summed up from their rows.
+last minutes, are summed up from their rows. A damaged summary counts as none.
 """
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,8 +17,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crosswind.data.damage import DAMAGED, passing_over
 from crosswind.data.lake import Lake, arrow_schema, sql_files
-from crosswind.data.parts import ALWAYS, DAY_NS, Span, compacted_span, held
+from crosswind.data.parts import ALWAYS, DAY_NS, Span, compacted_span, days, held, live_in
 from crosswind.data.publish import hidden_name, land, sync
 from crosswind.data.run import Run
 from crosswind.data.steps import PHASES, STEP
@@ -26,6 +27,7 @@ from crosswind.data.steps import PHASES, STEP
 POINTS = 2000
 ROWS_READ_AT_ONCE = 65_536
 FILES_AT_ONCE = 4  # of up to a million rows
+SUMMARISED = ".summarised"  # its time is that of the last look: compacted files that are older are covered
 FIRST_STEP, LAST_STEP = 0, 2**63 - 1
 RANKS_MAX = 2**32
 _ROWS = "from {files} where run_id = $run and step between $first and $last and rank is not null"
@@ -133,18 +135,53 @@ def rank_steps(
     return lake.answer(ask)
 
 
-def summarise(lake: Lake, names: Iterable[str] | None = None) -> int:
-    """Brings the summaries of runs up to what is compacted, of those runs alone if given; how many were written.
+def summarise(lake: Lake, problems: list[str]) -> int:
+    """Brings the summaries of runs up to what was compacted since the last time; how many were written.
 
-    For whoever compacts, who is alone. Raises: MalformedError, OSError.
+    For whoever compacts, who is alone. What is damaged is passed over and told. Raises: OSError.
     """
-    files = [path for path in lake.parts("step") if compacted_span(path.name)]
-    of_runs: dict[str, list[Path]] = {}
+    told: list[str] = []
+    files = list(_compacted_files(lake, told))
+    fresh = _written_since(lake.root / SUMMARISED, files)
+    if not fresh:
+        problems += told
+        return 0
+    begun = hidden_name(lake.root, lake.root / SUMMARISED)
+    begun.touch()
+    written = 0
+    for run_id, of_run in sorted(_by_run(files, fresh).items()):
+        with passing_over(told, _place(lake, run_id)):
+            written += _summarise(lake, run_id, of_run)
+    if told:  # all of it is looked at again the next time
+        begun.unlink()
+    else:
+        land(begun, lake.root / SUMMARISED)
+    problems += told
+    return written
+
+
+def _compacted_files(lake: Lake, problems: list[str]) -> Iterator[Path]:
+    for day in days(lake.root / f"set={STEP.name}"):
+        with passing_over(problems, day):
+            yield from [path for path in live_in(day) if compacted_span(path.name)]
+
+
+def _written_since(mark: Path, files: Iterable[Path]) -> list[Path]:
+    try:
+        since_ns = mark.stat().st_mtime_ns
+    except FileNotFoundError:
+        return list(files)
+    return [path for path in files if path.stat().st_mtime_ns >= since_ns]
+
+
+def _by_run(files: Iterable[Path], fresh: Iterable[Path]) -> dict[str, list[Path]]:
+    """All files of each run of which a fresh one holds rows."""
+    wanted = frozenset[str]().union(*(held(path).runs or () for path in fresh))
+    found: dict[str, list[Path]] = {}
     for path in files:
-        for run_id in held(path).runs or ():
-            of_runs.setdefault(run_id, []).append(path)
-    wanted = of_runs if names is None else of_runs.keys() & set(names)
-    return sum(_summarise(lake, run_id, of_runs[run_id]) for run_id in sorted(wanted))
+        for run_id in wanted & (held(path).runs or frozenset()):
+            found.setdefault(run_id, []).append(path)
+    return found
 
 
 def _summarise(lake: Lake, run_id: str, files: Sequence[Path]) -> bool:
@@ -280,7 +317,7 @@ def _is_covered(path: Path, covers: Collection[str]) -> bool:
 def _covers(place: Path) -> frozenset[str]:
     try:
         return _covers_at(place, place.stat().st_mtime_ns)
-    except FileNotFoundError:
+    except DAMAGED:  # or not there
         return frozenset()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from crosswind.api.housekeeping import housekeeping
 from crosswind.data.lake import to_table
+from crosswind.data.locks import COMPACTING, alone
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 
@@ -43,3 +44,12 @@ def test_what_is_wrong_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureF
             time.sleep(0.2)
     [message] = caplog.messages
     assert message.startswith(f"{bad}: left as it is: ")
+
+
+def test_that_another_server_does_it_is_nothing_to_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Store.open(tmp_path) as store:
+        put(store)
+        with alone(store.lake.root / COMPACTING), housekeeping(store, pause_seconds=0.01):
+            time.sleep(0.3)
+        assert len(store.lake.parts("step")) == 4
+    assert caplog.messages == []

@@ -7,6 +7,7 @@ import pytest
 
 from crosswind.cli.main import main
 from crosswind.data.lake import to_table
+from crosswind.data.locks import COMPACTING, alone
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 
@@ -44,3 +45,11 @@ def test_a_file_that_cannot_be_read_is_named(parts: list[Path], capsys: pytest.C
     output = capsys.readouterr()
     assert output.err.startswith(f"crosswind: {parts[1]}: left as it is: ")
     assert output.out.startswith("3 files became 2; 2 rows were written anew.\n")
+
+
+def test_while_another_process_does_it_it_is_to_be_tried_later(
+    parts: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with alone(tmp_path / "lake" / COMPACTING):
+        assert main(["compact"]) == 75
+    assert "is being compacted by another process" in capsys.readouterr().err

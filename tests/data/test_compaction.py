@@ -1,5 +1,6 @@
 """Compaction changes files and never rows: whatever stands half done, what is asked is answered as before."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from crosswind.data.compaction import Compacted, compact
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.compaction import PATIENCE_SECONDS, Compacted, compact
+from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.lake import Lake, to_table
 from crosswind.data.locks import COMPACTING, READING, alone
 from crosswind.data.metric import Column, Kind, MetricSet
@@ -23,6 +24,7 @@ NODE = Column("node", "host", Kind.KEY, "string")
 SENT = Column("sent_bytes_total", "sent", Kind.COUNTER, "uint64", "bytes", 1024)
 LINK = MetricSet("link", "a link", (TIME, NODE, SENT))
 OLD = replace(LINK, columns=(TIME, NODE))
+OTHER = MetricSet("other", "another set", (TIME,))
 EVERYTHING = "select * from link order by all"
 
 
@@ -161,6 +163,50 @@ def test_a_damaged_part_stays_and_is_told(lake: Lake) -> None:
     assert len(told(lake)) == 6
 
 
+def test_a_damaged_compacted_part_stays_and_is_told_and_the_others_become_one(lake: Lake) -> None:
+    put_minutes(lake, range(30))
+    done(lake)
+    [bad] = (lake.root / name for name in parts(lake))
+    bad.write_bytes(b"PAR1 torn")
+    put_minutes(lake, range(30, 120))
+    result = done(lake)
+    assert [problem.startswith(f"{bad}: left as it is: ") for problem in result.problems] == [True]
+    assert (result.rows, len(parts(lake))) == (180, 2)
+
+
+@pytest.mark.parametrize("manifest", [None, '{"names": [', "[]"])
+def test_a_damaged_manifest_hinders_its_own_day_alone(lake: Lake, manifest: str | None) -> None:
+    put_minutes(lake, range(2))
+    done(lake)
+    [compacted] = (lake.root / name for name in parts(lake))
+    put_minutes(lake, range(2, 4))
+    put(lake, "p", DAY)
+    put(lake, "q", DAY)
+    lake.append("r", to_table(OTHER, {"ts_ns": [1]}))
+    if manifest is None:
+        manifest_of(compacted).unlink()
+    else:
+        manifest_of(compacted).write_text(manifest)
+    held.cache_clear()
+    result = done(lake)
+    [problem] = result.problems
+    assert problem.startswith(f"{compacted.parent}: left as it is: ")
+    assert manifest_of(compacted).name in problem
+    assert (result.rows, len(parts(lake))) == (3, 3 + 1 + 1)
+
+
+def test_a_damaged_definition_hinders_its_own_set_alone(lake: Lake) -> None:
+    put_minutes(lake, range(2))
+    for number in range(2):
+        lake.append(f"r{number}", to_table(OTHER, {"ts_ns": [number]}))
+    [definition] = (lake.root / "set=link").glob("_schema-*")
+    definition.write_bytes(b"PAR1 torn")
+    result = done(Lake(lake.root))
+    [problem] = result.problems
+    assert problem.startswith(f"{lake.root / 'set=link'}: left as it is: ")
+    assert (result.rows, len(parts(lake))) == (2, 3)
+
+
 def test_killed_before_the_rename_nothing_has_happened(lake: Lake) -> None:
     put_minutes(lake, range(3))
     before = told(lake)
@@ -171,6 +217,18 @@ def test_killed_before_the_rename_nothing_has_happened(lake: Lake) -> None:
     assert told(lake) == before
     done(lake)
     assert (told(lake), [lake.root / name for name in parts(lake)]) == (before, [compacted])
+
+
+def test_a_writers_unfinished_part_stays_whatever_its_name(lake: Lake) -> None:
+    put_minutes(lake, range(2))
+    table = to_table(LINK, {"ts_ns": [5], "node": ["n1"], "sent_bytes_total": [1]})
+    staged = lake.stage({"cpu_2026_x": table, "c0_1_2": table})
+    draft = lake.root / ".writing" / "set=link.date=1970-01-01._held-part-c0_1_0123456789abcdef.json.01234567"
+    draft.touch()
+    done(lake)
+    assert not draft.exists()
+    lake.publish(staged)
+    assert len(told(lake)) == 6
 
 
 def test_a_reader_keeps_the_files_that_it_may_have_listed(lake: Lake) -> None:
@@ -185,6 +243,19 @@ def test_a_reader_keeps_the_files_that_it_may_have_listed(lake: Lake) -> None:
     del connection
     done(lake)
     assert (len(parts(lake)), len(told(lake))) == (1, 8)
+
+
+def test_for_readers_a_compaction_waits_once_however_many_days_it_finds(lake: Lake) -> None:
+    for number in range(6):
+        put(lake, f"p{number}", number % 3 * DAY)
+    with lake.connect() as connection:
+        began = time.monotonic()
+        assert done(lake).files_after == 3
+        assert PATIENCE_SECONDS <= time.monotonic() - began < 1.7 * PATIENCE_SECONDS
+        assert len(parts(lake)) == 9
+    del connection
+    done(lake)
+    assert len(parts(lake)) == 3
 
 
 def test_a_file_that_vanished_between_the_look_and_the_reading_is_looked_for_again(lake: Lake) -> None:
@@ -207,9 +278,25 @@ def test_two_do_not_compact_at_once(lake: Lake) -> None:
     put_minutes(lake, range(2))
     with alone(lake.root / COMPACTING) as is_ours:
         assert is_ours
-        with pytest.raises(UnavailableError, match="is being compacted by another process"):
+        with pytest.raises(ConflictError, match="is being compacted by another process"):
             done(lake)
     assert done(lake).rows == 4
+
+
+@pytest.mark.parametrize(
+    "mount", ["nfs server:/home rw,local_lock=flock", "lustre mds:/scratch rw,localflock", "9p share rw"]
+)
+def test_where_locks_may_hold_on_one_node_alone_nothing_is_compacted(lake: Lake, tmp_path: Path, mount: str) -> None:
+    put_minutes(lake, range(2))
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"36 22 0:32 / {tmp_path} rw - {mount}\n")
+    with pytest.raises(
+        UnavailableError, match=f"is not compacted on {mount.split(maxsplit=1)[0]}: expected a disk of this node"
+    ):
+        compact(lake, now_ns=LATER, settle_seconds=-1, mounts=mounts)
+    assert len(parts(lake)) == 2
+    mounts.write_text(f"36 22 0:32 / {tmp_path} rw - nfs4 server:/home rw,local_lock=none\n")
+    assert compact(lake, now_ns=LATER, settle_seconds=-1, mounts=mounts).rows == 4
 
 
 def test_files_of_other_times_are_not_opened(lake: Lake) -> None:

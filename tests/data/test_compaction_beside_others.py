@@ -1,5 +1,7 @@
 """Batches that arrive and queries that run while parts are compacted: every answer is whole, and nothing is doubled."""
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,3 +57,43 @@ def test_every_answer_is_whole_while_batches_come_twice_and_parts_are_replaced(t
     assert all(looks)
     compact(lake, now_ns=LATER, settle_seconds=-1)
     assert lake.frame("select count(*) as rows from link")["rows"].tolist() == [BATCHES * ROWS]
+
+
+# The other one comes when the first has read the parts and begins to write; it does not see that one's lock.
+UNSEEN = """
+import sys
+from pathlib import Path
+from crosswind.data.compaction import compact
+from crosswind.data.errors import ConflictError
+from crosswind.data.lake import Lake
+from crosswind.data.locks import COMPACTING
+from tests.data.test_compaction_beside_others import LATER, put
+lake, came = Lake(Path(sys.argv[1])), []
+
+def other(event, arguments):
+    if event == "open" and "part-c" in str(arguments[0]) and not came:
+        came.append(True)
+        (lake.root / COMPACTING).unlink()
+        put(lake, 10)
+        compact(Lake(lake.root), now_ns=LATER, settle_seconds=-1)
+
+sys.addaudithook(other)
+try:
+    compact(lake, now_ns=LATER, settle_seconds=-1)
+except ConflictError as error:
+    print(error)
+"""
+
+
+def test_who_compacts_parts_that_another_has_compacted_meanwhile_stops(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    for number in range(10):
+        put(lake, number)
+    command = [sys.executable, "-c", UNSEEN, str(lake.root)]
+    root = Path(__file__).parents[2]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd=root).stdout
+    assert said.endswith("part-b0.parquet was compacted by another process meanwhile\n")
+    assert list((lake.root / ".writing").iterdir()) == []
+    for _ in range(2):
+        assert lake.frame("select count(*) as rows from link")["rows"].tolist() == [11 * ROWS]
+        compact(lake, now_ns=LATER, settle_seconds=-1)

@@ -106,3 +106,4 @@ def test_wherever_it_was_killed_every_answer_is_the_same_then_and_after_all_that
         same(answers(lake), whole)
         assert len(list(lake.root.glob("set=step/date=*/*"))) == 2  # one file and what it was made of
         assert list((lake.root / ".writing").iterdir()) == []
+        assert len(list(lake.root.glob("rollup=step/*"))) == 2  # of both runs

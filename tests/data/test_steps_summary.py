@@ -1,5 +1,6 @@
 """What a page reads of a run's steps is the same before, while and after they are compacted."""
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ from crosswind.data.compaction import compact
 from crosswind.data.lake import Lake, to_table
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import STEP
-from crosswind.data.steps_summary import Window, per_step, rank_steps, ribbon, summarise, window_of
+from crosswind.data.steps_summary import SUMMARISED, Window, per_step, rank_steps, ribbon, window_of
 
 SECOND = 1_000_000_000
 MINUTE, DAY = 60 * SECOND, 86_400 * SECOND
@@ -122,10 +123,54 @@ def test_a_summary_that_was_not_written_is_made_up_for(lake: Lake) -> None:
     before = per_step(lake, "r")
     compacted(lake)
     [summary] = (lake.root / "rollup=step").iterdir()
-    summary.unlink()
+    for path in (summary, lake.root / SUMMARISED):  # as where it was killed before
+        path.unlink()
     same(per_step(lake, "r"), before)
-    assert summarise(lake) == 1
+    assert compacted(lake) == 1
     assert summary.exists()
+
+
+def test_a_damaged_summary_counts_as_none_until_it_is_written_again(lake: Lake) -> None:
+    put(lake, "p", range(60))
+    before = per_step(lake, "r")
+    compacted(lake)
+    [summary] = (lake.root / "rollup=step").iterdir()
+    summary.write_bytes(b"PAR1 torn")
+    same(per_step(lake, "r"), before)
+    put(lake, "q", range(60, 90))
+    before = per_step(lake, "r")
+    assert compacted(lake) == 1
+    same(per_step(lake, "r"), before)
+    for path in lake.parts("step"):
+        path.write_bytes(b"PAR1 torn")
+    same(per_step(lake, "r"), before)
+
+
+def test_summaries_of_runs_without_new_rows_are_not_looked_at(lake: Lake) -> None:
+    put(lake, "p", range(10), run_id="old")
+    compacted(lake)
+    os.utime(lake.parts("step")[0], (1, 1))  # not of the very moment of the look
+    [old] = (lake.root / "rollup=step").iterdir()
+    old.write_bytes(b"PAR1 torn")
+    put(lake, "q", range(3000, 3010))
+    assert compacted(lake) == 1
+    assert old.read_bytes() == b"PAR1 torn"
+
+
+def test_a_damaged_part_hinders_the_summary_of_its_own_runs_alone(lake: Lake) -> None:
+    put(lake, "p", range(10), run_id="bad")
+    put(lake, "q", range(3000, 3010))
+    compacted(lake)
+    [bad, _] = lake.parts("step")
+    bad.write_bytes(b"PAR1 torn")
+    for path in (lake.root / "rollup=step").iterdir():
+        path.unlink()
+    (lake.root / SUMMARISED).unlink()
+    result = compact(lake, now_ns=400 * DAY, settle_seconds=-1)
+    assert (result.summaries, len(result.problems)) == (1, 1)
+    assert "rollup=step/run-" in result.problems[0]
+    assert bad.name in result.problems[0]
+    assert compacted(lake) == 0
 
 
 def test_runs_do_not_mix(lake: Lake) -> None:

@@ -6,27 +6,11 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.metric import Column, Kind, MetricSet
-from crosswind.ingest.abandoned import file_system_of, is_abandoned_in
+from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.load import without_locks
 from crosswind.ingest.spool import SpoolWriter, recover, sealed_segments
 
 LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY),))
-# As proc_pid_mountinfo(5) describes it; the second line's optional field and the escaped blank are in its example.
-MOUNTINFO = """\
-22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
-36 22 0:32 / /home rw,noatime master:1 - nfs4 server:/home rw,vers=4.2,local_lock=none
-41 22 0:39 / /scratch rw - lustre 10.0.0.1@o2ib:/scratch rw,localflock
-42 22 0:40 / /scratch/local\\040disk rw - xfs /dev/nvme0n1 rw
-43 36 0:41 / /home/overmounted rw - nfs4 server:/other rw
-44 36 0:42 / /home/overmounted rw - tmpfs tmpfs rw
-"""
-
-
-@pytest.fixture
-def mounts(tmp_path: Path) -> Path:
-    path = tmp_path / "mountinfo"
-    path.write_text(MOUNTINFO)
-    return path
 
 
 @pytest.fixture
@@ -37,23 +21,7 @@ def shared(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind"),
-    [
-        ("/var/lib/crosswind", "ext4"),
-        ("/home/me/.local/share/crosswind/spool", "nfs4"),
-        ("/homestead", "ext4"),
-        ("/scratch/me", "lustre"),
-        ("/scratch/local disk/spool", "xfs"),
-        ("/home/overmounted/spool", "tmpfs"),
-    ],
-)
-def test_a_folder_is_on_the_file_system_mounted_closest_above_it(mounts: Path, folder: str, kind: str) -> None:
-    assert file_system_of(Path(folder), mounts) == kind
-
-
 def test_where_nobody_tells_the_file_system_it_may_be_shared(tmp_path: Path) -> None:
-    assert file_system_of(tmp_path, tmp_path / "none") == ""
     assert not is_abandoned_in(tmp_path, "n1", tmp_path / "none")(left_open(tmp_path, "run-rank0"))
 
 
@@ -93,7 +61,8 @@ def test_a_node_name_stands_in_the_origin_as_the_agent_writes_it(tmp_path: Path,
     assert is_abandoned_in(tmp_path, "gpu/07", shared)(path)
 
 
-def test_on_a_nodes_own_file_system_the_lock_alone_decides(tmp_path: Path, mounts: Path) -> None:
+def test_on_a_nodes_own_file_system_the_lock_alone_decides(tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
     mounts.write_text(f"22 1 8:2 / {tmp_path} rw - xfs /dev/sda2 rw\n")
     left_open(tmp_path, "run-rank0")
     assert len(recover(tmp_path, is_abandoned_in(tmp_path, "n1", mounts))) == 1

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from crosswind.cli.output import say, say_json
 from crosswind.data.compaction import Compacted, compact
+from crosswind.data.errors import ConflictError, UnavailableError
 from crosswind.data.store import Store
 from crosswind.settings import Settings
 
@@ -16,9 +17,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Does it; 1 when a file could not be read."""
+    """Does it; 1 when a file could not be read. Raises: UnavailableError, also while another process does it."""
     with Store.open(settings.home, database=settings.database) as store:
-        done = compact(store.lake)
+        try:
+            done = compact(store.lake)
+        except ConflictError as error:
+            raise UnavailableError(str(error)) from error
     if arguments.json:
         say_json(asdict(done))
     else:
