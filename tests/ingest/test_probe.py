@@ -9,25 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.ingest.spooled import records, rows
 
 import crosswind
-from crosswind.data.metric import Scalar
 from crosswind.data.run import RunState
-from crosswind.data.steps import STEP
 from crosswind.ingest.records import rank_of, run_of
 from crosswind.ingest.registration import announced
-from crosswind.ingest.spool import RecordFrame, RowsFrame, read_frames, recover, sealed_segments
-
-
-def records(spool: Path, kind: str) -> list[dict[str, object]]:
-    frames = [frame for path in sealed_segments(spool) for frame in read_frames(path)]
-    return [dict(frame.value) for frame in frames if isinstance(frame, RecordFrame) and frame.record == kind]
-
-
-def step_column(spool: Path, column: str) -> list[Scalar]:
-    frames = [frame for path in sealed_segments(spool) for frame in read_frames(path)]
-    steps = [frame for frame in frames if isinstance(frame, RowsFrame) and frame.metric_set == STEP]
-    return [value for frame in steps for value in frame.columns[column]]
+from crosswind.ingest.spool import recover
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -43,8 +31,8 @@ def test_a_run_its_rank_and_its_steps_are_written(tmp_path: Path) -> None:
     assert ended.ended_ns is not None
     [rank] = map(rank_of, records(tmp_path, "rank"))
     assert (rank.run_id, rank.rank, rank.pid) == (run.run_id, 0, os.getpid())
-    assert step_column(tmp_path, "step") == [0, 1, 2]
-    assert set(step_column(tmp_path, "run_id")) == {run.run_id}
+    assert rows(tmp_path, "step")["step"].tolist() == [0, 1, 2]
+    assert set(rows(tmp_path, "step")["run_id"]) == {run.run_id}
 
 
 def test_what_the_launcher_says_names_run_workload_and_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +60,7 @@ def test_steps_go_on_counting_over_epochs_and_a_left_step_is_left_out(tmp_path: 
             for batch in run.steps(range(10)):
                 if batch == 3:
                     break
-    assert step_column(tmp_path, "step") == [0, 1, 2, 3, 4, 5]
+    assert rows(tmp_path, "step")["step"].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +170,7 @@ def test_a_wrong_phase_and_a_model_without_ddp_are_said_once_and_recording_goes_
         for _ in run.steps("ab"):
             with run.phase("eval"):
                 pass
-    assert step_column(tmp_path, "step") == [0, 1]
+    assert rows(tmp_path, "step")["step"].tolist() == [0, 1]
     unknown, wrong = warnings(caplog)
     assert unknown.startswith("crosswind does not see the collectives of this: watch(object): expected something of")
     assert wrong == "phase 'eval' counts as compute: expected one of checkpoint, other"
@@ -199,9 +187,7 @@ def test_a_closed_clock_file_costs_one_column_and_nothing_else(tmp_path: Path) -
 
     with crosswind.run(spool=tmp_path) as run:
         assert list(run.steps(batches())) == [0, 1]
-    waits = step_column(tmp_path, "run_queue_wait_seconds")
-    assert isinstance(waits[0], int)
-    assert waits[1] is None
+    assert rows(tmp_path, "step")["run_queue_wait_seconds"].isna().tolist() == [False, True]
 
 
 def test_runs_one_after_another_leave_no_file_and_no_thread_open(tmp_path: Path) -> None:
@@ -242,7 +228,7 @@ def test_a_disk_that_is_full_for_a_while_costs_no_step(tmp_path: Path) -> None:
     done = train_on_a_disk_that_fills(tmp_path, 9)
     assert done.stdout == "trained\n"
     assert "keeps its rows in memory" in done.stderr
-    assert step_column(tmp_path, "step") == list(range(14))
+    assert rows(tmp_path, "step")["step"].tolist() == list(range(14))
     last = records(tmp_path, "run")[-1]
     assert (last["state"], last["tags"]) == ("completed", {})
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 import torch
+from tests.ingest.spooled import rows
 from torch import distributed, nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -18,7 +19,6 @@ import crosswind
 from crosswind.data.run import RunState
 from crosswind.data.steps import PHASES
 from crosswind.data.store import Store
-from crosswind.ingest.spool import RowsFrame, read_frames, sealed_segments
 
 STEPS = 12
 SLOW_RANK, DELAY_MS = 1, 200
@@ -133,12 +133,6 @@ def gradients(model: nn.Module) -> list[torch.Tensor]:
     return [parameter.grad.clone() for parameter in model.parameters()]
 
 
-def collectives_in(spool: Path) -> int:
-    frames = [frame for path in sealed_segments(spool) for frame in read_frames(path)]
-    rows = [frame for frame in frames if isinstance(frame, RowsFrame) and frame.metric_set.name == "collective"]
-    return sum(len(frame.columns["ts_ns"]) for frame in rows)
-
-
 @pytest.mark.usefixtures("lone_rank")
 def test_a_watched_model_has_the_gradients_of_an_unwatched_one(tmp_path: Path) -> None:
     expected = gradients(small_model())
@@ -147,7 +141,7 @@ def test_a_watched_model_has_the_gradients_of_an_unwatched_one(tmp_path: Path) -
         run.watch(model)
         [found] = [gradients(model) for _ in run.steps("a")]
     assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
-    assert collectives_in(tmp_path) == 1
+    assert len(rows(tmp_path, "collective")) == 1
 
 
 @pytest.mark.usefixtures("lone_rank")
@@ -174,4 +168,4 @@ def test_a_model_with_a_communication_hook_keeps_it_and_is_watched(tmp_path: Pat
             found = gradients(model)
     expected = gradients(small_model())
     assert all(torch.allclose(*pair, atol=1e-2) for pair in zip(found, expected, strict=True))
-    assert collectives_in(tmp_path) == 1
+    assert len(rows(tmp_path, "collective")) == 1

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from crosswind.data.errors import InvalidInputError
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.backward import after_backward
 from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls.groups import listed
 
-CLASS = "torch.nn.parallel.distributed.DistributedDataParallel"
-MAX_GROUP = 200
 SAMPLED_BY_TORCH = 100  # one iteration in so many, unless somebody asks for more
 FIRST, READY, REDUCED = "backward_comm_time_start", "backward_compute_time_end", "backward_comm_time_end"
 logger = logging.getLogger("crosswind")
@@ -22,7 +22,7 @@ logger = logging.getLogger("crosswind")
 
 def matches(thing: Any) -> bool:
     """Whether it is a DistributedDataParallel model."""
-    return any(f"{each.__module__}.{each.__qualname__}" == CLASS for each in type(thing).__mro__)
+    return is_kind(thing, "torch.nn.parallel.DistributedDataParallel")
 
 
 def watch(model: Any, timeline: Timeline) -> Any:
@@ -85,7 +85,7 @@ def _group_name(group: Any) -> str:
 
     ranks = distributed.get_process_group_ranks(group)
     is_everybody = len(ranks) == distributed.get_world_size()
-    return "data_parallel" if is_everybody else f"data_parallel of {','.join(map(str, ranks))}"[:MAX_GROUP]
+    return "data_parallel" if is_everybody else f"data_parallel {listed(ranks)}"
 
 
 def _bucket_sizes(texts: Mapping[str, str]) -> list[int]:

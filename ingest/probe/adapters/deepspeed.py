@@ -5,14 +5,14 @@ Source: deepspeed/comm/torch.py.
 
 from typing import Any
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls import watch_calls_of
 
 
 def matches(thing: Any) -> bool:
     """Whether it is what `deepspeed.initialize` gives first."""
-    classes = type(thing).__mro__
-    return any(each.__name__ == "DeepSpeedEngine" and each.__module__.startswith("deepspeed.") for each in classes)
+    return is_kind(thing, "deepspeed.DeepSpeedEngine")
 
 
 def watch(engine: Any, timeline: Timeline) -> Any:

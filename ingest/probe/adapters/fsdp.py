@@ -7,16 +7,16 @@ Source: torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
 
 from typing import Any, Final
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls import watch_calls_of
 
-CLASSES: Final = {"FSDPModule", "FullyShardedDataParallel"}
+CLASSES: Final = ("torch.distributed.fsdp.FSDPModule", "torch.distributed.fsdp.FullyShardedDataParallel")
 
 
 def matches(thing: Any) -> bool:
     """Whether it is a fully sharded model."""
-    classes = type(thing).__mro__
-    return any(each.__name__ in CLASSES and each.__module__.startswith("torch.distributed.fsdp") for each in classes)
+    return is_kind(thing, *CLASSES)
 
 
 def watch(model: Any, timeline: Timeline) -> Any:

@@ -4,103 +4,144 @@ The functions of the module report until the run ends: allreduce, allgather, bro
 their `_async` forms when `synchronize` does. A DistributedOptimizer launches its all-reduces within the module
 `horovod.torch.optimizer`, beyond reach; the wait for all of them, in its `synchronize`, is reported as one.
 Written to the documented interface and tested against a stand-in of it alone.
-Source: horovod.readthedocs.io/en/stable/api.html.
+Source: horovod.readthedocs.io/en/stable/api.html; horovod/torch/optimizer.py, horovod/common/process_sets.py.
 """
 
 import sys
 import time
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, wraps
+from typing import Any, Final
 
 from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls.calls import bytes_of
+from crosswind.ingest.probe.torch_calls.groups import WORLD, listed
 from crosswind.ingest.probe.torch_calls.patches import Patches
+from crosswind.ingest.probe.watch import Describe, Watch, What, seen_end
 
-MODULE = "horovod.torch"
-OPERATIONS = {"allreduce": "all_reduce", "allgather": "all_gather", "broadcast": "broadcast", "alltoall": "all_to_all"}
+MODULE: Final = "horovod.torch"
+OPERATIONS: Final = {
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "broadcast": "broadcast",
+    "alltoall": "all_to_all",
+}
+MOST_PENDING: Final = 10_000  # handles that nobody ever waits for
+
+Pending = dict[Any, tuple[Arrival, What]]  # by handle
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is the module, or an optimizer that can synchronize as Horovod's does."""
+    """Whether it is the module, or an optimizer that DistributedOptimizer made."""
     is_module = thing is not None and thing is sys.modules.get(MODULE)
-    return is_module or _is_optimizer(thing)
+    return is_module or _optimizer(thing) is not None
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
     """The same, which reports until the run ends."""
-    patches = Patches()
+    watch, patches = Watch(timeline), Patches()
     timeline.on_close(patches.undo)
-    if _is_optimizer(thing):
-        kind = type(thing)
-        patches.set(kind, "synchronize", _blocking(kind.synchronize, "all_reduce", timeline))
-        return thing
-    pending: dict[Any, tuple[Arrival, tuple[int | None, str, str]]] = {}
-    for name, operation in OPERATIONS.items():
-        for spelled in (name, f"{name}_"):
-            asked = f"{spelled.rstrip('_')}_async{'_' if spelled.endswith('_') else ''}"
-            if spelled in vars(thing):
-                patches.set(thing, spelled, _blocking(vars(thing)[spelled], operation, timeline))
-            if asked in vars(thing):
-                patches.set(thing, asked, _asked(vars(thing)[asked], operation, timeline, pending))
-    patches.set(thing, "synchronize", _waited(thing.synchronize, timeline, pending))
+    kind = _optimizer(thing)
+    if kind is None:
+        _watch_module(thing, watch, patches)
+    else:
+        patches.set(kind, "synchronize", _gradients(vars(kind)["synchronize"], watch))
     return thing
 
 
-def _is_optimizer(thing: Any) -> bool:
-    """DistributedOptimizer derives a class of that name from the optimizer that it is given."""
-    return type(thing).__name__ == "_DistributedOptimizer" or (
-        hasattr(type(thing), "synchronize") and hasattr(type(thing), "skip_synchronize")
-    )
+def _optimizer(thing: Any) -> type | None:
+    """The class that DistributedOptimizer derived: its name is that of the optimizer given, its module Horovod's."""
+    classes = type(thing).__mro__
+    return next((each for each in classes if f"{each.__module__}.".startswith(f"{MODULE}.") and _waits(each)), None)
 
 
-def _blocking(function: Callable[..., Any], operation: str, timeline: Timeline) -> Callable[..., Any]:
-    """A function that is done when it returns."""
-
-    @wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
-        arrival = timeline.arrive()
-        value = function(*arguments, **named)
-        if arrival is not None:
-            told = (_size(arguments), operation, "world")
-            timeline.collective_until(time.perf_counter_ns(), arrival, told, arrival.time)
-        return value
-
-    return call
+def _waits(kind: type) -> bool:
+    return "synchronize" in vars(kind)
 
 
-def _asked(
-    function: Callable[..., Any], operation: str, timeline: Timeline, pending: dict[Any, Any]
-) -> Callable[..., Any]:
+def _watch_module(module: Any, watch: Watch, patches: Patches) -> None:
+    own, pending = dict(vars(module)), Pending()
+    for name, operation in OPERATIONS.items():
+        what = partial(_told, operation)
+        for spelled, asked in ((name, f"{name}_async"), (f"{name}_", f"{name}_async_")):
+            if spelled in own:
+                patches.set(module, spelled, watch.around(own[spelled], what))
+            if asked in own:
+                patches.set(module, asked, _asked_for(own[asked], what, watch, pending))
+    patches.set(module, "synchronize", _waited_for(own["synchronize"], own.get("poll", lambda _: True), watch, pending))
+
+
+def _told(operation: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> What:
+    tensor = arguments[0] if arguments else named["tensor"]
+    return bytes_of([tensor]), operation, _group((*arguments, *named.values()))
+
+
+def _group(arguments: Iterable[Any]) -> str:
+    """The process set among the arguments; without one, or with the global one, it is everybody."""
+    sets = [each for each in arguments if getattr(each, "process_set_id", None)]
+    return f"process_set {listed(sets[0].ranks)}" if sets else WORLD
+
+
+def _asked_for(function: Callable[..., Any], what: Describe, watch: Watch, pending: Pending) -> Callable[..., Any]:
     """A function that gives a handle."""
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        arrival = timeline.arrive()
+        arrival = watch.arrive()
         handle = function(*arguments, **named)
         if arrival is not None:
-            pending[handle] = (arrival, (_size(arguments), operation, "world"))
+            watch.guarded(lambda: _keep(pending, handle, (arrival, what(arguments, named))))
         return handle
 
     return call
 
 
-def _waited(function: Callable[..., Any], timeline: Timeline, pending: dict[Any, Any]) -> Callable[..., Any]:
+def _keep(pending: Pending, handle: Any, asked: tuple[Arrival, What]) -> None:
+    pending[handle] = asked
+    if len(pending) > MOST_PENDING:
+        del pending[next(iter(pending))]
+
+
+def _waited_for(
+    function: Callable[..., Any], poll: Callable[[Any], bool], watch: Watch, pending: Pending
+) -> Callable[..., Any]:
     """The function that waits for a handle."""
 
     @wraps(function)
     def call(handle: Any, *arguments: Any, **named: Any) -> Any:
+        asked = watch.guarded(lambda: pending.pop(handle, None))
+        was_done = asked is not None and watch.guarded(lambda: poll(handle))
         since = time.perf_counter_ns()
         value = function(handle, *arguments, **named)
-        arrival, told = pending.pop(handle, (None, None))
-        if arrival is not None:
-            timeline.collective_until(time.perf_counter_ns(), arrival, told, since)
+        if asked is not None:
+            arrival, told = asked
+            open_at = arrival.time if was_done else since
+            watch.ended(arrival, lambda: told, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since)
         return value
 
     return call
 
 
-def _size(arguments: tuple[Any, ...]) -> int | None:
-    """Bytes of the tensor that is passed first."""
-    size = getattr(arguments[0], "nbytes", None) if arguments else None
-    return size if isinstance(size, int) else None
+def _gradients(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    """The method in which an optimizer waits for all of its gradients."""
+
+    @wraps(function)
+    def synchronize(optimizer: Any, *arguments: Any, **named: Any) -> Any:
+        arrival = watch.arrive()
+        were_done = arrival is not None and watch.guarded(lambda: _are_done(optimizer))
+        value = function(optimizer, *arguments, **named)
+        if arrival is not None:
+            group = partial(_group, (getattr(optimizer, "process_set", None),))
+            end = None if were_done else time.perf_counter_ns()
+            watch.ended(arrival, lambda: (None, "all_reduce", group()), end, arrival.time)
+        return value
+
+    return synchronize
+
+
+def _are_done(optimizer: Any) -> bool:
+    """Whether all gradients had been reduced before anybody waited: when that was nobody knows."""
+    poll: Any = getattr(sys.modules.get(MODULE), "poll", None)
+    handles = [handle for handle, _ in getattr(optimizer, "_handles", {}).values()]
+    return bool(poll and handles) and all(isinstance(handle, int) and poll(handle) for handle in handles)

@@ -7,31 +7,31 @@ device is slow is not. Waiting costs the overlap of Python with the device. Sour
 """
 
 import time
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.watch import Watch
+from crosswind.ingest.probe.watched_function import WatchedFunction
 
 
 def matches(thing: Any) -> bool:
     """Whether it is a function that jax.jit made."""
-    return (type(thing).__name__, type(thing).__module__.partition(".")[0]) == ("PjitFunction", "jaxlib")
+    return is_kind(thing, "jaxlib.PjitFunction")
 
 
-def watch(function: Any, timeline: Timeline) -> Callable[..., Any]:
+def watch(function: Any, timeline: Timeline) -> WatchedFunction:
     """The function, whose calls report; outside of steps it only passes on."""
     from jax import block_until_ready  # noqa: PLC0415 - it is the user's
 
-    name = getattr(function, "__name__", "jit")
+    told, watch = (None, "program", str(getattr(function, "__name__", "jit"))), Watch(timeline)
 
-    @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        arrival = timeline.arrive()
+        arrival = watch.arrive()
         results = function(*arguments, **named)
         if arrival is not None:
-            block_until_ready(results)
-            timeline.collective_until(time.perf_counter_ns(), arrival, (None, "program", name))
+            watch.guarded(lambda: block_until_ready(results))
+            watch.ended(arrival, lambda: told, time.perf_counter_ns(), None)
         return results
 
-    return call
+    return WatchedFunction(function, call)

@@ -1,15 +1,22 @@
 """MPI by mpi4py: a communicator of the same kind, whose calls report when this rank came and when it was done.
 
 `comm = run.watch(MPI.COMM_WORLD)`; what it splits into is watched by asking again. Not seen: calls by other libraries
-and by the unwatched communicator, and the end of a request that is waited for by `Request.Waitall` and its like.
-Source: mpi4py's documentation, `mpi4py.MPI.Comm` and `mpi4py.MPI.Request`.
+and by the unwatched communicator, and the end of a request that is waited for by `Request.Waitall` and its like, or so
+late that it may have been done long before: to ask MPI would move the request on. Source: mpi4py's documentation,
+`mpi4py.MPI.Comm` and `mpi4py.MPI.Request`.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
 from typing import Any, Final
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
+from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls.groups import WORLD, listed
+from crosswind.ingest.probe.watch import Describe, Watch, What, seen_end, waited_end
 
 NAMED: Final = {
     "barrier": "barrier",
@@ -30,101 +37,81 @@ NAMED: Final = {
     "scan": "scan",
     "exscan": "scan",
 }
-TO_ONE: Final = {"send": "send", "ssend": "send", "recv": "recv"}
+SENDS: Final = ("send", "ssend")
+RECEIVES: Final = ("recv",)
+TRANSFER: Final = "transfer"  # one word for both sides: the group tells who receives
+UNNAMED: Final = ("MPI COMMUNICATOR ", "MPI COMM ")  # Open MPI numbers what has no name; ompi/communicator/comm.c
 
 
 def matches(thing: Any) -> bool:
     """Whether it is a communicator within one group."""
-    return any(f"{each.__module__}.{each.__name__}" == "mpi4py.MPI.Intracomm" for each in type(thing).__mro__)
+    return is_kind(thing, "mpi4py.MPI.Intracomm")
 
 
 def watch(comm: Any, timeline: Timeline) -> Any:
     """The same communicator, which reports; once the run is over it only passes on."""
-    kind, reports = type(comm), _Reports(timeline, _group(comm))
+    kind, watch, group = type(comm), Watch(timeline), _group(comm)
     calls: dict[str, Callable[..., Any]] = {}
-    for name, operation in (NAMED | TO_ONE).items():
+    for name in (*NAMED, *SENDS, *RECEIVES):
         for spelled in (name, name.capitalize()):
             if hasattr(kind, spelled):
-                calls[spelled] = _waited_for(getattr(kind, spelled), operation, reports)
+                calls[spelled] = watch.around(getattr(kind, spelled), _described(name, group))
         for spelled in (f"i{name}", f"I{name}"):
             if hasattr(kind, spelled):
-                calls[spelled] = _asked_for(getattr(kind, spelled), operation, reports)
+                calls[spelled] = _asked_for(getattr(kind, spelled), _described(name, group), watch)
     return type(kind.__name__, (kind,), calls)(comm)
 
 
-class _Reports:
-    """What one kind of call says of itself."""
+@dataclass(frozen=True)
+class _Group:
+    """What a communicator is for, and its members by their rank in the world."""
 
-    def __init__(self, timeline: Timeline, group: str) -> None:
-        self.timeline = timeline
-        self._group = group
+    purpose: str
+    ranks: Sequence[int]
 
-    def told(self, operation: str, size_bytes: int | None, peer: str | None) -> tuple[int | None, str, str]:
-        """What the timeline wants to know of a call; transfers between two ranks are no calls of the whole group."""
-        return size_bytes, operation, f"{self._group} {peer}" if peer else self._group
+    @property
+    def name(self) -> str:
+        """The same on its ranks and on no others."""
+        return WORLD if self.purpose == WORLD else f"{self.purpose} {listed(self.ranks)}"
 
+    def transfer(self, sender: int, receiver: int) -> str:
+        """The name of what goes from one to another; a receiver that takes from anybody says so."""
+        return f"{self.purpose} {self._member(sender)}>{self._member(receiver)}"
 
-def _waited_for(method: Any, operation: str, reports: _Reports) -> Callable[..., Any]:
-    """A method that is done when it returns."""
-
-    def call(comm: Any, *arguments: Any, **named: Any) -> Any:
-        arrival = reports.timeline.arrive()
-        if arrival is None:
-            return method(comm, *arguments, **named)
-        value = method(comm, *arguments, **named)
-        end = time.perf_counter_ns()
-        told = reports.told(operation, _size(arguments, named), _peer(comm, operation, arguments, named))
-        reports.timeline.collective_until(end, arrival, told, arrival.time)
-        return value
-
-    return call
+    def _member(self, rank: int) -> str:
+        return str(self.ranks[rank]) if rank >= 0 else "*"
 
 
-def _asked_for(method: Any, operation: str, reports: _Reports) -> Callable[..., Any]:
-    """A method that gives a request, which is done when that is waited for."""
+def _group(comm: Any) -> _Group:
+    from mpi4py import MPI  # noqa: PLC0415 - it is the user's
 
-    def call(comm: Any, *arguments: Any, **named: Any) -> Any:
-        arrival = reports.timeline.arrive()
-        request = method(comm, *arguments, **named)
-        if arrival is None:
-            return request
-        told = reports.told(operation, _size(arguments, named), _peer(comm, operation, arguments, named))
-        return _request(request, lambda end, since: reports.timeline.collective_until(end, arrival, told, since))
-
-    return call
-
-
-def _request(request: Any, tell: Callable[[int | None, int | None], None]) -> Any:
-    """The request, which tells once how it ended: waited for, found to be done, or let go of."""
-    kind, pending = type(request), [tell]
-
-    def done(end: int | None, since: int | None) -> None:
-        if pending:
-            pending.pop()(end, since)
-
-    def waits(name: str) -> Callable[..., Any]:
-        def wait(self: Any, *arguments: Any, **named: Any) -> Any:
-            since, value = time.perf_counter_ns(), getattr(kind, name)(self, *arguments, **named)
-            done(time.perf_counter_ns(), since)
-            return value
-
-        return wait
-
-    def tests(name: str) -> Callable[..., Any]:
-        def test(self: Any, *arguments: Any, **named: Any) -> Any:
-            value = getattr(kind, name)(self, *arguments, **named)
-            if value is True or (isinstance(value, tuple) and value[0]):
-                done(time.perf_counter_ns(), None)
-            return value
-
-        return test
-
-    methods = {name: waits(name) for name in ("wait", "Wait")} | {name: tests(name) for name in ("test", "Test")}
-    return type(kind.__name__, (kind,), methods | {"__del__": lambda _: done(None, None)})(request)
+    own, world = comm.Get_group(), MPI.COMM_WORLD.Get_group()
+    ranks = tuple(own.Translate_ranks(None, world))
+    own.Free()
+    world.Free()
+    if comm == MPI.COMM_WORLD:
+        return _Group(WORLD, ranks)
+    name = str(comm.Get_name())
+    return _Group("ranks" if name.startswith(UNNAMED) else name or "ranks", ranks)
 
 
-def _size(arguments: Sequence[Any], named: dict[str, Any]) -> int | None:
-    """Bytes of the first buffer; None for objects that are pickled."""
+def _described(name: str, group: _Group) -> Describe:
+    """What is told of a call by its arguments, of which the communicator is the first."""
+
+    def collective(arguments: tuple[Any, ...], named: Mapping[str, Any]) -> What:
+        return _bytes(arguments[1:], named), NAMED[name], group.name
+
+    def transfer(arguments: tuple[Any, ...], named: Mapping[str, Any]) -> What:
+        own, is_send = arguments[0].rank, name in SENDS
+        other = named.get("dest" if is_send else "source", arguments[2] if len(arguments) > 2 else -1)
+        between = group.transfer(own, other) if is_send else group.transfer(other, own)
+        return _bytes(arguments[1:], named), TRANSFER, between
+
+    return collective if name in NAMED else transfer
+
+
+def _bytes(arguments: Sequence[Any], named: Mapping[str, Any]) -> int | None:
+    """Of the first buffer; None for objects that are pickled."""
     for each in (*arguments, *named.values()):
         buffer = each[0] if isinstance(each, list | tuple) and each else each
         try:
@@ -134,26 +121,63 @@ def _size(arguments: Sequence[Any], named: dict[str, Any]) -> int | None:
     return None
 
 
-def _peer(comm: Any, operation: str, arguments: Sequence[Any], named: dict[str, Any]) -> str | None:
-    """The two ranks between which something is sent; a receiver that takes from any says so."""
-    if operation not in TO_ONE.values():
-        return None
-    is_send = operation == "send"
-    other = named.get("dest" if is_send else "source", arguments[1] if len(arguments) > 1 else -1)
-    sender, receiver = (comm.rank, other) if is_send else (other, comm.rank)
-    return f"{sender if sender >= 0 else 'any'} to {receiver}"
+def _asked_for(method: Any, what: Describe, watch: Watch) -> Callable[..., Any]:
+    """A method that gives a request, which is done when that is waited for."""
+
+    @wraps(method)
+    def call(*arguments: Any, **named: Any) -> Any:
+        arrival = watch.arrive()
+        request = method(*arguments, **named)
+        if arrival is None:
+            return request
+        telling = watch.guarded(lambda: _telling(request, arrival, what(arguments, named), watch))
+        return request if telling is None else telling
+
+    return call
 
 
-def _group(comm: Any) -> str:
-    """The communicator's name, else its ranks in the world."""
-    from mpi4py import MPI  # noqa: PLC0415 - it is the user's
+def _telling(request: Any, arrival: Arrival, told: What, watch: Watch) -> Any:
+    """The request, which tells once how it ended."""
+    telling = _kind(request.__class__)(request)
+    telling._tell = lambda end, since: watch.ended(arrival, lambda: told, end, since)
+    telling._open_at = arrival.time
+    return telling
 
-    if comm == MPI.COMM_WORLD:
-        return "world"
-    if name := comm.Get_name():
-        return str(name)
-    own, world = comm.Get_group(), MPI.COMM_WORLD.Get_group()
-    ranks = own.Translate_ranks(None, world)
-    own.Free()
-    world.Free()
-    return f"ranks {','.join(map(str, sorted(ranks)))}"
+
+@cache
+def _kind(kind: Any) -> Any:
+    """That kind of request, which tells of being waited for, found to be done, or let go of."""
+    methods = {name: _waiting(getattr(kind, name)) for name in ("wait", "Wait")}
+    methods |= {name: _asking(getattr(kind, name)) for name in ("test", "Test")}
+    unset = {"_tell": None, "_open_at": 0}
+    return type(kind.__name__, (kind,), methods | unset | {"__del__": lambda request: _done(request, None, None)})
+
+
+def _waiting(method: Any) -> Callable[..., Any]:
+    @wraps(method)
+    def wait(request: Any, *arguments: Any, **named: Any) -> Any:
+        since = time.perf_counter_ns()
+        value = method(request, *arguments, **named)
+        _done(request, waited_end(time.perf_counter_ns(), open_at=request._open_at, since=since), since)
+        return value
+
+    return wait
+
+
+def _asking(method: Any) -> Callable[..., Any]:
+    @wraps(method)
+    def test(request: Any, *arguments: Any, **named: Any) -> Any:
+        value, asked = method(request, *arguments, **named), time.perf_counter_ns()
+        if value is True or (isinstance(value, tuple) and value[0]):
+            _done(request, seen_end(asked, open_at=request._open_at, since=asked), None)
+        else:
+            request._open_at = asked
+        return value
+
+    return test
+
+
+def _done(request: Any, end: int | None, since: int | None) -> None:
+    tell, request._tell = request._tell, None
+    if tell:
+        tell(end, since)

@@ -3,6 +3,7 @@
 import sys
 from typing import Any, Protocol
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls import watch_calls
 from crosswind.ingest.probe.torch_calls.patches import Patches
@@ -40,7 +41,7 @@ def matches(thing: Any) -> bool:
     """Whether it is an RRef, or the module torch.distributed.rpc."""
     name = "torch.distributed.rpc"
     is_module = thing is sys.modules.get(name) and thing is not None
-    return is_module or any(each.__name__ == "PyRRef" for each in type(thing).__mro__)
+    return is_module or is_kind(thing, "torch.PyRRef")
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:

@@ -8,17 +8,19 @@ may wait for what it sends as late as at the end of the batch. Source: torch/dis
 from collections.abc import Sequence
 from typing import Any, Final
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls import watch_calls, watch_calls_of
 
-CLASSES: Final = {"_PipelineSchedule", "_PipelineStageBase"}
+CLASSES: Final = (
+    "torch.distributed.pipelining._PipelineSchedule",
+    "torch.distributed.pipelining._PipelineStageBase",
+)
 
 
 def matches(thing: Any) -> bool:
     """Whether it is a schedule or a stage of torch.distributed.pipelining."""
-    classes = type(thing).__mro__
-    module = "torch.distributed.pipelining"
-    return any(each.__name__ in CLASSES and each.__module__.startswith(module) for each in classes)
+    return is_kind(thing, *CLASSES)
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:

@@ -1,25 +1,29 @@
 """Spark's barrier jobs: `context = run.watch(BarrierTaskContext.get())` in the function of `mapPartitions`.
 
-`barrier()` and `allGather()` of the context that is given back report. A task's rank is its partition; pass
-`spark_options(context)` to `crosswind.run`, for tasks are not told their rank by the environment that the probe reads.
-Source: pyspark.BarrierTaskContext.
+`barrier()` and `allGather()` of the context that is given back report, as `spark_barrier` and `spark_all_gather`: a
+task asks once a second whether all have come, so its tasks do not see the end at the same moment, as elsewhere. A
+task's rank is its partition; pass the id that `announce_task` gives to `crosswind.run`, for tasks are not told their
+rank by the environment that the probe reads. Source: pyspark.BarrierTaskContext.
 """
 
 import os
-import time
 from typing import Any
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.watch import Watch
+
+GROUP = "stage"
 
 
 def matches(thing: Any) -> bool:
     """Whether it is the context of a barrier task."""
-    return any(each.__name__ == "BarrierTaskContext" for each in type(thing).__mro__)
+    return is_kind(thing, "pyspark.BarrierTaskContext")
 
 
 def watch(context: Any, timeline: Timeline) -> Any:
     """What acts as the context, and reports."""
-    return _Watched(context, timeline)
+    return _Watched(context, Watch(timeline))
 
 
 def announce_task(context: Any, job: str) -> str:
@@ -35,27 +39,17 @@ def announce_task(context: Any, job: str) -> str:
 class _Watched:
     """A context whose barriers are timed; everything else is the context's own."""
 
-    def __init__(self, context: Any, timeline: Timeline) -> None:
+    def __init__(self, context: Any, watch: Watch) -> None:
         self._context = context
-        self._timeline = timeline
+        self.barrier = watch.around(context.barrier, lambda *_: (None, "spark_barrier", GROUP))
+        self.allGather = watch.around(
+            context.allGather, lambda arguments, named: (_bytes(*arguments, **named), "spark_all_gather", GROUP)
+        )
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
+        return getattr(object.__getattribute__(self, "_context"), name)
 
-    def barrier(self) -> None:
-        """Waits for all tasks of the stage."""
-        self._timed("barrier", None)
 
-    def allGather(self, message: str = "") -> list[str]:  # noqa: N802 - Spark's name
-        """The messages of all tasks of the stage, in the order of their partitions."""
-        gathered: list[str] = self._timed("all_gather", message)
-        return gathered
-
-    def _timed(self, operation: str, message: str | None) -> Any:
-        arrival = self._timeline.arrive()
-        value = self._context.barrier() if message is None else self._context.allGather(message)
-        if arrival is not None:
-            size_bytes = None if message is None else len(message.encode())
-            told = (size_bytes, operation, "stage")
-            self._timeline.collective_until(time.perf_counter_ns(), arrival, told, arrival.time)
-        return value
+def _bytes(message: str = "") -> int:
+    """Of what this task gives to the others."""
+    return len(message.encode())

@@ -5,16 +5,15 @@ A dimension of the device mesh is a group of its own, called by the dimension's 
 
 from typing import Any
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls import watch_calls_of
 
 
 def matches(thing: Any) -> bool:
     """Whether it is a module with a parameter that is a DTensor."""
-    is_module = any(
-        f"{each.__module__}.{each.__name__}" == "torch.nn.modules.module.Module" for each in type(thing).__mro__
-    )
-    return is_module and any(type(parameter).__name__ == "DTensor" for parameter in thing.parameters())
+    is_module = is_kind(thing, "torch.nn.Module")
+    return is_module and any(is_kind(each, "torch.distributed.tensor.DTensor") for each in thing.parameters())
 
 
 def watch(model: Any, timeline: Timeline) -> Any:

@@ -5,33 +5,33 @@ Collectives within a training function of `fit` are not seen. Source: tf.distrib
 """
 
 import time
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
+from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.watch import Watch
+from crosswind.ingest.probe.watched_function import WatchedFunction
 
 
 def matches(thing: Any) -> bool:
     """Whether it is what tf.function makes."""
-    classes = type(thing).__mro__
-    return any(each.__name__ == "Function" and each.__module__.startswith("tensorflow.") for each in classes)
+    return is_kind(thing, "tensorflow.Function")
 
 
-def watch(function: Any, timeline: Timeline) -> Callable[..., Any]:
+def watch(function: Any, timeline: Timeline) -> WatchedFunction:
     """The function, whose calls report; outside of steps it only passes on."""
+    watch = Watch(timeline)
 
-    @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        arrival = timeline.arrive()
+        arrival = watch.arrive()
         value = function(*arguments, **named)
         if arrival is not None:
-            _wait(value)
-            told = (_bytes(value), "all_reduce", "strategy")
-            timeline.collective_until(time.perf_counter_ns(), arrival, told, arrival.time)
+            watch.guarded(lambda: _wait(value))
+            end = time.perf_counter_ns()
+            watch.ended(arrival, lambda: (_bytes(value), "all_reduce", "strategy"), end, arrival.time)
         return value
 
-    return call
+    return WatchedFunction(function, call)
 
 
 def _wait(value: Any) -> None:

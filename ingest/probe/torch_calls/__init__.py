@@ -6,7 +6,8 @@ Those are replaced while a run is open. So it does not matter who imported which
 once however deep the functions around it are nested, and what `torch.compile` compiles is neither seen nor changed.
 
 Not seen: collectives that are launched from C++ (gradient buckets of DistributedDataParallel) or from compiled code,
-those on accelerators (their end takes device events), and those that nobody waits for by `Work.wait()`.
+those on accelerators (their end takes device events), and those that nobody waits for by `Work.wait()`. Of one that was
+done before it was waited for, nobody knows the end.
 """
 
 from typing import Any

@@ -1,15 +1,12 @@
 """What the watched calls tell the timeline."""
 
-import logging
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.groups import Groups
-
-logger = logging.getLogger("crosswind")
+from crosswind.ingest.probe.watch import Watch
 
 
 class Call(NamedTuple):
@@ -22,47 +19,26 @@ class Call(NamedTuple):
     blocked_since: int | None = None  # None: since the wait for it begins
 
 
-class Calls:
-    """Where arrivals and ends are told; what goes wrong here ends the watch, never the training."""
+class Calls(Watch):
+    """The watch of all that Python asks of PyTorch."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+        super().__init__(timeline)
         self.groups = Groups()
-        self.is_on = True
         self.are_remote_seen = False
-        self._loop = threading.get_ident()
 
     @property
     def are_told(self) -> bool:
         """Whether a collective that is asked for now is to be told."""
         return self.is_on and self.timeline.is_in_step
 
-    def arrive(self, tensors: Sequence[Any]) -> Arrival | None:
+    def arrive_with(self, tensors: Sequence[Any]) -> Arrival | None:
         """This rank has come to a collective over these; None when it is not to be told."""
-        return None if tensors and not tensors[0].is_cpu else self.timeline.arrive()
+        return None if tensors and not tensors[0].is_cpu else self.arrive()
 
-    def ended(self, call: Call, blocked_since: int | None) -> None:
-        """It ended now; the calling thread stood still for it since then."""
-        try:
-            self.timeline.collective(
-                call.arrival,
-                size_bytes=call.size_bytes,
-                operation=call.operation,
-                group=call.group,
-                blocked_since=blocked_since if threading.get_ident() == self._loop else None,
-            )
-        except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
-            self.give_up(error)
-
-    def give_up(self, error: Exception) -> None:
-        """Sees nothing from now on."""
-        if self.is_on:
-            logger.warning("crosswind does not see collectives any more: %s: %s", type(error).__name__, error)
-        self.switch_off()
-
-    def switch_off(self) -> None:
-        """Wrappers that somebody else holds on to do nothing of their own from now on."""
-        self.is_on = False
+    def told(self, call: Call, end: int | None, since: int | None) -> None:
+        """It ended then, or nobody knows when; the calling thread stood still for it since then."""
+        self.ended(call.arrival, lambda: (call.size_bytes, call.operation, call.group), end, since)
 
 
 def tensors_in(argument: Any) -> Sequence[Any]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from crosswind.ingest.probe.torch_calls.calls import Call, Calls, bytes_of, tensors_in
 from crosswind.ingest.probe.torch_calls.patches import Patches
+from crosswind.ingest.probe.watch import waited_end
 
 # Packet of torch.ops._c10d_functional: operation, and the place of the group among its arguments; the input is first.
 # Source: torch/csrc/distributed/c10d/Functional.cpp.
@@ -67,26 +68,22 @@ class _Packet(_Stand):
         self._operation, self._group = PACKETS[name]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        call = self._begun(arguments) if self._calls.are_told else None
+        call = self._calls.guarded(lambda: self._begun(arguments)) if self._calls.are_told else None
         result = self._original(*arguments, **named)
         if call:
-            self._await(call, tensors_in(result))
+            self._calls.guarded(lambda: self._launched(call, tensors_in(result)))
         return result
 
     def _begun(self, arguments: tuple[Any, ...]) -> Call | None:
-        try:
-            tensors = tensors_in(arguments[0])
-            arrival = self._calls.arrive(tensors) if {type(each) for each in tensors} <= self._real else None
-            if arrival is None:
-                return None
-            parts = arguments[1] if self._operation == "all_gather" else 1  # the input is one rank's part
-            name = self._calls.groups.name_by_key(arguments[self._group])
-            return Call(arrival, parts * bytes_of(tensors), self._operation, name)
-        except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
-            self._calls.give_up(error)
+        tensors = tensors_in(arguments[0])
+        arrival = self._calls.arrive_with(tensors) if {type(each) for each in tensors} <= self._real else None
+        if arrival is None:
             return None
+        parts = arguments[1] if self._operation == "all_gather" else 1  # the input is one rank's part
+        name = self._calls.groups.name_by_key(arguments[self._group])
+        return Call(arrival, parts * bytes_of(tensors), self._operation, name)
 
-    def _await(self, call: Call, results: Sequence[Any]) -> None:
+    def _launched(self, call: Call, results: Sequence[Any]) -> None:
         for result in results:
             if type(result) in self._real:
                 self._pending[_address(result)] = call
@@ -96,12 +93,16 @@ class _Packet(_Stand):
 
 class _Wait(_Stand):
     def __call__(self, tensor: Any, *arguments: Any, **named: Any) -> Any:
-        call = self._pending.pop(_address(tensor), None) if self._pending and type(tensor) in self._real else None
-        begin = time.perf_counter_ns()
+        call = self._calls.guarded(lambda: self._awaited(tensor)) if self._pending else None
+        since = time.perf_counter_ns()
         result = self._original(tensor, *arguments, **named)
-        if call and call.arrival.end is None:  # several results come of one coalesced collective
-            self._calls.ended(call, begin)
+        if call and call.arrival.operation is None:  # several results come of one coalesced collective
+            end = waited_end(time.perf_counter_ns(), open_at=call.arrival.time, since=since)
+            self._calls.told(call, end, since)
         return result
+
+    def _awaited(self, tensor: Any) -> Call | None:
+        return self._pending.pop(_address(tensor), None) if type(tensor) in self._real else None
 
 
 def _address(tensor: Any) -> int | None:

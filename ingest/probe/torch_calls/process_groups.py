@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from crosswind.ingest.probe.torch_calls.calls import Call, Calls, bytes_of, tensors_in
 from crosswind.ingest.probe.torch_calls.groups import ANYBODY
 from crosswind.ingest.probe.torch_calls.patches import Patches
+from crosswind.ingest.probe.watch import seen_end
 
 TRANSFER: Final = "transfer"
 
@@ -67,7 +68,7 @@ def _method(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]
     name = original.__name__
 
     def method(group: Any, *arguments: Any, **named: Any) -> Any:
-        call = _begun(calls, group, name, (*arguments, *named.values())) if calls.are_told else None
+        call = _begin(calls, group, name, (*arguments, *named.values())) if calls.are_told else None
         work = original(group, *arguments, **named)
         if call:
             _launched(calls, call, work, pending)
@@ -81,29 +82,26 @@ def _method(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]
     return method
 
 
+def _begin(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) -> Call | None:
+    return calls.guarded(lambda: _begun(calls, group, method, arguments))
+
+
 def _begun(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) -> Call | None:
-    try:
-        operation, sized = METHODS[method]
-        tensors = () if sized is None else tensors_in(arguments[sized])
-        arrival = calls.arrive(tensors)
-        if arrival is None:
-            return None
-        is_synchronous = bool(arguments) and not getattr(arguments[-1], "asyncOp", True)
-        since = arrival.time if is_synchronous else None
-        return Call(arrival, bytes_of(tensors), operation, _name(calls, group, method, arguments), since)
-    except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
-        calls.give_up(error)
+    operation, sized = METHODS[method]
+    tensors = () if sized is None else tensors_in(arguments[sized])
+    arrival = calls.arrive_with(tensors)
+    if arrival is None:
         return None
+    is_synchronous = bool(arguments) and not getattr(arguments[-1], "asyncOp", True)
+    since = arrival.time if is_synchronous else None
+    return Call(arrival, bytes_of(tensors), operation, _name(calls, group, method, arguments), since)
 
 
 def _launched(calls: Calls, call: Call, work: Any, pending: Pending) -> None:
     if work is None:  # it is over already
-        calls.ended(call, call.arrival.time)
-        return
-    try:
-        pending[work] = call
-    except TypeError as error:  # other people's process groups may give what nobody can refer to
-        calls.give_up(error)
+        calls.told(call, time.perf_counter_ns(), call.arrival.time)
+    else:  # other people's process groups may give what nobody can refer to
+        calls.guarded(lambda: pending.update({work: call}))
 
 
 def _name(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) -> str:
@@ -121,10 +119,18 @@ def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
         call = pending.pop(work, None) if pending else None
         if call is None:
             return original(work, *arguments, **named)
-        begin = call.blocked_since or time.perf_counter_ns()
+        since, open_at = _asked(calls, call, work)
         result = original(work, *arguments, **named)
-        calls.ended(call, begin)
+        calls.told(call, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since)
         return result
 
     wait.__doc__ = original.__doc__
     return wait
+
+
+def _asked(calls: Calls, call: Call, work: Any) -> tuple[int, int]:
+    """Since when the loop stands still for the work, and when that was last known to be under way."""
+    if call.blocked_since is not None:
+        return call.blocked_since, call.blocked_since
+    was_done, now = calls.guarded(work.is_completed), time.perf_counter_ns()
+    return now, call.arrival.time if was_done else now

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from crosswind.ingest.probe.torch_calls.calls import Call, Calls, bytes_of
 from crosswind.ingest.probe.torch_calls.patches import Patches
+from crosswind.ingest.probe.watch import seen_end
 
 OPERATION: Final = "rpc"
 
@@ -30,7 +31,7 @@ def _invoke(original: Any, calls: Calls, pending: WeakKeyDictionary[Any, Call]) 
         call = _begun(calls, lambda: _worker(to), (arguments, named))
         future = original(to, *arguments, **named)
         if call:
-            pending[future] = call
+            calls.guarded(lambda: pending.update({future: call}))
         return future
 
     return invoke
@@ -38,10 +39,13 @@ def _invoke(original: Any, calls: Calls, pending: WeakKeyDictionary[Any, Call]) 
 
 def _wait(original: Any, calls: Calls, pending: WeakKeyDictionary[Any, Call]) -> Callable[..., Any]:
     def wait(future: Any, *arguments: Any, **named: Any) -> Any:
-        call, begin = pending.pop(future, None), time.perf_counter_ns()
+        call = pending.pop(future, None)
+        if call is None:
+            return original(future, *arguments, **named)
+        was_done, since = calls.guarded(future.done), time.perf_counter_ns()
         answer = original(future, *arguments, **named)
-        if call:
-            calls.ended(_with(call, answer), begin)
+        open_at = call.arrival.time if was_done else since
+        _answered(calls, call, answer, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since=since)
         return answer
 
     return wait
@@ -52,25 +56,23 @@ def _to_here(original: Any, calls: Calls) -> Callable[..., Any]:
         call = None if rref.is_owner() else _begun(calls, rref.owner_name, ())
         answer = original(rref, *arguments, **named)
         if call:
-            calls.ended(_with(call, answer), call.arrival.time)
+            _answered(calls, call, answer, time.perf_counter_ns(), since=call.arrival.time)
         return answer
 
     return to_here
 
 
 def _begun(calls: Calls, target: Callable[[], str], payload: Any) -> Call | None:
-    if not calls.are_told:
-        return None
-    try:
-        arrival = calls.arrive(())
-        return None if arrival is None else Call(arrival, _payload_bytes(payload), OPERATION, f"rpc {target()}")
-    except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
-        calls.give_up(error)
-        return None
+    def begun() -> Call | None:
+        arrival = calls.arrive()
+        return None if arrival is None else Call(arrival, payload_bytes(payload), OPERATION, f"rpc {target()}")
+
+    return calls.guarded(begun) if calls.are_told else None
 
 
-def _with(call: Call, answer: Any) -> Call:
-    return call._replace(size_bytes=call.size_bytes + _payload_bytes(answer))
+def _answered(calls: Calls, call: Call, answer: Any, end: int | None, *, since: int) -> None:
+    size_bytes, operation, group = call.size_bytes, call.operation, call.group
+    calls.ended(call.arrival, lambda: (size_bytes + payload_bytes(answer), operation, group), end, since)
 
 
 def _worker(to: Any) -> str:
@@ -80,10 +82,14 @@ def _worker(to: Any) -> str:
     return str(api._to_worker_info(to).name)
 
 
-def _payload_bytes(payload: Any) -> int:
-    """Bytes of the tensors in what is sent or answered; nobody asks what pickling adds."""
-    if hasattr(payload, "element_size"):
-        return bytes_of([payload])
-    if isinstance(payload, Mapping):
-        return sum(map(_payload_bytes, payload.values()))
-    return sum(map(_payload_bytes, payload)) if isinstance(payload, (list, tuple)) else 0
+def payload_bytes(payload: Any) -> int:
+    """Bytes of the tensors in what is sent or answered, itself within itself too; nobody asks what pickling adds."""
+    size_bytes, waiting, seen = 0, [payload], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if hasattr(part, "element_size"):
+            size_bytes += bytes_of([part])
+        elif isinstance(part, (Mapping, list, tuple)) and id(part) not in seen:
+            seen.add(id(part))
+            waiting += part.values() if isinstance(part, Mapping) else part
+    return size_bytes

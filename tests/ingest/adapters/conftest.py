@@ -2,7 +2,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.ingest.adapters.trained import THIS_PYTHON, Trained, trained
+from tests.ingest.adapters.launched import THIS_PYTHON, Launch, torchrun
+from tests.ingest.adapters.trained import Trained, came_of
 
 Train = Callable[..., Trained]
 
@@ -13,10 +14,10 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Train:
 
     done: dict[tuple[str, ...], Trained] = {}
 
-    def once(program: str, *arguments: str, ranks: int = 2, python: Path = THIS_PYTHON) -> Trained:
-        if (program, *arguments) not in done:
-            spool = tmp_path_factory.mktemp("training")
-            done[program, *arguments] = trained(spool, program, *arguments, ranks=ranks, python=python)
-        return done[program, *arguments]
+    def once(*command: str, ranks: int = 2, python: Path = THIS_PYTHON, launch: Launch = torchrun) -> Trained:
+        if command not in done:
+            folder = tmp_path_factory.mktemp("training")
+            done[command] = came_of(folder, launch(folder, command, ranks=ranks, python=python))
+        return done[command]
 
     return once

@@ -1,27 +1,63 @@
-"""What every kind of training that PyTorch itself has is promised, held to real training."""
+"""What every adapter is promised, held to real training."""
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
+from tests.ingest.adapters import frameworks
 from tests.ingest.adapters.conftest import Train
+from tests.ingest.adapters.launched import THIS_PYTHON, Launch, by_hand, mpirun, torchrun
 from tests.ingest.adapters.trained import Trained
 
-PROGRAMS = {
-    "FSDP2": ("fsdp2.py", 2),
-    "tensor parallel": ("tensor_parallel.py", 2),
-    "FSDP2 x tensor parallel": ("hybrid.py", 4),
-    "GPipe": ("pipeline.py gpipe", 2),
-    "1F1B": ("pipeline.py 1f1b", 2),
-    "synchronous parameter server": ("parameter_server.py synchronous", 2),
-    "asynchronous parameter server": ("parameter_server.py asynchronous", 2),
+from crosswind.ingest.probe.adapters import ADAPTERS
+
+
+@dataclass(frozen=True)
+class Training:
+    """A program and its arguments, and who starts it; `needs` is a package of `make frameworks`."""
+
+    command: str
+    ranks: int = 2
+    launch: Launch = torchrun
+    needs: str | None = None
+
+
+TRAININGS: Mapping[str, Sequence[Training]] = {
+    "ddp": [Training("data_parallel.py")],
+    "fsdp": [Training("fsdp2.py"), Training("hybrid.py", ranks=4)],
+    "pipeline": [Training("pipeline.py gpipe"), Training("pipeline.py 1f1b")],
+    "tensor_parallel": [Training("tensor_parallel.py")],
+    "deepspeed": [Training("deepspeed_zero.py 2", needs="deepspeed")],
+    "parameter_server": [Training("parameter_server.py synchronous"), Training("parameter_server.py asynchronous")],
+    "mpi": [Training("mpi.py", launch=mpirun)],
+    "jax": [Training("jax_gloo.py", launch=by_hand, needs="jax")],
+    "spark": [Training("spark_barrier.py", ranks=1, launch=by_hand, needs="pyspark")],
+    "tensorflow": [Training("tensorflow_mirrored.py", launch=by_hand, needs="tensorflow")],
 }
+STAND_INS = {"horovod"}  # it does not build against today's PyTorch
+ALL = [training for trainings in TRAININGS.values() for training in trainings]
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+def done(training: Training, train: Train) -> Trained:
+    if training.needs:
+        frameworks.require(training.needs)
+    if training.launch is mpirun and not shutil.which("mpirun"):
+        pytest.skip("no mpirun: apt-get install openmpi-bin libopenmpi-dev")
+    python = frameworks.PYTHON if training.needs else THIS_PYTHON
+    return train(*training.command.split(), ranks=training.ranks, launch=training.launch, python=python)
+
+
+@pytest.fixture(scope="module", params=ALL, ids=[each.command for each in ALL])
 def training(request: pytest.FixtureRequest, train: Train) -> Trained:
-    command, ranks = PROGRAMS[request.param]
-    return train(*command.split(), ranks=ranks)
+    return done(request.param, train)
+
+
+def test_no_adapter_is_left_out() -> None:
+    names = {str(getattr(adapter, "__name__", adapter)).rpartition(".")[2] for adapter in ADAPTERS}
+    assert names == TRAININGS.keys() | STAND_INS
 
 
 def test_every_rank_has_every_step_and_its_phases_sum_to_it(training: Trained) -> None:
@@ -29,6 +65,7 @@ def test_every_rank_has_every_step_and_its_phases_sum_to_it(training: Trained) -
 
 
 def test_ranks_of_a_group_came_to_the_same_collectives_in_the_same_order(training: Trained) -> None:
+    assert not training.collectives.empty
     assert training.are_matched
 
 
@@ -36,8 +73,12 @@ def test_the_weights_are_those_of_a_training_without_the_probe(training: Trained
     assert training.is_undisturbed
 
 
-def test_pytorch_is_after_the_run_what_it_was_before(training: Trained) -> None:
-    assert training.is_restored
+PYTORCHS = [each for each in ALL if each.launch is torchrun]
+
+
+@pytest.mark.parametrize("of_pytorch", PYTORCHS, ids=[each.command for each in PYTORCHS])
+def test_pytorch_is_after_the_run_what_it_was_before(of_pytorch: Training, train: Train) -> None:
+    assert done(of_pytorch, train).is_restored
 
 
 def test_asking_whose_a_thing_is_imports_no_framework() -> None:

@@ -1,25 +1,24 @@
 """JAX in real training of two processes over gloo, of which one is late before the step's program."""
 
 import pytest
-from tests.ingest.adapters.frameworks import Record, recorded, require
-from tests.ingest.adapters.trained import free_port
+from tests.ingest.adapters.conftest import Train
+from tests.ingest.adapters.frameworks import PYTHON, require
+from tests.ingest.adapters.launched import by_hand
+from tests.ingest.adapters.trained import Trained
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+def training(train: Train) -> Trained:
     require("jax")
-    return recorded(tmp_path_factory.mktemp("jax"), "jax_gloo.py", str(free_port()))
+    return train("jax_gloo.py", launch=by_hand, python=PYTHON)
 
 
-def test_every_rank_has_every_step_and_training_is_as_without_the_probe(record: Record) -> None:
-    assert record.is_complete
-    assert record.is_undisturbed
+def test_the_late_process_is_told_by_its_arrival_alone(training: Trained) -> None:
+    assert training.seen_by(0) == training.seen_by(1) == [("program", "update", None)]
+    assert training.share_last(1, "update", 0) >= 0.95
+    assert training.median_ms(0, "compute") > 80  # it waits within the program, where nobody sees it
+    assert training.median_ms(0, "comm") == 0
 
 
-def test_the_late_process_is_told_by_its_arrival_alone(record: Record) -> None:
-    assert record.share_late(1, by_ms=50) >= 0.95
-    assert set(zip(record.collectives["operation"], record.collectives["group"], strict=True)) == {
-        ("program", "update")
-    }
-    assert record.median_ms(0, "compute") > 80  # it waits within the program, where nobody sees it
-    assert record.median_ms(0, "comm") == 0
+def test_what_is_watched_can_be_lowered_as_before(training: Trained) -> None:
+    assert all(rank["is_lowered"] for rank in training.told)

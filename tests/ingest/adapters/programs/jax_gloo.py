@@ -16,7 +16,7 @@ import crosswind
 STEPS, LATE_SECONDS = 24, 0.1
 
 
-def train(run: Any, rank: int, late_seconds: float) -> np.ndarray:
+def train(run: Any, rank: int, late_seconds: float) -> tuple[np.ndarray, bool]:
     mesh = Mesh(np.array(jax.devices()), ("data",))
     split, whole = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
 
@@ -32,18 +32,19 @@ def train(run: Any, rank: int, late_seconds: float) -> np.ndarray:
         time.sleep(late_seconds if rank == 1 else 0)
         weights = update(weights, jax.make_array_from_process_local_data(split, local))
         weights.block_until_ready()
-    return np.asarray(weights.addressable_data(0))
+    is_lowered = "func" in update.lower(weights, jax.make_array_from_process_local_data(split, local)).as_text()
+    return np.asarray(weights.addressable_data(0)), is_lowered
 
 
 def main() -> None:
-    rank = int(os.environ["RANK"])
+    rank, port = int(os.environ["RANK"]), os.environ["PORTS"].split()[0]
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(f"127.0.0.1:{sys.argv[1]}", int(os.environ["WORLD_SIZE"]), rank)
-    unwatched = train(None, rank, 0)
+    jax.distributed.initialize(f"127.0.0.1:{port}", int(os.environ["WORLD_SIZE"]), rank)
+    unwatched, _ = train(None, rank, 0)
     with crosswind.run(workload="jax") as run:
-        watched = train(run, rank, LATE_SECONDS)
+        watched, is_lowered = train(run, rank, LATE_SECONDS)
     is_same = bool(np.array_equal(unwatched, watched))
-    sys.stdout.write(json.dumps({"rank": rank, "is_same": is_same}) + "\n")
+    sys.stdout.write(json.dumps({"rank": rank, "is_same": is_same, "is_lowered": is_lowered}) + "\n")
     jax.distributed.shutdown()
 
 

@@ -24,12 +24,12 @@ def task(_: Iterable[int]) -> Iterator[dict[str, bool]]:
         weight = 0.0
         for batch in batches:
             time.sleep(late_seconds if context.partitionId() == 1 else 0)
-            seen = context.allGather(str(batch * (1 + context.partitionId()) - weight))
+            seen = context.allGather(f"{batch * (1 + context.partitionId()) - weight:+.17e}")
             weight += 0.1 * sum(map(float, seen)) / len(seen)
         return weight
 
     unwatched = train(context, range(STEPS), 0)
-    with crosswind.run(workload="spark", run_id=announce_task(context, "spark-job")) as run:
+    with crosswind.run(workload="spark", run_id=announce_task(context, "trained")) as run:
         watched = train(run.watch(context), run.steps(range(STEPS)), LATE_SECONDS)
     yield {"rank": context.partitionId(), "is_same": watched == unwatched}
 
