@@ -11,7 +11,7 @@ NUMBER = r"[-+]?[\d.]+(?:[eE][-+]?\d+)?|nan|inf"
 MAX_LINE = 4096  # of a longer line the beginning is looked at
 MAX_PATTERN = 4096
 MAX_NAME = 100
-MEANINGS = ("step", "total", "rank", "seconds", "ms")  # every other group is a value of the step
+MEANINGS = ("step", "done", "total", "rank", "seconds", "ms")  # every other group is a value of the step
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,23 @@ class LinePattern:
     per_epoch: bool = False
 
 
+# All of these tell how many steps are done, of which the first is step 0 as it is in the ranks.
 # Source: Megatron-LM megatron/training/training.py, training_log; DeepSpeed deepspeed/utils/timer.py, ThroughputTimer;
 # Lightning's TQDMProgressBar; tqdm's bar_format "{l_bar}{bar}{r_bar}".
 KNOWN: Mapping[str, LinePattern] = {
     "megatron": LinePattern(
-        r"iteration +(?P<step>\d+)/ *\d+ \|.*?elapsed time per iteration \(ms\): (?P<ms>[\d.]+)"
+        r"iteration +(?P<done>\d+)/ *\d+ \|.*?elapsed time per iteration \(ms\): (?P<ms>[\d.]+)"
         rf"(?:.*?lm loss: (?P<loss>{NUMBER}))?"
     ),
     "deepspeed": LinePattern(
-        rf"global_step=(?P<step>\d+), RunningAvgSamplesPerSec=.*?CurrSamplesPerSec=(?P<samples_per_second>{NUMBER})"
+        rf"global_step=(?P<done>\d+), RunningAvgSamplesPerSec=.*?CurrSamplesPerSec=(?P<samples_per_second>{NUMBER})"
     ),
     "lightning": LinePattern(
-        r"Epoch +\d+: .*\| (?P<step>\d+)/\S+ \["
+        r"Epoch +\d+: .*\| (?P<done>\d+)/\S+ \["
         rf"[^\]]*?(?:(?:[ ,]|train[_/])loss(?:_step)?=(?P<loss>{NUMBER})[^\]]*)?\]",
         per_epoch=True,
     ),
-    "tqdm": LinePattern(r"\d+%\|.*\| (?P<step>\d+)/(?P<total>\d+) \[[\d:]+<", per_epoch=True),
+    "tqdm": LinePattern(r"\d+%\|.*\| (?P<done>\d+)/(?P<total>\d+) \[[\d:]+<", per_epoch=True),
 }
 
 
@@ -45,14 +46,15 @@ KNOWN: Mapping[str, LinePattern] = {
 class Told:
     """What one line says; `seconds` is the duration of a step, None where it does not say.
 
-    `total` tells a progress bar from another one that is drawn within it.
+    `step` is the last one that ended, -1 where none has; `last` is the last one of a progress bar, which tells it from
+    another one that is drawn within it.
     """
 
     step: int | None
     rank: int
     seconds: float | None
     values: Mapping[str, float | None]
-    total: int | None = None
+    last: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,19 +73,24 @@ class _Count:
     told: int = -1
     base: int = 0  # of the epochs before
     ts_ns: int = 0
-    total: int | None = None  # of the bar that is drawn now
+    last: int | None = None  # of the bar that is drawn now
 
-    def is_of_another_bar(self, number: int, total: int | None) -> bool:
+    def is_of_another_bar(self, number: int, last: int | None) -> bool:
         """Whether this belongs to a bar within the one that is drawn, or draws an ended one once more."""
-        if total is None:
+        if last is None:
             return False
-        if self.total is None:
-            self.total = total if number < total else None
-            return self.total is None
-        if self.total == total and number >= total:
-            self.total = None
+        if self.last is None:
+            self.last = last if number < last else None
+            return self.last is None
+        if self.last == last and number >= last:
+            self.last = None
             return False
-        return self.total != total
+        return self.last != last
+
+    def begin(self, ts_ns: int, *, is_epoch: bool) -> None:
+        """No step of an epoch, or of all, has ended yet: the first is timed from here, however often this is told."""
+        if is_epoch or not self.ts_ns:
+            self.ts_ns = ts_ns
 
 
 @dataclass
@@ -100,11 +107,15 @@ class StepCounter:
         """
         count = self._counts.setdefault(told.rank, _Count())
         number = count.told + 1 if told.step is None else told.step
-        if count.is_of_another_bar(number, told.total):
+        if count.is_of_another_bar(number, told.last):
             return None
-        if self.per_epoch and number < count.told:
-            count.base += count.told
-            count.told = 0
+        is_new_epoch = self.per_epoch and number < count.told
+        if is_new_epoch:
+            count.base += count.told + 1
+            count.told = -1
+        if number < 0:
+            count.begin(ts_ns, is_epoch=is_new_epoch)
+            return None
         passed = number - count.told
         seconds = told.seconds
         if seconds is None and count.ts_ns and passed > 0:
@@ -130,8 +141,9 @@ def line_pattern(text: str) -> LinePattern:
         raise InvalidInputError(f"--step-lines {text!r:.200}: {error}; {wanted}") from error
     if not groups or any(len(name) > MAX_NAME for name in groups):
         raise InvalidInputError(f"--step-lines {text!r:.200}: {wanted}")
-    if "seconds" in groups and "ms" in groups:
-        raise InvalidInputError(f"--step-lines {text!r:.200}: seconds and ms say the same; expected one of them")
+    for one, other in (("seconds", "ms"), ("step", "done")):
+        if one in groups and other in groups:
+            raise InvalidInputError(f"--step-lines {text!r:.200}: {one} and {other} say the same; expected one of them")
     return LinePattern(text)
 
 
@@ -139,15 +151,20 @@ def told_by(match: re.Match[str]) -> Told | None:
     """What a matching line says; None where its step or rank is no number after all."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     try:
-        step = int(groups["step"]) if "step" in groups else None
+        numbers = {name: int(groups[name]) for name in ("step", "done", "total") if name in groups}
         rank = int(groups.get("rank", "0"))
-        total = int(groups["total"]) if "total" in groups else None
     except ValueError:
         return None
-    if not (step is None or 0 <= step < 2**53) or not 0 <= rank < 2**31:
+    if not all(0 <= number < 2**53 for number in numbers.values()) or not 0 <= rank < 2**31:
         return None
+    first = 1 if "done" in numbers else 0
+    step, last = _less(numbers.get("done", numbers.get("step")), first), _less(numbers.get("total"), first)
     values = {name: _finite(text) for name, text in groups.items() if name not in MEANINGS}
-    return Told(step, rank, _seconds(groups), values, total)
+    return Told(step, rank, _seconds(groups), values, last)
+
+
+def _less(number: int | None, first: int) -> int | None:
+    return None if number is None else number - first
 
 
 def _seconds(groups: Mapping[str, str]) -> float | None:

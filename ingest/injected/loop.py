@@ -2,7 +2,7 @@
 
 A step ends with the optimizer's and the next one begins there. What comes before the next batch is asked for (logging,
 a checkpoint) counts as `other`, the time until that batch is there as `input`. The end of the data ends the row of
-steps, so that an evaluation between two epochs is in none.
+steps, so that an evaluation between two epochs is in none, and neither are batches that were gathered for no step.
 """
 
 import atexit
@@ -87,7 +87,7 @@ class WatchedLoop:
         if not self._learns():
             return
         self._leave_gap()
-        if self._is_past_data:  # an epoch later
+        if self._is_past_data:  # an epoch later: whatever was gathered or computed since belongs to no step
             self._opened().abandon_step()
             self._is_past_data = self._is_step_open = False
         if not self._is_step_open:
@@ -118,11 +118,11 @@ class WatchedLoop:
         if not self._is_waiting:
             return
         self._is_waiting = False
+        self._is_past_data = True
         if not self._batches:
             self._opened().abandon_step()
             self._begin()
             self._opened().batch_arrived()
-            self._is_past_data = True
 
     @_noted
     def stepped(self, optimizer: object) -> None:
@@ -139,9 +139,9 @@ class WatchedLoop:
             self._leave_gap()
         probe.end_step()
         self._watch_models()
-        has_fetched, self._is_past_data = self._batches > 0, False
+        has_fetched = self._batches > 0
         self._begin()
-        if has_fetched and self._fetches_every_step:
+        if has_fetched and self._fetches_every_step and not self._is_past_data:
             self._enter_gap()
         else:
             probe.batch_arrived()

@@ -29,32 +29,34 @@ def taken(counter: StepCounter, told: Told, ts_ns: int) -> TimedStep:
             "iteration (ms): 19138.8 | throughput per GPU (TFLOP/s/GPU): 80.2 | learning rate: 6.976744E-08 | global "
             "batch size:   128 | lm loss: 1.043863E+01 | loss scale: 1.0 | grad norm: 26.203 | number of skipped "
             "iterations:   0 | number of nan iterations:   0 |",
-            Told(1, 0, 19.1388, {"loss": 10.43863}),
+            Told(0, 0, 19.1388, {"loss": 10.43863}),
         ),
         (
             "megatron",
             " iteration      199/  317892 | consumed samples: 152832 | elapsed time per iteration (ms): 14287.5 |",
-            Told(199, 0, 14.2875, {}),
+            Told(198, 0, 14.2875, {}),
         ),
         (
             "deepspeed",
             "[2023-11-07 01:55:23,714] [INFO] [timer.py:260:stop] epoch=0/micro_step=40/global_step=10, "
             "RunningAvgSamplesPerSec=25.025771473496132, CurrSamplesPerSec=25.704280480541442, MemAllocated=4.32GB, "
             "MaxMemAllocated=38.49GB",
-            Told(10, 0, None, {"samples_per_second": 25.704280480541442}),
+            Told(9, 0, None, {"samples_per_second": 25.704280480541442}),
         ),
         (
             "lightning",
             "Epoch 9: 100%|███████| 860/860 [00:05<00:00, 162.25it/s, v_num=1, train_loss_step=1.460, "
             "valid_loss_step=1.480, valid_acc=0.946, train_loss_epoch=1.510]",
-            Told(860, 0, None, {"loss": 1.46}),
+            Told(859, 0, None, {"loss": 1.46}),
         ),
         (
             "lightning",
             "Epoch 0:   4%|▍         | 350/8000 [00:09<03:23, 37.56it/s, v_num=0]",
-            Told(350, 0, None, {}),
+            Told(349, 0, None, {}),
         ),
-        ("tqdm", " 20%|██        | 20/100 [00:01<00:04, 19.50it/s]", Told(20, 0, None, {}, 100)),
+        ("tqdm", " 20%|██        | 20/100 [00:01<00:04, 19.50it/s]", Told(19, 0, None, {}, 99)),
+        ("tqdm", "  0%|          | 0/100 [00:00<?, ?it/s]", Told(-1, 0, None, {}, 99)),
+        (r"(?P<step>\d+) of (?P<total>\d+)", "7 of 9", Told(7, 0, None, {}, 9)),
         (
             r"\[rank (?P<rank>\d+)\] step (?P<step>\d+) took (?P<seconds>\S+) s, accuracy (?P<accuracy>\S+)",
             "[rank 3] step 7 took 0.25 s, accuracy nan",
@@ -81,6 +83,7 @@ def test_a_line_says_its_step_duration_and_values(pattern: str, line: str, expec
         ("step (?P<step>.*)", "step -5"),
         ("step (?P<step>.*)", "step " + "9" * 30),
         ("rank (?P<rank>.*)", "rank " + "9" * 30),
+        ("(?P<done>.*) done", "-1 done"),
     ],
 )
 def test_a_line_of_another_kind_says_nothing(pattern: str, line: str) -> None:
@@ -108,21 +111,30 @@ def test_the_time_between_lines_is_that_of_each_step_between_them() -> None:
 
 def test_numbers_that_begin_anew_every_epoch_go_on() -> None:
     counter = StepCounter(per_epoch=True)
-    told = [counter.take(Told(step, 0, None, {}), SECOND * (i + 1)) for i, step in enumerate([0, 50, 100, 1, 2])]
-    assert [(step.number, step.seconds) for step in told] == [
-        (0, None),
-        (50, 0.02),
-        (100, 0.02),
+    steps = [-1, 49, 99, 0, 1]
+    told = [counter.take(Told(step, 0, None, {}), SECOND * (i + 1)) for i, step in enumerate(steps)]
+    assert [step and (step.number, step.seconds) for step in told] == [
+        None,
+        (49, 0.02),
+        (99, 0.02),
+        (100, 1.0),
         (101, 1.0),
-        (102, 1.0),
     ]
+
+
+def test_the_first_step_of_an_epoch_is_timed_from_the_first_time_that_its_bar_is_drawn() -> None:
+    counter = StepCounter(per_epoch=True)
+    drawn = [(-1, 1), (-1, 2), (0, 4), (1, 5), (-1, 15), (-1, 16), (0, 17)]
+    found = [counter.take(Told(step, 0, None, {}), SECOND * at) for step, at in drawn]
+    assert [(step.number, step.seconds) for step in found if step] == [(0, 3.0), (1, 1.0), (2, 2.0)]
 
 
 def test_a_bar_within_a_bar_counts_nothing_and_neither_does_an_ended_one_that_is_drawn_again() -> None:
     counter = StepCounter(per_epoch=True)
     drawn = [(0, 3), (1, 3), (0, 9), (5, 9), (9, 9), (2, 3), (3, 3), (3, 3), (9, 9), (0, 3), (1, 3)]
-    found = [counter.take(Told(step, 0, None, {}, total), SECOND * i) for i, (step, total) in enumerate(drawn)]
-    assert [step and step.number for step in found] == [0, 1, None, None, None, 2, 3, None, None, 3, 4]
+    told = [Told(done - 1, 0, None, {}, total - 1) for done, total in drawn]
+    found = [counter.take(each, SECOND * i) for i, each in enumerate(told)]
+    assert [step and step.number for step in found] == [None, 0, None, None, None, 1, 2, None, None, None, 3]
 
 
 def test_ranks_are_counted_apart_and_lines_without_a_number_by_their_order() -> None:
@@ -144,6 +156,7 @@ def test_ranks_are_counted_apart_and_lines_without_a_number_by_their_order() -> 
         ("(a)", "named groups such as step"),
         ("", "named groups such as step"),
         ("(?P<seconds>.)(?P<ms>.)", "seconds and ms say the same"),
+        ("(?P<step>.)(?P<done>.)", "step and done say the same"),
         ("(?P<step>" + "x" * 5000 + ")", "at most 4096 characters"),
         ("a{99999999999999999999}(?P<step>)", "--step-lines"),
     ],

@@ -50,14 +50,14 @@ for step in range(1, 4):
 """
 
 
-def test_lines_become_steps_and_values_of_the_run_in_the_store(tmp_path: Path) -> None:
+def test_lines_become_steps_from_0_and_values_of_the_run_in_the_store(tmp_path: Path) -> None:
     wanted = Launch(python(TRAINS), tmp_path / "spool", agent_seconds=None, log=tmp_path / "log", step_lines="megatron")
     run_id = launch(wanted).run_id
     keys = ("run_id", "rank", "step")
     steps = rows(tmp_path / "spool", "step", (*keys, "duration_seconds"))
-    assert steps == [(run_id, 0, step, step * 1_000_000 + 500_000) for step in (1, 2, 3)]
+    assert steps == [(run_id, 0, step, (step + 1) * 1_000_000 + 500_000) for step in (0, 1, 2)]
     values = rows(tmp_path / "spool", "progress", (*keys, "name", "value"))
-    assert values == [(run_id, 0, step, "loss", float(step)) for step in (1, 2, 3)]
+    assert values == [(run_id, 0, step, "loss", float(step + 1)) for step in (0, 1, 2)]
     with Store.open(tmp_path / "home") as store:
         assert load_spool(store, tmp_path / "spool").problems == []
         stored = store.lake.frame("select step, duration_seconds, compute_seconds from step order by step")
@@ -72,9 +72,8 @@ def test_of_a_bar_that_is_drawn_many_times_a_step_the_last_values_hold(tmp_path:
     )
     watched(tmp_path, "lightning", *python(f"import time\n{bar}"))
     assert rows(tmp_path, "progress", ("step", "name", "value")) == [
-        (0, "loss", 9.0),
-        (1, "loss", 8.0),
-        (2, "loss", 7.0),
+        (0, "loss", 8.0),
+        (1, "loss", 7.0),
     ]
 
 
@@ -86,11 +85,11 @@ def test_without_durations_the_time_between_lines_counts(tmp_path: Path) -> None
     assert all(isinstance(ns, int) and 150_000_000 < ns < 2_000_000_000 for _, ns in timed)  # a busy machine is late
 
 
-def test_a_rank_that_tells_of_its_steps_itself_has_them_once(tmp_path: Path) -> None:
-    code = f"import crosswind\nwith crosswind.run() as run:\n    for _ in run.steps('a'): pass\n{TRAINS}"
+def test_a_rank_that_tells_of_its_steps_itself_has_them_once_with_the_values_of_its_lines(tmp_path: Path) -> None:
+    code = f"import crosswind\nwith crosswind.run() as run:\n    for _ in run.steps('abc'): pass\n{TRAINS}"
     watched(tmp_path, "megatron", *python(code))
-    assert [step for (step,) in rows(tmp_path, "step", ("step",))] == [0]
-    assert [step for (step,) in rows(tmp_path, "progress", ("step",))] == [1, 2, 3]
+    assert [step for (step,) in rows(tmp_path, "step", ("step",))] == [0, 1, 2]
+    assert [step for (step,) in rows(tmp_path, "progress", ("step",))] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("content", [bytes(range(256)) * 8000, b"x" * 3_000_000, b"\n" * 100_000, b""])

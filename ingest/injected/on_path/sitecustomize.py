@@ -9,7 +9,7 @@ import sys
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 LAUNCHERS = (
     *("torchrun", "torch.distributed.run", "torch.distributed.launch"),
-    *("accelerate", "accelerate.commands.launch", "horovodrun"),
+    *("accelerate", "accelerate-launch", "accelerate.commands.launch", "horovodrun"),
     *("deepspeed", "deepspeed.launcher.runner", "deepspeed.launcher.launch"),
 )
 MARK = "CROSSWIND_INJECTED"  # which rank a process of this family is already
@@ -24,13 +24,23 @@ def _rank():
 def _may_be_rank():
     # type: () -> bool
     """Whether this process may train: no launcher, no worker of a rank, and no program that a rank has started."""
-    if sys.version_info < (3, 11) or "CROSSWIND_RUN_ID" not in os.environ or os.environ.get("CROSSWIND_INJECT") == "0":
+    if (
+        sys.version_info < (3, 11)
+        or not os.environ.get("CROSSWIND_RUN_ID")
+        or os.environ.get("CROSSWIND_INJECT") == "0"
+    ):
         return False
-    words = sys.orig_argv[1:]
-    if "--multiprocessing-fork" in words or any(os.path.basename(word) in LAUNCHERS for word in words[:3]):  # noqa: PTH119
+    if "--multiprocessing-fork" in sys.argv or _program() in LAUNCHERS:
         return False
     rank, _, process = os.environ.get(MARK, "").rpartition(" in ")
     return not process or rank != _rank() or process == str(os.getpid())  # a program may replace itself
+
+
+def _program():
+    # type: () -> str
+    """The script's name, or the module's after `-m`: the word before the program's own."""
+    words = sys.orig_argv[-len(sys.argv) :][:1]
+    return os.path.basename(words[0]) if words else ""  # noqa: PTH119
 
 
 def _mark():
@@ -41,9 +51,10 @@ def _mark():
 class _AfterTorch:
     """Loads torch as its own loader does, and then has its loop watched."""
 
-    def __init__(self, loader):
-        # type: (object) -> None
+    def __init__(self, loader, finder):
+        # type: (object, object) -> None
         self._loader = loader
+        self._finder = finder
 
     def __getattr__(self, name):
         # type: (str) -> object
@@ -54,23 +65,27 @@ class _AfterTorch:
         """Runs the module's code."""
         module.__loader__ = module.__spec__.loader = self._loader  # type: ignore[attr-defined]
         self._loader.exec_module(module)  # type: ignore[attr-defined]
-        _watch_loop()
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+            _watch_loop()
 
 
 class _Finder:
-    """Waits for torch."""
+    """Waits until torch is imported; many programs ask whether there is one long before."""
 
-    def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - the protocol of finders
+    def find_spec(self, name, path=None, target=None):
         # type: (str, object, object) -> object
         """The module's own spec with our loader around its; None for all others."""
         if name != "torch":
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
-        from importlib.util import find_spec  # noqa: PLC0415 - only ranks need it
-
-        spec = find_spec(name)
+        finders = list(sys.meta_path)  # type: list[object]
+        if self not in finders:
+            return None
+        later = (finder for finder in finders[finders.index(self) + 1 :] if hasattr(finder, "find_spec"))
+        specs = (finder.find_spec(name, path, target) for finder in later)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _AfterTorch(spec.loader)  # type: ignore[assignment]
+            spec.loader = _AfterTorch(spec.loader, self)
         return spec
 
 
