@@ -1,17 +1,6 @@
 """`from crosswind.lightning import CrosswindCallback`; lightning is loaded when that is asked for."""
 
-from typing import Any
+from crosswind.ingest.probe.callbacks.hooks import callback_of
+from crosswind.ingest.probe.callbacks.lightning import LightningHooks
 
-
-def __getattr__(name: str) -> Any:
-    """The callback. Raises: ImportError where lightning is not installed."""
-    if name != "CrosswindCallback":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from lightning.pytorch.callbacks import Callback  # noqa: PLC0415 - it is the user's
-
-    from crosswind.ingest.probe.adapters.lightning import LightningHooks  # noqa: PLC0415
-
-    globals()[name] = type(
-        name, (LightningHooks, Callback), {"__module__": __name__, "__doc__": LightningHooks.__doc__}
-    )
-    return globals()[name]
+__getattr__ = callback_of(__name__, LightningHooks, extends="lightning.pytorch.callbacks.Callback")

@@ -1,7 +1,10 @@
 """Hugging Face's Trainer in real training of two ranks, of which one is late in its forward pass."""
 
+from pathlib import Path
+
 import pytest
 from tests.ingest.adapters.conftest import Train
+from tests.ingest.adapters.own_runs import FAILED_TRAINED_FAILED, own_runs
 from tests.ingest.adapters.trained import STEPS, Trained
 
 
@@ -31,5 +34,15 @@ def test_evaluation_and_saving_belong_to_the_steps_that_they_follow(training: Tr
     assert (own.query("other_seconds > 0")["other_seconds"] > 100e6).all()  # the late layer is part of it
 
 
+def test_the_evaluation_before_the_first_step_is_in_none(training: Trained) -> None:
+    [first] = training.steps.query("rank == 1 and step == 0")["input_seconds"]
+    assert first < 100e6  # which the late layer takes alone
+
+
 def test_the_loss_of_each_step_is_recorded(training: Trained) -> None:
     assert training.progress.query("rank == 0 and name == 'loss'")["step"].tolist() == list(range(STEPS))
+
+
+def test_a_callback_without_a_run_opens_one_for_each_training(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate", reason="no Trainer: pip install transformers accelerate")
+    assert own_runs(tmp_path, "hf_own_runs.py") == FAILED_TRAINED_FAILED

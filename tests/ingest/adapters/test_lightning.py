@@ -1,8 +1,12 @@
 """Lightning in real training of two ranks, of which one is late in its forward pass."""
 
+from pathlib import Path
+
 import pytest
 from tests.ingest.adapters.conftest import Train
+from tests.ingest.adapters.own_runs import FAILED_TRAINED_FAILED, own_runs
 from tests.ingest.adapters.trained import STEPS, Trained
+from tests.ingest.spooled import rows
 
 
 @pytest.fixture
@@ -32,3 +36,10 @@ def test_validation_and_saving_belong_to_the_steps_that_come_after(training: Tra
 
 def test_the_loss_of_each_step_is_recorded(training: Trained) -> None:
     assert training.progress.query("rank == 0 and name == 'loss'")["step"].tolist() == list(range(STEPS))
+
+
+def test_a_callback_without_a_run_opens_one_for_each_training_and_sees_the_users_own_saving(tmp_path: Path) -> None:
+    pytest.importorskip("lightning", reason="no Lightning: pip install lightning")
+    assert own_runs(tmp_path, "lightning_own_runs.py") == FAILED_TRAINED_FAILED
+    saving = rows(tmp_path / "spool", "step").query("checkpoint_seconds > 0")
+    assert saving[["run_id", "step"]].values.tolist() == [["trained-part2", 3]]

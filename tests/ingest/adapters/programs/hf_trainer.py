@@ -36,6 +36,7 @@ def train(run: Any, late: Callable[[], None]) -> nn.Module:
             logging_steps=1,
             eval_strategy="steps",
             eval_steps=10,
+            eval_on_start=True,  # of the model before it is wrapped
             save_steps=12,
             report_to=[],
             disable_tqdm=True,

@@ -4,61 +4,62 @@ A step is a batch. Validation is `other` and saving is `checkpoint`, of the step
 batch belongs to none. Source: lightning.pytorch.callbacks.Callback.
 """
 
+import functools
 from typing import Any
 
-from crosswind.ingest.probe.adapters.callback_loop import CallbackLoop
-from crosswind.ingest.probe.run import RunProbe
+from crosswind.ingest.probe.callbacks.hooks import Hooks, hook
+from crosswind.ingest.probe.torch_calls.patches import Patches
 
 
-class LightningHooks:
-    """What the callback does, which records the training; options are those of `crosswind.run`.
+class LightningHooks(Hooks):
+    """Takes note of what the Trainer tells."""
 
-    Args:
-        run: the run that is open already; without it one is opened for the training.
-    """
-
-    def __init__(self, run: RunProbe | None = None, **options: Any) -> None:
-        self._loop = CallbackLoop(run, **options)
-        self._save: Any = None
-
+    @hook
     def on_train_start(self, trainer: Any, _module: Any) -> None:
         """The first step begins, and saving is marked from now on."""
         self._loop.begin(trainer.strategy.model)
-        save = trainer.save_checkpoint
+        self._mark_saving(trainer)
 
-        def marked(*arguments: Any, **named: Any) -> Any:
-            with self._loop.run.phase("checkpoint"):
-                return save(*arguments, **named)
-
-        trainer.save_checkpoint = marked
-
+    @hook
     def on_train_batch_start(self, *_: Any) -> None:
         """The batch is there."""
-        self._loop.run.batch_arrived()
+        self._loop.batch_arrived()
 
+    @hook
     def on_train_batch_end(self, trainer: Any, _module: Any, outputs: Any, _batch: Any, batch_idx: int) -> None:
         """The step is done; its loss is recorded as often as Lightning logs."""
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if loss is not None and batch_idx % max(trainer.log_every_n_steps, 1) == 0:
-            self._loop.run.record(loss=loss.detach())
+            self._loop.record(loss=loss)
         self._loop.next_step()
 
+    @hook
     def on_validation_start(self, *_: Any) -> None:
         """Validation begins."""
         self._loop.enter_phase("other")
 
+    @hook
     def on_validation_end(self, *_: Any) -> None:
         """Validation is over."""
         self._loop.leave_phase()
 
-    def on_train_end(self, trainer: Any, _module: Any) -> None:
+    def on_train_end(self, *_: Any) -> None:
         """Training is over."""
-        self._end(trainer, None)
+        self._loop.end()
 
-    def on_exception(self, trainer: Any, _module: Any, exception: BaseException) -> None:
+    def on_exception(self, _trainer: Any, _module: Any, exception: BaseException) -> None:
         """Training failed."""
-        self._end(trainer, exception)
+        self._loop.end(exception)
 
-    def _end(self, trainer: Any, error: BaseException | None) -> None:
-        vars(trainer).pop("save_checkpoint", None)
-        self._loop.end(error)
+    def _mark_saving(self, trainer: Any) -> None:
+        owner = next(each for each in (trainer, *type(trainer).__mro__) if "save_checkpoint" in vars(each))
+        save = vars(owner)["save_checkpoint"]  # a function in either, bound by the class alone
+
+        @functools.wraps(save)
+        def marked(*arguments: Any, **named: Any) -> Any:
+            with self._loop.phase("checkpoint"):
+                return save(*arguments, **named)
+
+        patches = Patches()
+        patches.set(owner, "save_checkpoint", marked)
+        self._loop.on_end(patches.undo)
