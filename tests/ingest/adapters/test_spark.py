@@ -13,8 +13,7 @@ def training(train: Train) -> Trained:
     return train("spark_barrier.py", ranks=1, launch=by_hand, python=PYTHON)
 
 
-def test_the_late_task_comes_last_and_computes_longer(training: Trained) -> None:
-    assert training.share_last(1, "stage", 0) >= 0.95
+def test_the_late_task_computes_longer(training: Trained) -> None:
     assert training.median_ms(1, "compute") > 80 > training.median_ms(0, "compute")
 
 
