@@ -71,6 +71,7 @@ def main() -> None:
     loss = train(arguments)
     if distributed.get_rank() == 0:
         print(f"loss {loss:.3f} after {arguments.steps} steps", flush=True)  # noqa: T201 - a program, not the package
+    distributed.barrier()  # PyTorch 2.13 may abort a rank that leaves while another is still at work
     distributed.destroy_process_group()
 
 

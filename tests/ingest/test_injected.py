@@ -86,6 +86,7 @@ for epoch in range(2):
     with torch.no_grad():
         for batch in data:
             model.module(batch)
+distributed.barrier()
 distributed.destroy_process_group()
 """
 

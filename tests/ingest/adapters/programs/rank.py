@@ -54,6 +54,7 @@ def main(train: Train, late_rank: int, close: Callable[[], None] = lambda: None)
         was_watched = not is_as(before)
     told = {"rank": rank, "is_same": watched == unwatched, "was_watched": was_watched, "is_restored": is_as(before)}
     sys.stdout.write(json.dumps(told) + "\n")
+    distributed.barrier()  # PyTorch 2.13 may abort a rank that leaves while another is still at work
     close()
     distributed.destroy_process_group()
 
