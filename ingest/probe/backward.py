@@ -4,14 +4,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls.patches import Patches
+from crosswind.ingest.probe.watch import Watch
 
 
-def after_backward(timeline: Timeline, action: Callable[[], None]) -> None:
-    """Has something done after every backward pass of the run; what that computes, returns and raises stays as it is.
-
-    The action must not raise.
-    """
+def after_backward(watch: Watch, action: Callable[[], None]) -> None:
+    """Has something done after every backward pass of the run; what the pass gives and raises stays as it is."""
     import torch  # noqa: PLC0415 - torch is the user's
 
     original = torch.autograd.backward
@@ -19,18 +17,11 @@ def after_backward(timeline: Timeline, action: Callable[[], None]) -> None:
     @functools.wraps(original)
     def watched(*arguments: Any, **named: Any) -> Any:
         result = original(*arguments, **named)
-        action()
+        if watch.is_on:
+            watch.guarded(action)
         return result
 
-    def undo() -> None:
-        nonlocal action
-        action = _nothing  # somebody may have wrapped it after us, and their wrapper leads through ours
-        if torch.autograd.backward is watched:
-            torch.autograd.backward = original
-
-    torch.autograd.backward = watched
-    timeline.on_close(undo)
-
-
-def _nothing() -> None:
-    """What is done once the run is over."""
+    patches = Patches()
+    patches.set(torch.autograd, "backward", watched)
+    watch.timeline.on_close(patches.undo)
+    watch.timeline.on_close(watch.switch_off)  # somebody may have wrapped ours, and their wrapper leads through it

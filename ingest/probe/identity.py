@@ -1,5 +1,6 @@
 """Which run this process is part of: an id that all of its ranks have, and no other run."""
 
+import itertools
 import os
 import sys
 from collections import Counter
@@ -13,7 +14,7 @@ from crosswind.ingest.probe.place import Place
 MEETING = "crosswind/run"
 MEETING_SECONDS = 60.0
 _recorded: Counter[str] = Counter()  # runs of this process that made steps, by the id they were given
-_agreed: Counter[str] = Counter()  # runs that this process agreed on
+_meetings = itertools.count(1)  # of this process, one a run that it agreed on
 
 
 def given_id(environment: Mapping[str, str] = os.environ) -> str | None:
@@ -50,8 +51,7 @@ def agreed_id(place: Place) -> str:
             f"{place.world_size} ranks have no run id in common: start them by `crosswind run -- ...`, "
             "set CROSSWIND_RUN_ID, or enter crosswind.run() after init_process_group()"
         )
-    _agreed[MEETING] += 1
-    key, store = f"{MEETING}/{_agreed[MEETING]}", distributed.distributed_c10d._get_default_store()
+    key, store = f"{MEETING}/{next(_meetings)}", distributed.distributed_c10d._get_default_store()
     if distributed.get_rank() == 0:
         run_id = new_ulid()
         store.set(key, run_id)

@@ -5,7 +5,6 @@ communication hook in Python would tell of every bucket, and costs 0.1 to 0.2 ms
 Source: torch/csrc/distributed/c10d/logger.cpp and reducer.cpp; DistributedDataParallel._get_ddp_logging_data.
 """
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +13,10 @@ from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.backward import after_backward
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.groups import listed
+from crosswind.ingest.probe.watch import Watch
 
 SAMPLED_BY_TORCH = 100  # one iteration in so many, unless somebody asks for more
 FIRST, READY, REDUCED = "backward_comm_time_start", "backward_compute_time_end", "backward_comm_time_end"
-logger = logging.getLogger("crosswind")
 
 
 def matches(thing: Any) -> bool:
@@ -35,7 +34,7 @@ def watch(model: Any, timeline: Timeline) -> Any:
         raise InvalidInputError(f"watch: gradients on {device!r} need device events, which are not there yet; only cpu")
     model._set_ddp_runtime_logging_sample_rate(1)
     timeline.on_close(lambda: model._set_ddp_runtime_logging_sample_rate(SAMPLED_BY_TORCH))
-    after_backward(timeline, _Reductions(model, timeline).read)
+    after_backward(Watch(timeline), _Reductions(model, timeline).read)
     return model
 
 
@@ -48,22 +47,15 @@ class _Reductions:
         self._timeline = timeline
         self._seen = 0
         self._sizes: list[int] = []
-        self._has_failed = False
 
     def read(self) -> None:
         """Reports the first and the last bucket, if this pass reduced any."""
-        if self._has_failed:
-            return
-        try:
-            self._logger.set_runtime_stats_and_log()
-            noted = self._logger._get_ddp_logging_data()
-            times = noted.ints_map
-            if times.get(FIRST, self._seen) != self._seen:  # a pass under no_sync notes nothing new
-                self._seen = times[FIRST]
-                self._report(times, noted)
-        except Exception as error:  # noqa: BLE001 - the user's training goes on
-            logger.warning("gradient buckets are not seen any more: %s", error)
-            self._has_failed = True
+        self._logger.set_runtime_stats_and_log()
+        noted = self._logger._get_ddp_logging_data()
+        times = noted.ints_map
+        if times.get(FIRST, self._seen) != self._seen:  # a pass under no_sync notes nothing new
+            self._seen = times[FIRST]
+            self._report(times, noted)
 
     def _report(self, times: Mapping[str, int], noted: Any) -> None:
         if len(self._sizes) != times.get("num_buckets_reduced"):  # they are made anew after the first pass
