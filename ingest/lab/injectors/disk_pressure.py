@@ -2,40 +2,26 @@
 
 import os
 import tempfile
-import time
 from typing import ClassVar
 
 from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion
 from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.injectors.crowd import Crowd
 from crosswind.ingest.lab.injectors.injector import Target
 
 CHUNK_BYTES = 4 << 20
 FILE_BYTES = 256 << 20
 
 
-class DiskPressure:
+class DiskPressure(Crowd):
     """Processes that write and sync a file of no name in the scratch folder."""
 
     kind: ClassVar[str] = "disk_pressure"
     unit: ClassVar[str] = "writers"
-    limits: ClassVar[tuple[float, float]] = (1.0, 64.0)
 
-    def __init__(self) -> None:
-        self._companions: list[Companion] = []
-
-    def start(self, target: Target, strength: float) -> int:
-        """Starts them; the first piece of each is on the disk. Raises: UnavailableError."""
-        if not self._companions:
-            each = [[str(target.scratch), all_but(target.core)]] * int(strength)
-            self._companions = companion.start_all(write, each, within=target.host.command)
-        return time.time_ns()
-
-    def stop(self) -> int:
-        """Ends them, and with them their files."""
-        companions, self._companions = self._companions, []
-        companion.kill_all(companions)
-        return time.time_ns()
+    def arguments(self, target: Target) -> list[object]:
+        """The folder, and other cores than the rank's; the first piece of each process is on the disk."""
+        return [str(target.scratch), all_but(target.core)]
 
 
 def write(folder: str, cores: list[int]) -> None:
@@ -55,3 +41,6 @@ def write(folder: str, cores: list[int]) -> None:
 def _put(fd: int, chunk: bytes, offset: int) -> None:
     os.pwrite(fd, chunk, offset)
     os.fsync(fd)
+
+
+DiskPressure.program = write

@@ -1,38 +1,24 @@
 """Somebody else's processes on the memory bus."""
 
-import time
 from typing import ClassVar
 
 from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion
 from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.injectors.crowd import Crowd
 from crosswind.ingest.lab.injectors.injector import Target
 
 BUFFER_MEBIBYTES = 256  # two of them pass through the largest caches
 
 
-class MemoryTraffic:
+class MemoryTraffic(Crowd):
     """Processes that copy one large buffer to another, beside the rank's core where there is another one."""
 
     kind: ClassVar[str] = "memory_traffic"
     unit: ClassVar[str] = "processes"
-    limits: ClassVar[tuple[float, float]] = (1.0, 64.0)
 
-    def __init__(self) -> None:
-        self._companions: list[Companion] = []
-
-    def start(self, target: Target, strength: float) -> int:
-        """Starts them; each has copied its buffer once. Raises: UnavailableError."""
-        if not self._companions:
-            each = [[all_but(target.core), BUFFER_MEBIBYTES]] * int(strength)
-            self._companions = companion.start_all(copy, each, within=target.host.command)
-        return time.time_ns()
-
-    def stop(self) -> int:
-        """Ends them."""
-        companions, self._companions = self._companions, []
-        companion.kill_all(companions)
-        return time.time_ns()
+    def arguments(self, target: Target) -> list[object]:
+        """Other cores than the rank's, and the size of a buffer; each process has copied its own once."""
+        return [all_but(target.core), BUFFER_MEBIBYTES]
 
 
 def copy(cores: list[int], mebibytes: int) -> None:
@@ -46,3 +32,6 @@ def copy(cores: list[int], mebibytes: int) -> None:
     while True:
         source[:] = copied
         copied[:] = source
+
+
+MemoryTraffic.program = copy

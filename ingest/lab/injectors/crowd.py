@@ -1,0 +1,36 @@
+"""Faults that are a number of processes of somebody else, alike, from the start of the fault to its end."""
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from crosswind.ingest.lab import companion
+from crosswind.ingest.lab.companion import Companion, Program
+from crosswind.ingest.lab.injectors.injector import Target
+
+
+class Crowd:
+    """As many processes as the fault is strong; what they run, and on what, its kind says."""
+
+    limits: ClassVar[tuple[float, float]] = (1.0, 64.0)
+    program: ClassVar[Program]
+
+    def __init__(self) -> None:
+        self._companions: list[Companion] = []
+
+    def arguments(self, target: Target) -> Sequence[object]:
+        """Of the program. Raises: UnavailableError."""
+        raise NotImplementedError
+
+    def start(self, target: Target, strength: float) -> int:
+        """Starts them; each has said that it is at work. Raises: UnavailableError."""
+        if not self._companions:
+            each = [self.arguments(target)] * int(strength)
+            self._companions = companion.start_all(type(self).program, each, within=target.host.command)
+        return time.time_ns()
+
+    def stop(self) -> int:
+        """Ends them. Raises: UnavailableError when one had ended before."""
+        companions, self._companions = self._companions, []
+        companion.kill_all(companions)
+        return time.time_ns()
