@@ -99,8 +99,8 @@ def list_nodes(job_id: Id, asked: Annotated[Part, Query()], request: Request, st
     """Where and when a job ran, as seen on its nodes, and how much of that was sampled."""
     with store.catalog.read() as session:
         found = session.places.page(job_id, after=place_of(asked.cursor, str, str, int), limit=asked.limit)
-        if not found and not asked.cursor and not session.jobs.named(job_id):
-            raise NotFoundError(f"job {job_id!r} is not in the catalog")
+    if not found and not asked.cursor and not store.jobs.named(job_id):
+        raise NotFoundError(f"job {job_id!r} is not in the store")
     last = found[-1] if len(found) == asked.limit else None
     cursor = cursor_of(last.system, last.node, last.restart_count) if last else None
     nodes = [AllocationView.of(*each) for each in zip(found, coverages(store, found), strict=True)]
@@ -110,8 +110,7 @@ def list_nodes(job_id: Id, asked: Annotated[Part, Query()], request: Request, st
 @router.get("")
 def list_jobs(asked: Annotated[Part, Query()], request: Request, store: StoreOf) -> JobPage:
     """Jobs, newest first."""
-    with store.catalog.read() as session:
-        jobs = session.jobs.find(before=place_of(asked.cursor, int, str, str), limit=asked.limit)
+    jobs = store.jobs.find(before=place_of(asked.cursor, int, str, str), limit=asked.limit)
     last = jobs[-1] if len(jobs) == asked.limit else None
     cursor = cursor_of(last.started_ns or 0, last.system, last.job_id) if last else None
     return JobPage(jobs=[JobView.of(job) for job in jobs], next=cursor, next_url=next_url(request, cursor))

@@ -5,6 +5,7 @@ import math
 import os
 import resource
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -22,7 +23,8 @@ STEPS = 80  # of a block
 WARM_UP = 5  # of them, that do not count
 T_95 = 1.96
 EVENTS = 20_000
-Times = tuple[float, float]  # wall and processor seconds a step
+Times = tuple[float, float, float]  # wall, processor and, of that, the probe's writer's seconds a step
+KINDS = ("wall", "processor")
 
 
 def as_rank() -> None:
@@ -99,14 +101,23 @@ class torch_profiler(unwatched):  # noqa: N801
 
 def block(train: Callable[[], Any], watcher: type[unwatched]) -> Times:
     distributed.barrier()
-    wall = used = 0.0
+    begin = 0.0, 0.0, 0.0
     with watcher(train) as steps:
         for number in steps(range(STEPS)):
             if number == WARM_UP:
-                wall, used = time.perf_counter(), time.process_time()
+                begin = now()
             train()
-        wall, used = time.perf_counter() - wall, time.process_time() - used
-    return wall / (STEPS - WARM_UP), used / (STEPS - WARM_UP)
+        end = now()
+    wall, used, writing = ((after - before) / (STEPS - WARM_UP) for before, after in zip(begin, end, strict=True))
+    return wall, used, writing
+
+
+def now() -> Times:
+    """Seconds of the clock, of the process and of the probe's writer, if it runs."""
+    writer = next((each for each in threading.enumerate() if each.name == "crosswind-probe"), None)
+    if writer is None or writer.ident is None:
+        return time.perf_counter(), time.process_time(), 0.0
+    return time.perf_counter(), time.process_time(), time.clock_gettime(time.pthread_getcpuclockid(writer.ident))
 
 
 def turn(train: Callable[[], Any], watcher: type[unwatched]) -> tuple[Times, Times]:
@@ -154,19 +165,32 @@ def tell(found: dict[str, list[tuple[Times, Times]]], events: dict[str, float], 
     figures: dict[str, float] = {f"{name}_ns": round(each) for name, each in events.items()}
     print("   ".join(f"{name.replace('_', ' ')}: {each / 1000:.2f} us" for name, each in events.items()))
     for name, pairs in found.items():
-        for place, kind in enumerate(("wall", "processor")):
-            slowdowns = [with_it[place] / without[place] - 1 for without, with_it in pairs]
+        for place, kind in enumerate(KINDS):
+            slowdowns = sorted(with_it[place] / without[place] - 1 for without, with_it in pairs)
             mean, half = statistics.mean(slowdowns), T_95 * statistics.stdev(slowdowns) / math.sqrt(len(slowdowns))
+            median, (low, high) = statistics.median(slowdowns), median_interval(slowdowns)
             step_ms = 1e3 * statistics.median(without[place] for without, _ in pairs)
             interval = f"95 % interval {mean - half:+.3%} to {mean + half:+.3%}"
-            print(f"{name:<15} {kind:<10} step {step_ms:6.2f} ms {mean:+8.3%}, {interval}")
+            typical = f"median {median:+.3%}, {low:+.3%} to {high:+.3%}"
+            print(f"{name:<15} {kind:<10} step {step_ms:6.2f} ms {mean:+8.3%}, {interval}; {typical}")
             figures |= {
                 f"{name}_{kind}_slowdown": round(mean, 5),
                 f"{name}_{kind}_half_interval": round(half, 5),
+                f"{name}_{kind}_median_slowdown": round(median, 5),
                 f"{name}_{kind}_step_seconds": round(step_ms / 1e3, 5),
             }
+    writer = statistics.median(with_it[2] / without[1] for without, with_it in found["probe"])
+    print(f"of a step's processor time, the probe's writer takes {writer:.3%}")
+    figures["writer_share"] = round(writer, 5)
     print(f"memory that the probe took at most: {memory / 1024:.1f} MiB")
     print(json.dumps(figures | {"probe_bytes": memory * 1024, "pairs": PAIRS, "steps_of_a_block": STEPS}))
+
+
+def median_interval(ordered: list[float]) -> tuple[float, float]:
+    """Values between which the median lies with 95 % confidence, whatever the distribution, by the signs' binomial."""
+    half = T_95 * math.sqrt(len(ordered)) / 2
+    low, high = len(ordered) / 2 - half, len(ordered) / 2 + half
+    return ordered[max(0, math.floor(low))], ordered[min(len(ordered) - 1, math.ceil(high))]
 
 
 if __name__ == "__main__":

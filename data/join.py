@@ -5,7 +5,7 @@ an allocation. They are narrowed to the job's devices where these are known: its
 `gpu`. The column `shared_with` counts the other jobs that had an allocation on the node at that time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -14,6 +14,7 @@ from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.errors import InvalidInputError, NotFoundError
 from crosswind.data.job import Job
+from crosswind.data.jobs import Jobs
 from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Run
 from crosswind.data.stays import FOREVER, Stay, Stretch, stretches
@@ -69,8 +70,8 @@ def rows_of_job(store: Store, metric_set: str, job_id: str, *, system: str | Non
     Raises: NotFoundError for an unknown job or set, InvalidInputError when several systems have a job of this id.
     """
     with store.catalog.read() as session:
-        occupied = _of_job(session, job_id, system)
-        here = _stretches(session, occupied.stays, job_id)
+        occupied = _of_job(session, store.jobs, job_id, system)
+        here = _stretches(session, store.jobs, occupied.stays, job_id)
     return _rows(store, metric_set, occupied, here)
 
 
@@ -82,7 +83,7 @@ def rows_of_run(store: Store, metric_set: str, run_id: str) -> pd.DataFrame:
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
         occupied = _of_run(session, run)
-        here = _stretches(session, occupied.stays, run.job_id)
+        here = _stretches(session, store.jobs, occupied.stays, run.job_id)
     return _rows(store, metric_set, occupied, here)
 
 
@@ -126,10 +127,10 @@ def _frame(kind: type, records: Sequence[object]) -> pd.DataFrame:
     return frame.astype({name: types[name] for name in names if name in types})
 
 
-def _of_job(session: Session, job_id: str, system: str | None) -> _Occupied:
+def _of_job(session: Session, accounts: Jobs, job_id: str, system: str | None) -> _Occupied:
     allocations = [each for each in session.places.allocations(job_id) if not system or each.system in (system, "")]
     systems = {each.system for each in allocations} - {""}
-    jobs = _accounted(session, job_id, {system} if system else systems)
+    jobs = _of_systems(accounts.named(job_id), {system} if system else systems)
     if len(systems) > 1 or len(jobs) > 1:
         named = ", ".join(sorted(systems | {job.system for job in jobs}))
         raise InvalidInputError(f"job {job_id!r} is of several systems, {named}: name one")
@@ -147,9 +148,8 @@ def _of_job(session: Session, job_id: str, system: str | None) -> _Occupied:
     )
 
 
-def _accounted(session: Session, job_id: str, systems: set[str]) -> list[Job]:
-    """The scheduler's account of the job: of these systems where it is, else whatever there is of this id."""
-    jobs = session.jobs.named(job_id)
+def _of_systems(jobs: Sequence[Job], systems: set[str]) -> Sequence[Job]:
+    """The scheduler's accounts of a job: of these systems where there are any, else whatever there is of this id."""
     return [job for job in jobs if job.system in systems] or jobs
 
 
@@ -210,17 +210,16 @@ def _process(placement: Placement) -> Device:
     return Device(placement.sampled_as, str(placement.pid), placement.start_ticks)
 
 
-def _stretches(session: Session, stays: Sequence[Stay], job_id: str | None) -> list[Stretch]:
+def _stretches(session: Session, accounts: Jobs, stays: Sequence[Stay], job_id: str | None) -> list[Stretch]:
     if not stays:
         return []
     nodes = {stay.node for stay in stays}
     span = min(stay.begin_ns for stay in stays), max(stay.end_ns for stay in stays)
     others = [each for each in session.places.allocations_on(nodes, *span) if each.job_id != job_id]
-    return stretches(
-        stays, [(f"{each.system} {each.job_id}", stay) for each in others for stay in _stays(session, each)]
-    )
+    known = accounts.all_named({each.job_id for each in others if each.ended_ns is None})
+    return stretches(stays, [(f"{each.system} {each.job_id}", stay) for each in others for stay in _stays(each, known)])
 
 
-def _stays(session: Session, other: Allocation) -> list[Stay]:
-    jobs = [] if other.ended_ns is not None else _accounted(session, other.job_id, {other.system})
+def _stays(other: Allocation, known: Mapping[str, Sequence[Job]]) -> list[Stay]:
+    jobs = _of_systems(known.get(other.job_id, []), {other.system})
     return _allocated([other], jobs[0] if len(jobs) == 1 else None)

@@ -148,6 +148,12 @@ class Lake:
             sync(folder)
         return [path for _, path in staged if not DEFINITION.fullmatch(path.name)]
 
+    def remove(self, parts: Iterable[str]) -> None:
+        """Removes parts that were published by somebody who was killed before noting it. Raises: OSError."""
+        for part in parts:
+            for path in self.root.glob(f"set=*/date=*/part-{part}.parquet"):
+                path.unlink(missing_ok=True)
+
     def _staged(self, part: str, table: pa.Table) -> Iterator[Staged]:
         """Writes the table's files under hidden names; hidden name and name of each."""
         metric_set = set_of(table.schema)

@@ -7,7 +7,9 @@ from typing import Self
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.errors import UnavailableError
+from crosswind.data.jobs import Jobs
 from crosswind.data.lake import Lake
+from crosswind.data.moved_jobs import move_jobs
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,15 @@ class Store:
         except OSError as error:
             raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
         engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
-        return cls(home, Catalog(engine), Lake(home / "lake"))
+        lake = Lake(home / "lake")
+        with engine.begin() as connection:
+            move_jobs(connection, lake)
+        return cls(home, Catalog(engine), lake)
+
+    @property
+    def jobs(self) -> Jobs:
+        """What schedulers tell of their jobs."""
+        return Jobs(self.lake, self.catalog)
 
     def close(self) -> None:
         """Gives back the catalog's connections."""

@@ -44,3 +44,11 @@ class Study:
     unit: str
     seed: int
     created_ns: int
+
+
+@dataclass(frozen=True)
+class History:
+    """A search that another tool made: the study, and its trials in the order in which they were evaluated."""
+
+    study: Study
+    trials: tuple[Trial, ...]

@@ -1,8 +1,6 @@
 """From spools and files of others into the store, exactly once."""
 
 import fcntl
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +15,6 @@ from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
 from crosswind.data.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.injection import Injected
-from crosswind.data.job import Job
 from crosswind.data.lake import set_of
 from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Rank, Run
@@ -28,7 +25,7 @@ from crosswind.ingest.aside import keep_copy
 from crosswind.ingest.file_lock import NO_LOCKS
 from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.probe.place import node_name
-from crosswind.ingest.readers.reader import Reader, Report
+from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.records import PLACES, in_one_order, injection_of, rank_of, run_of
 from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows
 from crosswind.ingest.segment_reader import Readable, SegmentReader
@@ -47,6 +44,7 @@ class Loaded:
     rows: int = 0
     runs: set[str] = field(default_factory=set)
     jobs: int = 0
+    trials: int = 0
     problems: list[str] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
@@ -199,38 +197,6 @@ def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
     return True
 
 
-def load_file(store: Store, path: Path, reader: Reader, loaded: Loaded, *, system: str) -> None:
-    """Stores what a reader makes of somebody else's file; the same content again changes nothing.
-
-    Raises: MalformedError, UnavailableError; nothing of the file is stored then.
-    """
-    identity = _digest(path, reader.name, system)
-    report = Report(str(path), reader.name)
-    try:
-        with store.catalog.write() as session:
-            if session.has_batch(identity):
-                report.notes.append("was ingested before: nothing changed")
-                loaded.duplicates += 1
-            else:
-                loaded.jobs += _store_records(session, reader.read(path, report, system=system), loaded)
-                session.add_batch(identity, path.name, row_count=report.read, skipped=report.skipped)
-                loaded.batches += 1
-    finally:
-        loaded.reports.append(report)
-
-
-def _store_records(session: Session, records: Iterable[Job | Run], loaded: Loaded) -> int:
-    jobs = 0
-    for record in records:
-        if isinstance(record, Job):
-            session.jobs.put(record)
-            jobs += 1
-        else:
-            session.runs.merge(record)
-            loaded.runs.add(record.run_id)
-    return jobs
-
-
 def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Readable) -> _Content:
     content, reasons = _Content(Gathered(store.lake.check)), []
     for frame in frames:
@@ -291,14 +257,3 @@ def _merge(session: Session, content: _Content) -> None:
         session.injections.put(injected)
     for run_id in content.lost_runs():
         session.runs.lose(run_id)
-
-
-def _digest(path: Path, *context: str) -> str:
-    digest = hashlib.sha256(json.dumps(context).encode())
-    try:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}") from error
-    return digest.hexdigest()

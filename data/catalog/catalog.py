@@ -10,9 +10,11 @@ from sqlalchemy import Connection, Engine, func, select, text
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.leases import Leases
+from crosswind.data.catalog.people import People
 from crosswind.data.catalog.places import Places
+from crosswind.data.catalog.read_files import ReadFiles
 from crosswind.data.catalog.requests import Requests
-from crosswind.data.catalog.runs import Jobs, Runs
+from crosswind.data.catalog.runs import Runs
 from crosswind.data.catalog.studies import Studies
 
 
@@ -31,7 +33,8 @@ class Session:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.runs = Runs(connection)
-        self.jobs = Jobs(connection)
+        self.people = People(connection)
+        self.read_files = ReadFiles(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
         self.studies = Studies(connection)

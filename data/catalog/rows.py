@@ -8,12 +8,11 @@ from sqlalchemy import Connection, Table, and_, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crosswind.data.injection import Injected
-from crosswind.data.job import Job
 from crosswind.data.occupancy import Allocation, Placement
 from crosswind.data.run import Rank, Run
 
 
-def row_of(record: Run | Rank | Job | Allocation | Placement | Injected) -> dict[str, Any]:
+def row_of(record: Run | Rank | Allocation | Placement | Injected) -> dict[str, Any]:
     """The record's columns, JSON-able."""
     return asdict(record)
 

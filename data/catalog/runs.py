@@ -1,14 +1,13 @@
-"""Runs, ranks and jobs in the catalog."""
+"""Runs and ranks in the catalog."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, and_, func, or_, select, update
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import NotFoundError
-from crosswind.data.job import Job
 from crosswind.data.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
@@ -109,43 +108,6 @@ class Runs:
     def count(self) -> int:
         """How many runs are stored."""
         return int(self._connection.execute(select(func.count()).select_from(tables.runs)).scalar_one())
-
-
-class Jobs:
-    """Scheduler jobs, over one connection."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def put(self, job: Job) -> None:
-        """Stores a job; what the scheduler says last holds."""
-        rows.upsert(self._connection, tables.jobs, rows.row_of(job))
-
-    def get(self, system: str, job_id: str) -> Job:
-        """One job. Raises: NotFoundError."""
-        row = rows.fetch(self._connection, tables.jobs, system=system, job_id=job_id)
-        if row is None:
-            raise NotFoundError(f"job {job_id!r} of system {system!r} is not in the catalog")
-        return Job(**{**row, "nodes": tuple(row["nodes"])})
-
-    def named(self, job_id: str) -> list[Job]:
-        """The jobs of this id, one a system."""
-        query = select(tables.jobs).where(tables.jobs.c.job_id == job_id).order_by(tables.jobs.c.system)
-        return [Job(**{**row, "nodes": tuple(row["nodes"])}) for row in self._connection.execute(query).mappings()]
-
-    def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
-        """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
-        place = tuple_(func.coalesce(tables.jobs.c.started_ns, 0), tables.jobs.c.system, tables.jobs.c.job_id)
-        query = select(tables.jobs).order_by(*(column.desc() for column in place.clauses)).limit(limit)
-        if before is not None:
-            query = query.where(place < before)
-        return [Job(**{**row, "nodes": tuple(row["nodes"])}) for row in self._connection.execute(query).mappings()]
-
-    def all(self) -> Iterator[Job]:
-        """Every job, oldest first."""
-        query = select(tables.jobs).order_by(tables.jobs.c.started_ns, tables.jobs.c.job_id)
-        for row in self._connection.execute(query).mappings():
-            yield Job(**{**row, "nodes": tuple(row["nodes"])})
 
 
 def merge_runs(known: Run, news: Run) -> Run:

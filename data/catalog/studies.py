@@ -8,7 +8,7 @@ from sqlalchemy import Connection, and_, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import ConflictError, NotFoundError
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.trial import History, Study, Trial, TrialState
 
 
 class Studies:
@@ -21,6 +21,18 @@ class Studies:
         """Stores a new study. Raises: ConflictError when its name is taken."""
         if not rows.add_unless_there(self._connection, tables.studies, asdict(study)):
             raise ConflictError(f"study name {study.name!r} is taken: choose another")
+
+    def merge(self, history: History) -> None:
+        """Stores a search that another tool made; of one that is known, what its trials have come to since.
+
+        Raises: ConflictError when another study has its name.
+        """
+        study = history.study
+        known = rows.fetch(self._connection, tables.studies, study_id=study.study_id)
+        if known is None:
+            self.add(study)
+        for trial in history.trials:
+            rows.upsert(self._connection, tables.trials, _trial_row(trial) | {"study_id": study.study_id})
 
     def get(self, study_id: str) -> Study:
         """A study by id or by name. Raises: NotFoundError."""

@@ -44,28 +44,18 @@ ranks = Table(
     Column("clock_offset_ns", BigInteger),
 )
 
-jobs = Table(
-    "jobs",
+pseudonyms = Table(
+    "pseudonyms",
     metadata,
-    Column("system", String(200), primary_key=True),
-    Column("job_id", String(64), primary_key=True),
+    Column("pseudonym", String(64), primary_key=True),
     Column("name", Text, nullable=False),
-    Column("user", String(200)),
-    Column("account", String(200)),
-    Column("partition", String(200)),
-    Column("state", String(64), nullable=False),
-    Column("exit_code", Integer),
-    Column("signal", Integer),
-    Column("nodes", JSON, nullable=False),
-    Column("node_count", Integer),
-    Column("cpu_count", Integer),
-    Column("submitted_ns", BigInteger),
-    Column("started_ns", BigInteger),
-    Column("ended_ns", BigInteger),
-    Column("elapsed_seconds", Float),
-    Column("energy_joules", Float),
-    Column("fields", JSON, nullable=False),
-    Index(None, "started_ns"),
+)
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
 )
 
 allocations = Table(
@@ -157,6 +147,18 @@ ingest_batches = Table(
     Column("received_ns", BigInteger, nullable=False),
     Column("rows", BigInteger, nullable=False),
     Column("skipped", BigInteger, nullable=False),
+)
+
+read_files = Table(
+    "read_files",
+    metadata,
+    Column("context", String(64), primary_key=True),
+    Column("content", String(64), primary_key=True),
+    Column("path", Text, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("rows", JSON, nullable=False),
+    Column("parts", JSON, nullable=False),
+    Index(None, "context", "path"),
 )
 
 requests = Table(

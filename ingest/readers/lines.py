@@ -1,34 +1,62 @@
 """The lines of a text file that somebody else wrote, plain or gzip, in a stream with bounded memory."""
 
 import gzip
-import itertools
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.ingest.readers.reader import Report
 
 LINE_LIMIT = 1 << 20  # bytes; Slurm's longest fields (scripts, comments) stay well below
 FILE_LIMIT = 1 << 36  # bytes after decompression: 64 GiB, some 300 million jobs; a small file must not unpack for ever
+BLOCK_BYTES = 1 << 23  # read at once: large enough for columns, small enough for memory
 HEAD_BYTES = 1 << 16
 GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+@dataclass(frozen=True)
+class Block:
+    """Whole lines, each with its end: valid UTF-8 without zero bytes, none longer than LINE_LIMIT.
+
+    A line that is none of that was reported, and is an empty one here, so that the numbers of the others hold.
+    """
+
+    number: int  # of its first line, from 1
+    data: bytes
+
+
+def blocks(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) -> Iterator[Block]:
+    """The file's lines, many at once, for readers that take columns rather than lines.
+
+    A last line without its end is not read, as it may be cut short or still be written: the report says so.
+    Raises: UnavailableError, MalformedError (too large).
+    """
+    number, rest = 1, _Rest(report)
+    for chunk in _chunks(path, report, file_limit):
+        data = rest.joined(number, chunk)
+        if data:
+            yield Block(number, _clean(number, data, report))
+            number += data.count(b"\n")
+    rest.end(number)
+
+
 def numbered_lines(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) -> Iterator[tuple[int, str]]:
     """Line numbers from 1 and texts without line ends; blank lines are left out, unreadable ones go to the report.
 
-    Raises: UnavailableError, MalformedError (too large).
+    Raises: as `blocks`.
     """
-    packed = head_of(path).startswith(GZIP_MAGIC)
-    with cast("BinaryIO", gzip.open(path)) if packed else path.open("rb") as stream:
-        for number, line in _raw_lines(BoundedStream(path, stream, file_limit), report):
-            if not line.endswith(b"\n"):
-                report.notes.append(f"line {number}, the last, has no line end: the file may be cut short there")
-            yield from _decoded(number, line, report)
+    for block in blocks(path, report, file_limit=file_limit):
+        yield from lines_of(block)
+
+
+def lines_of(block: Block) -> Iterator[tuple[int, str]]:
+    """The block's lines that are not blank, with their numbers."""
+    for number, line in enumerate(block.data.decode().split("\n"), block.number):
+        if line.strip():
+            yield number, line.rstrip("\r")
 
 
 def plain_head(head: bytes) -> str:
@@ -50,55 +78,102 @@ def head_of(path: Path) -> bytes:
         raise UnavailableError(f"{path}: {error.strerror}") from error
 
 
-@dataclass
-class BoundedStream:
-    """The bytes of a file, up to a number after which it is refused."""
+def whole_text(path: Path, report: Report, *, limit: int) -> str:
+    """All of a file that is no stream of lines, such as one JSON document.
 
-    path: Path
-    stream: BinaryIO
-    limit: int
-    size: int = 0
-
-    def readline(self) -> bytes:
-        """The next line, or the first LINE_LIMIT + 1 bytes of it. Raises: MalformedError, UnavailableError."""
-        try:
-            line = self.stream.readline(LINE_LIMIT + 1)
-        except gzip.BadGzipFile:
-            raise
-        except OSError as error:
-            raise UnavailableError(f"{self.path}: after {self.size} bytes: {error.strerror}") from error
-        self.size += len(line)
-        if self.size > self.limit:
-            raise MalformedError(f"{self.path}: more than {self.limit} bytes of text; split the export by date")
-        return line
-
-
-def _raw_lines(stream: BoundedStream, report: Report) -> Iterator[tuple[int, bytes]]:
-    """Each line with its end; one that is too long is reported, and so is where compressed data is damaged."""
-    for number in itertools.count(1):
-        try:
-            line = stream.readline()
-            if len(line) > LINE_LIMIT:
-                report.skip(number, line[:200].decode(errors="replace"), f"longer than {LINE_LIMIT} bytes")
-                while line and not line.endswith(b"\n"):
-                    line = stream.readline()
-                continue
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            report.skip(number, "", f"the compressed data is damaged or cut short here: {error}")
-            return
-        if not line:
-            return
-        yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-
-
-def _decoded(number: int, line: bytes, report: Report) -> Iterator[tuple[int, str]]:
-    """The line as text, unless it is blank or no text."""
+    Raises: UnavailableError, MalformedError for more than `limit` bytes, or what is no UTF-8.
+    """
+    data = b"".join(_chunks(path, report, limit))
     try:
-        text = line.decode().rstrip("\r\n")
+        return data.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
-        report.skip(number, line[:200].decode(errors="replace"), f"not UTF-8: {error.reason} at byte {error.start + 1}")
-        return
-    if "\0" in text:
-        report.skip(number, text[:200].replace("\0", "�"), "holds a zero byte, which no text does")
-    elif text.strip():
-        yield number, text
+        raise MalformedError(f"{path}: not UTF-8: {error.reason} at byte {error.start + 1}") from error
+
+
+def _chunks(path: Path, report: Report, limit: int) -> Iterator[bytes]:
+    """The bytes of a file, unpacked; where compressed data is damaged, they end and the report says so."""
+    size, packed = 0, head_of(path).startswith(GZIP_MAGIC)
+    with gzip.open(path) if packed else path.open("rb") as stream:
+        while True:
+            try:
+                chunk = stream.read1(BLOCK_BYTES)  # what was unpacked before the damage, too
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                report.skip(0, "", f"after {size} bytes the compressed data is damaged or cut short: {error}")
+                return
+            except OSError as error:
+                raise UnavailableError(f"{path}: after {size} bytes: {error.strerror}") from error
+            if not chunk:
+                return
+            yield chunk.removeprefix(BYTE_ORDER_MARK) if not size else chunk
+            size += len(chunk)
+            if size > limit:
+                raise MalformedError(f"{path}: more than {limit} bytes of text; split the export by date")
+
+
+class _Rest:
+    """What stands after the last line end of what was read so far, until that line ends."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._text = b""
+        self._is_too_long = False
+
+    def joined(self, number: int, chunk: bytes) -> bytes:
+        """The whole lines that there are now; a line of which too much is there already becomes empty."""
+        data = self._text + chunk
+        if self._is_too_long:
+            data = data[end:] if (end := data.find(b"\n")) >= 0 else b""
+            self._is_too_long = not data
+        cut = data.rfind(b"\n") + 1
+        self._text = data[cut:]
+        if len(self._text) > LINE_LIMIT:
+            self._report.skip(number + data.count(b"\n"), _quoted(self._text), f"longer than {LINE_LIMIT} bytes")
+            self._text, self._is_too_long = b"", True
+        return data[:cut]
+
+    def end(self, number: int) -> None:
+        """Reports what never ended."""
+        if self._text.strip():
+            reason = "the last line has no line end: it may be cut short; end it, or ingest the file again when it grew"
+            self._report.skip(number, _quoted(self._text), reason)
+
+
+def _clean(number: int, data: bytes, report: Report) -> bytes:
+    if b"\0" not in data and _is_text(data) and _are_short(data):
+        return data
+    return b"".join(_checked(*each, report) for each in enumerate(data.splitlines(keepends=True), number))
+
+
+def _checked(number: int, line: bytes, report: Report) -> bytes:
+    reason = _fault(line)
+    if reason:
+        report.skip(number, _quoted(line), reason)
+    return b"\n" if reason else line
+
+
+def _fault(line: bytes) -> str:
+    if len(line) > LINE_LIMIT:
+        return f"longer than {LINE_LIMIT} bytes"
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return f"not UTF-8: {error.reason} at byte {error.start + 1}"
+    return "holds a zero byte, which no text does" if b"\0" in line else ""
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _are_short(data: bytes) -> bool:
+    """Whether a line end stands in every half of LINE_LIMIT: then no line is longer than that."""
+    half = LINE_LIMIT // 2
+    return all(data.find(b"\n", start, start + half) >= 0 for start in range(0, len(data), half))
+
+
+def _quoted(line: bytes) -> str:
+    return line[:200].decode(errors="replace").replace("\0", "�").rstrip("\r\n")

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
 
 from crosswind.data.job import Job
 from crosswind.data.run import Run
+from crosswind.data.trial import History
 
 QUOTED = 20  # skipped lines that a report quotes; the rest are counted
 
@@ -32,14 +36,34 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def skip(self, line: int, text: str, reason: str) -> None:
-        """Counts a line that was not understood."""
+        """Counts a line that was not understood; 0 is for what is no line."""
         self.skipped += 1
         if len(self.quoted) < QUOTED:
             self.quoted.append(Skipped(line, text[:200], reason))
 
 
+@dataclass(frozen=True)
+class Context:
+    """What a file may not say of itself, and whoever ingests it does.
+
+    `zone` is of times that name none, `workload` of runs and `node` of samples whose files name none.
+    """
+
+    system: str
+    zone: tzinfo = UTC
+    workload: str = ""
+    node: str = ""
+
+
+Record: TypeAlias = Job | Run | History | pa.Table  # a table carries its metric set: `data.lake.to_table`
+
+
 class Reader(Protocol):
-    """One format of somebody else's files."""
+    """One format of somebody else's files.
+
+    The rows of a set come in the file's order, and a file that grew gives what it gave before and then more: so the
+    loader knows what is new.
+    """
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -48,6 +72,15 @@ class Reader(Protocol):
         """Whether a file that begins with `head` (at most 64 KiB) is of this format; never raises."""
         ...
 
-    def read(self, path: Path, report: Report, *, system: str) -> Iterator[Job | Run]:
-        """The file's jobs and runs; lines not understood go to the report. Raises: MalformedError, UnavailableError."""
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
+        """What the file tells; lines not understood go to the report. Raises: MalformedError, UnavailableError."""
+        ...
+
+
+@runtime_checkable
+class FolderReader(Reader, Protocol):
+    """A format of which one thing is a folder of files, such as a tracker's run; `read` gets the folder."""
+
+    def recognises_folder(self, path: Path) -> bool:
+        """Whether the folder is one such thing; never raises."""
         ...

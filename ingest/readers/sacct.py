@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
+from crosswind.data import hostlist
 from crosswind.data.errors import InvalidInputError, MalformedError
 from crosswind.data.job import Job
-from crosswind.ingest.readers import hostlist
 from crosswind.ingest.readers import slurm_values as slurm
+from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Report
+from crosswind.ingest.readers.reader import Context, Report
 
 COLUMNS = (
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End", "ElapsedRaw"),
@@ -43,23 +44,16 @@ def sacct_command(since: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SacctReader:
-    """One job per allocation; the lines of its job steps are folded into it.
-
-    Times without a zone are read as of `time_zone`, a name of the IANA database.
-    """
+    """One job per allocation; the lines of its job steps are folded into it."""
 
     name: ClassVar[str] = "sacct"
     description: ClassVar[str] = "Slurm accounting, written by sacct --parsable2 (also gzip)"
-    time_zone: str = "UTC"
-
-    def __post_init__(self) -> None:
-        slurm.zone_named(self.time_zone)
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether the first line names a job id and a state among columns set apart by `|`."""
         return not missing_columns(plain_head(head).split("\n", 1)[0].rstrip("\r").split("|"))
 
-    def read(self, path: Path, report: Report, *, system: str) -> Iterator[Job]:
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the file's order. Raises: MalformedError (no header), UnavailableError."""
         lines = numbered_lines(path, report)
         number, text = next(lines, (0, ""))
@@ -68,7 +62,7 @@ class SacctReader:
         columns = text.split("|")
         if missing := missing_columns(columns):
             raise MalformedError(f"{path}: line {number}: column {missing} is missing; found {text[:200]!r}")
-        yield from Reading(report, system, slurm.Clock(slurm.zone_named(self.time_zone)), columns).jobs(lines)
+        yield from Reading(report, context.system, Clock(context.zone), columns).jobs(lines)
 
 
 def missing_columns(columns: list[str]) -> str:
@@ -132,7 +126,7 @@ class Reading:
 
     report: Report
     system: str
-    clock: slurm.Clock
+    clock: Clock
     columns: list[str]
     current: Allocation | None = None
     remarks: Counter[str] = field(default_factory=Counter)

@@ -1,69 +1,16 @@
-"""Values as Slurm's sacct writes them: times, durations, sizes, exit codes, identifiers."""
+"""Values as Slurm's sacct writes them: durations, sizes, exit codes, identifiers."""
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
-from zoneinfo import ZoneInfo
 
-from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.data.errors import MalformedError
+from crosswind.ingest.readers.clock import UNKNOWN
 
-UNKNOWN = ("", "Unknown", "None", "N/A", "NONE")
-EARLIEST_SECONDS = 10**9  # September 2001, before there was a Slurm: a smaller number is no time since 1970
-LATEST_SECONDS = (1 << 63) // 1_000_000_000 - 1  # the year 2262, where nanoseconds leave 64 bits
 NO_VALUE = ("18446744073709551614", "18446744073709551615")  # NO_VAL64 and INFINITE64 of slurm.h
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 IDENTIFIER = re.compile(r"([0-9]{1,18}(?:_(?:[0-9]{1,18}|\[[^\]]*\]))?(?:\+[0-9]{1,9})?)(?:\.([A-Za-z0-9_+]{1,64}))?")
-ISO_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
 CLOCK_TIME = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,4}):([0-9]{2}):([0-9]{2})")
 SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTP]?)")
 STATE = re.compile(r"([A-Z][A-Z_]{1,40})\+?(?: by .{1,100})?")
-
-
-@dataclass
-class Clock:
-    """Turns sacct's times into ns UTC; counts what it had to take on trust."""
-
-    zone: tzinfo
-    local: int = 0
-    ambiguous: int = 0
-    first_ambiguous: str = ""
-
-    def nanoseconds(self, column: str, text: str) -> int | None:
-        """A time in seconds since 1970 or ISO 8601; None when Slurm does not know it. Raises: MalformedError."""
-        if text in UNKNOWN:
-            return None
-        seconds = int(text) if re.fullmatch("[0-9]{1,12}", text) else self._seconds(column, text)
-        if not EARLIEST_SECONDS <= seconds <= LATEST_SECONDS:
-            raise MalformedError(f"{column} {text[:40]!r} is not between 2001 and 2262")
-        return seconds * 1_000_000_000
-
-    def _seconds(self, column: str, text: str) -> int:
-        """Seconds since 1970 of an ISO 8601 time, which is of `zone` unless it names its own."""
-        try:
-            moment = datetime.fromisoformat(text if ISO_TIME.fullmatch(text) else "")
-        except ValueError as error:
-            expected = "seconds since 1970 (SLURM_TIME_FORMAT=%s) or YYYY-MM-DDTHH:MM:SS"
-            raise MalformedError(f"{column} {text[:40]!r} is no time; expected {expected}") from error
-        if moment.tzinfo is None:
-            self.local += 1
-            moment = self._placed(moment, text)
-        return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
-
-    def _placed(self, moment: datetime, text: str) -> datetime:
-        """The local time in its zone; the first of two when clocks were put back."""
-        first, second = (moment.replace(tzinfo=self.zone, fold=fold) for fold in (0, 1))
-        if first.utcoffset() != second.utcoffset():  # twice that day, or never
-            self.ambiguous += 1
-            self.first_ambiguous = self.first_ambiguous or text
-        return first
-
-
-def zone_named(name: str) -> tzinfo:
-    """A time zone of the IANA database; UTC also where there is none. Raises: InvalidInputError."""
-    try:
-        return UTC if name == "UTC" else ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise InvalidInputError(f"time zone {name!r} is not known; expected one such as Europe/Berlin") from error
 
 
 def identifier(text: str) -> tuple[str, str]:

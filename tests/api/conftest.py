@@ -27,9 +27,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for number in range(8):
                 session.runs.merge(run(f"r{number}", number))
             session.runs.merge(Run("other", "bert", "lab", RunState.FAILED, job_id="12_3", started_ns=START_NS - 1))
-            session.jobs.put(Job("lab", "12_3", state="FAILED", nodes=("n1",), started_ns=START_NS, fields={"Q": "x"}))
-            session.jobs.put(Job("lab", "13", state="PENDING"))
             session.add_batch("b1", "agent", row_count=128, skipped=2)
+        failed = Job("lab", "12_3", state="FAILED", nodes=("n1",), started_ns=START_NS, fields={"Q": "x"})
+        opened.jobs.put(failed, Job("lab", "13", state="PENDING"))
         opened.lake.append("test", to_table(STEP, step_columns()))
     return home
 

@@ -48,7 +48,7 @@ def client(kept: Store, kept_client: TestClient) -> Iterator[TestClient]:
 
 def fingerprint(store: Store) -> str:
     with store.catalog.read() as session:
-        rows = [session.runs.find(limit=500), list(session.jobs.all()), session.studies.all()]
+        rows = [session.runs.find(limit=500), list(store.jobs.all()), session.studies.all()]
         trials = [session.leases.records(study.study_id) for study in session.studies.all()]
         files = [(str(path), path.read_bytes()) for path in sorted(store.home.joinpath("lake").rglob("*.parquet"))]
         return hashlib.sha256(repr((rows, trials, session.ingested(), files)).encode()).hexdigest()

@@ -39,8 +39,8 @@ def fill(spool: Path, origin: str = "n1") -> None:
 
 
 def job_ids(home: Path) -> list[tuple[str, str]]:
-    with Store.open(home) as store, store.catalog.read() as session:
-        return [(job.system, job.job_id) for job in session.jobs.find(limit=9)]
+    with Store.open(home) as store:
+        return [(job.system, job.job_id) for job in store.jobs.find(limit=9)]
 
 
 def test_without_a_path_the_installations_own_spool_is_stored(home: Path, ask: Ask) -> None:

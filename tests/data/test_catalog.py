@@ -16,7 +16,6 @@ from crosswind.data.catalog.requests import REMEMBERED_NS, RequestKey
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.catalog.tables import metadata
 from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from crosswind.data.job import Job
 from crosswind.data.run import Rank, Run, RunState
 from crosswind.data.trial import Study, Trial, TrialState
 
@@ -122,18 +121,6 @@ def test_runs_are_filtered_by_every_field(catalog: Catalog) -> None:
         assert [run.run_id for run in session.runs.find(wanted, limit=9)] == ["r2"]
         assert session.runs.find(replace(wanted, system="elsewhere"), limit=9) == []
         assert session.runs.count() == 2
-
-
-def test_jobs_are_paged_newest_first_over_systems(catalog: Catalog) -> None:
-    jobs = [Job("a", "1", started_ns=3), Job("b", "1", started_ns=3), Job("a", "2", started_ns=None, nodes=("n1",))]
-    with catalog.write() as session:
-        for job in [*jobs, replace(jobs[0], state="RUNNING"), jobs[0]]:
-            session.jobs.put(job)
-        assert session.jobs.find(limit=2) == [jobs[1], jobs[0]]
-        assert session.jobs.find(before=(3, "a", "1"), limit=2) == [jobs[2]]
-        assert session.jobs.get("a", "2") == jobs[2]
-        with pytest.raises(NotFoundError, match="'3' of system 'a'"):
-            session.jobs.get("a", "3")
 
 
 def test_a_batch_is_known_once_its_session_ended_well(catalog: Catalog) -> None:

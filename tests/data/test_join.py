@@ -51,11 +51,12 @@ def rows(devices: tuple[str, ...], **values: int) -> dict[str, list[int | str | 
 
 
 def note(store: Store, *facts: Allocation | Placement | Job | Run | Rank) -> None:
+    store.jobs.put(*(fact for fact in facts if isinstance(fact, Job)))
     with store.catalog.write() as session:
         for fact in facts:
             match fact:
                 case Job():
-                    session.jobs.put(fact)
+                    pass
                 case Run():
                     session.runs.merge(fact)
                 case Rank():

@@ -11,7 +11,7 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 from crosswind.data.job import Job
 from crosswind.data.run import Run
 from crosswind.ingest.readers import READERS, reader_for
-from crosswind.ingest.readers.reader import Reader, Report
+from crosswind.ingest.readers.reader import Context, Reader, Report
 
 RECORDED = Path(__file__).parent / "recorded"
 EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
@@ -23,7 +23,7 @@ def recorded(reader: Reader) -> list[Path]:
 
 def read(reader: Reader, path: Path) -> tuple[list[Job | Run], Report]:
     report = Report(str(path), reader.name)
-    return list(reader.read(path, report, system="test")), report
+    return list(reader.read(path, report, Context("test"))), report
 
 
 @EACH

@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.errors import UnavailableError
 from crosswind.data.injection import Injected
 from crosswind.data.metric import Column, Kind, MetricSet
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 from crosswind.ingest.abandoned import CLOCK, is_abandoned_in
-from crosswind.ingest.load import QUOTED, Loaded, load_file, load_segment, load_spool
-from crosswind.ingest.readers.sacct import SacctReader
+from crosswind.ingest.load import QUOTED, Loaded, load_segment, load_spool
 from crosswind.ingest.spool import SpoolWriter, sealed_segments
 
 LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY), Column("heat_celsius", "heat", scale=0.1)))
@@ -427,36 +426,6 @@ def test_a_spool_that_is_not_there_is_said(store: Store, tmp_path: Path) -> None
 def test_a_segment_that_another_took_meanwhile_is_unavailable_by_itself(store: Store, spool: Path) -> None:
     with pytest.raises(UnavailableError, match="gone"):
         load_segment(store, spool / "1-0.gone.segment", Loaded())
-
-
-SACCT = "JobID|JobName|State|Start|End\n12|train|COMPLETED|2026-01-02T03:04:05|2026-01-02T03:05:05\n"
-
-
-def test_the_same_file_again_changes_nothing(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "jobs.txt"
-    path.write_text(SACCT)
-    loaded = Loaded()
-    for _ in range(2):
-        load_file(store, path, SacctReader(), loaded, system="lab")
-    assert (loaded.batches, loaded.duplicates, loaded.jobs) == (1, 1, 1)
-    assert loaded.reports[1].notes == ["was ingested before: nothing changed"]
-
-
-def test_a_file_that_breaks_half_way_leaves_nothing_behind(store: Store, tmp_path: Path) -> None:
-    class Breaking(SacctReader):
-        def read(self, path: Path, report: Any, *, system: str) -> Iterator[Any]:
-            yield from super().read(path, report, system=system)
-            raise MalformedError("line 3: half a line")
-
-    path = tmp_path / "jobs.txt"
-    path.write_text(SACCT)
-    loaded = Loaded()
-    with pytest.raises(MalformedError, match="line 3"):
-        load_file(store, path, Breaking(), loaded, system="lab")
-    assert (loaded.batches, loaded.jobs) == (0, 0)
-    with store.catalog.read() as session:
-        assert session.jobs.find(limit=5) == []
-        assert session.ingested().batches == 0
 
 
 def test_jobs_and_ranks_of_a_node_reach_the_catalog_whatever_the_order_of_segments(store: Store, spool: Path) -> None:

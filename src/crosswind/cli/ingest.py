@@ -1,54 +1,102 @@
 """`crosswind ingest`: stores the spool, or other tools' files, exactly once."""
 
 import argparse
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.cli.output import printable, say, say_json
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.store import Store
-from crosswind.ingest.load import Loaded, load_file, load_spool
+from crosswind.ingest.load import Loaded, load_spool
+from crosswind.ingest.load_file import load_file
 from crosswind.ingest.readers import READERS, reader_for
-from crosswind.ingest.readers.reader import Reader
-from crosswind.ingest.readers.sacct import SacctReader, sacct_command
+from crosswind.ingest.readers.clock import zone_named
+from crosswind.ingest.readers.fetch import fetched, is_url
+from crosswind.ingest.readers.reader import Context, Reader, Report
+from crosswind.ingest.readers.sacct import sacct_command
+from crosswind.ingest.readers.search import found_below
 from crosswind.settings import Settings
+
+TOLD = 20  # files that nobody knows, by name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     formats = ", ".join(f"{reader.name} ({reader.description})" for reader in READERS)
     export = " ".join(sacct_command("2026-01-01"))
-    parser.epilog = f"Formats: {formats}. A folder is a spool. What Slurm knows comes from: {export}"
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or spools (default: this spool)")
+    parser.epilog = f"Formats: {formats}. What Slurm knows comes from: {export}"
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files, folders, spools or URLs of files (default: this spool)"
+    )
     parser.add_argument("--format", help="the files' format (default: found out from their content)")
     parser.add_argument("--system", help="the system that the files tell of (default: this one)")
-    parser.add_argument("--time-zone", metavar="NAME", help="of times that name none, such as Europe/Berlin")
+    parser.add_argument("--workload", default="", help="of runs whose files name none")
+    parser.add_argument("--node", default="", help="of samples whose files name none")
+    parser.add_argument("--time-zone", default="UTC", metavar="NAME", help="of times that name none (default: UTC)")
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Stores everything that is named; exit code 2 when a file could not be read at all."""
-    loaded, failures = Loaded(), []
+    system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
+    context = Context(system, zone, arguments.workload, arguments.node)
     with Store.open(settings.home, database=settings.database) as store:
-        for path in arguments.paths or [settings.spool]:
+        taking = _Taking(store, context, arguments.format)
+        for path in arguments.paths or [str(settings.spool)]:
+            taking.take(path)
+    _tell(taking, as_json=arguments.json)
+    return 2 if taking.failures else 0
+
+
+@dataclass
+class _Taking:
+    """What is stored, and what became of it."""
+
+    store: Store
+    context: Context
+    format: str | None
+    loaded: Loaded = field(default_factory=Loaded)
+    failures: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    def take(self, name: str) -> None:
+        """Stores what a path or URL holds; one that cannot be read hinders no other."""
+        try:
+            if is_url(name):
+                with fetched(name, self.store.home / "fetched") as path:
+                    self._file(path, reader_for(path, self.format))
+            elif Path(name).is_dir():
+                self._folder(Path(name))
+            else:
+                self._file(Path(name), reader_for(Path(name), self.format))
+        except (MalformedError, UnavailableError) as error:
+            self.failures.append(str(error))
+
+    def _file(self, path: Path, reader: Reader) -> None:
+        load_file(self.store, path, reader, self.loaded, context=self.context)
+
+    def _folder(self, folder: Path) -> None:
+        if is_spool(folder):
+            add(self.loaded, load_spool(self.store, folder))
+            return
+        known = 0
+        for found in found_below(folder, self.format):
+            if found.reader is None:
+                self.unknown.append(found.reason)
+                continue
+            known += 1
             try:
-                if path.is_dir():
-                    add(loaded, load_spool(store, path))
-                else:
-                    reader = reader_with(reader_for(path, arguments.format), arguments.time_zone)
-                    load_file(store, path, reader, loaded, system=arguments.system or settings.system)
+                self._file(found.path, found.reader)
             except (MalformedError, UnavailableError) as error:
-                failures.append(str(error))
-    _tell(loaded, failures, as_json=arguments.json)
-    return 2 if failures else 0
+                self.failures.append(str(error))
+        if not known:
+            raise MalformedError(f"{folder}: holds nothing of a known format")
 
 
-def reader_with(reader: Reader, time_zone: str | None) -> Reader:
-    """The reader, told the time zone. Raises: InvalidInputError when it has no use for one."""
-    if time_zone is None:
-        return reader
-    if not isinstance(reader, SacctReader):
-        raise InvalidInputError(f"--time-zone {time_zone!r}: {reader.name} files say their own")
-    return replace(reader, time_zone=time_zone)
+def is_spool(folder: Path) -> bool:
+    """Whether agents or probes wrote here, or nobody did yet."""
+    names = [path.name for path in folder.iterdir()]
+    return not names or any(name.endswith((".segment", ".open")) or name == "ingest.lock" for name in names)
 
 
 def store_spool(settings: Settings) -> Loaded:
@@ -66,19 +114,34 @@ def add(total: Loaded, part: Loaded) -> None:
     total.problems += part.problems
 
 
-def _tell(loaded: Loaded, failures: list[str], *, as_json: bool) -> None:
+def _tell(taking: _Taking, *, as_json: bool) -> None:
+    loaded = taking.loaded
     if as_json:
-        say_json({"loaded": loaded, "failures": failures})
+        say_json({"loaded": loaded, "failures": taking.failures, "unknown": taking.unknown})
         return
+    trials = f", {loaded.trials} trials" if loaded.trials else ""
     say(
         f"{loaded.batches} batches stored ({loaded.duplicates} were there before): "
-        f"{loaded.rows} rows, {len(loaded.runs)} runs, {loaded.jobs} jobs"
+        f"{loaded.rows} rows, {len(loaded.runs)} runs, {loaded.jobs} jobs{trials}"
     )
     for report in loaded.reports:
-        say(f"{report.path} ({report.format}): {report.read} rows read, {report.skipped} skipped")
-        for skipped in report.quoted:
-            say(printable(f"  line {skipped.line}: {skipped.reason}: {skipped.text}"))
-        for note in report.notes:
-            say(f"  note: {note}")
-    for problem in [*loaded.problems, *failures]:
+        _tell_of(report)
+    for problem in [*loaded.problems, *taking.failures]:
         say(printable(f"problem: {problem}"))
+    _tell_of_unknown(taking.unknown)
+
+
+def _tell_of(report: Report) -> None:
+    say(printable(f"{report.path} ({report.format}): {report.read} rows read, {report.skipped} skipped"))
+    for skipped in report.quoted:
+        say(printable(f"  line {skipped.line}: {skipped.reason}: {skipped.text}"))
+    for note in report.notes:
+        say(printable(f"  note: {note}"))
+
+
+def _tell_of_unknown(unknown: Iterable[str]) -> None:
+    reasons = list(unknown)
+    for reason in reasons[:TOLD]:
+        say(printable(f"left out: {reason}"))
+    if len(reasons) > TOLD:
+        say(f"left out: {len(reasons) - TOLD} more")

@@ -1,7 +1,7 @@
 import pytest
 
 from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers.hostlist import NODES_LIMIT, expand
+from crosswind.data.hostlist import NODES_LIMIT, expand
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,145 @@
+"""The scheduler's accounts of jobs, in the lake: years of them, and what was told last of a job holds.
+
+Every row is one account of one job as it was told at one time. A job that is told again has several rows; queries take
+the newest. Users stand there by pseudonyms, whose names are in the catalog.
+"""
+
+import json
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.errors import MalformedError
+from crosswind.data.hostlist import expand
+from crosswind.data.job import Job
+from crosswind.data.lake import Lake, to_table
+from crosswind.data.metric import Column, Kind, MetricSet
+from crosswind.data.run import new_ulid
+
+
+def _fact(name: str, description: str, dtype: str = "string", unit: str = "") -> Column:
+    return Column(name, description, Kind.FACT, dtype, unit)
+
+
+JOB = MetricSet(
+    "job",
+    "One account of one job by its scheduler.",
+    (
+        Column("ts_ns", "when this account was told; of two of a job, the later one holds", Kind.KEY, unit="ns"),
+        Column("system", "the cluster", Kind.KEY, "string"),
+        Column("job_id", "the scheduler's name of the job", Kind.KEY, "string"),
+        _fact("name", "what the user called it"),
+        _fact("user", "pseudonym of its user"),
+        _fact("account", "who pays"),
+        _fact("partition", "queue that it was in"),
+        _fact("state", "the scheduler's word"),
+        _fact("exit_code", "null while it runs", "int64"),
+        _fact("signal", "that ended it", "int64"),
+        _fact("nodes", "host names, in the short form of Slurm"),
+        _fact("node_count", "nodes that it had", "int64", "1"),
+        _fact("cpu_count", "CPUs that it had", "int64", "1"),
+        _fact("submitted_ns", "UTC", "int64", "ns"),
+        _fact("started_ns", "UTC", "int64", "ns"),
+        _fact("ended_ns", "UTC", "int64", "ns"),
+        _fact("elapsed_seconds", "wall time, without what it was suspended for", "float64", "s"),
+        _fact("energy_joules", "of its nodes; null where nobody measured", "float64", "J"),
+        _fact("fields", "what else was told, a JSON object of texts"),
+    ),
+)
+FACTS = tuple(column.name for column in JOB.columns if column.name != "ts_ns")
+_NEWEST = """
+    select * from job
+    where {where}
+    qualify row_number() over (partition by system, job_id order by ts_ns desc) = 1
+"""
+_PLACE = "(coalesce(started_ns, 0), system, job_id)"
+
+
+def job_table(jobs: Sequence[Job], *, told_ns: int) -> pa.Table:
+    """Accounts as rows of the set, of which a later one holds; `told_ns` is the first one's, the others' follow."""
+    columns: dict[str, list[Any]] = {name: [getattr(job, name) for job in jobs] for name in FACTS}
+    columns["nodes"] = [",".join(job.nodes) for job in jobs]
+    columns["fields"] = [json.dumps(dict(job.fields), ensure_ascii=False) if job.fields else None for job in jobs]
+    return to_table(JOB, {"ts_ns": list(range(told_ns, told_ns + len(jobs))), **columns})
+
+
+class Jobs:
+    """The jobs of one store."""
+
+    def __init__(self, lake: Lake, catalog: Catalog) -> None:
+        self._lake = lake
+        self._catalog = catalog
+
+    def put(self, *jobs: Job) -> None:
+        """Stores accounts of jobs, all at once, on the disk when it returns."""
+        if not jobs:
+            return
+        with self._catalog.write() as session:
+            table = session.people.hidden(job_table(jobs, told_ns=time.time_ns()))
+        self._lake.append(f"told-{new_ulid()}", table)
+
+    def get(self, system: str, job_id: str) -> Job | None:
+        """One job, if it is known."""
+        return next(self._newest("system = ? and job_id = ?", [system, job_id]), None)
+
+    def named(self, job_id: str) -> list[Job]:
+        """The jobs of this id, one a system."""
+        return self.all_named([job_id]).get(job_id, [])
+
+    def all_named(self, job_ids: Collection[str]) -> Mapping[str, list[Job]]:
+        """The jobs of these ids, by id and system."""
+        found: dict[str, list[Job]] = {}
+        if job_ids:
+            for job in self._newest("list_contains(?, job_id)", [sorted(job_ids)], "order by system"):
+                found.setdefault(job.job_id, []).append(job)
+        return found
+
+    def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
+        """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
+        order = f"order by {_PLACE} desc limit {int(limit)}"
+        if before is None:
+            return list(self._newest("true", [], order))
+        return list(self._newest("true", list(before), f"{order}", f"where {_PLACE} < (?, ?, ?)"))
+
+    def all(self) -> Iterator[Job]:
+        """Every job, oldest first."""
+        yield from self._newest("true", [], f"order by {_PLACE}")
+
+    def count(self) -> int:
+        """How many jobs are known."""
+        if JOB.name not in self._lake.sets():
+            return 0
+        return int(self._lake.frame("select count(distinct (system, job_id)) as jobs from job").jobs.iloc[0])
+
+    def _newest(self, where: str, parameters: Iterable[object], order: str = "", later: str = "") -> Iterator[Job]:
+        if JOB.name not in self._lake.sets():
+            return
+        names = ", ".join(f'"{name}"' for name in FACTS)
+        sql = f"select {names} from ({_NEWEST.format(where=where)}) {later} {order}"  # noqa: S608 - our own texts
+
+        def ask(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+            connection.execute(f"create view job as select * from {self._lake.files(JOB.name)}")  # noqa: S608
+            found = connection.sql(sql, params=list(parameters)).to_arrow_table()
+            rows: list[dict[str, Any]] = found.to_pylist()
+            return rows
+
+        rows = self._lake.answer(ask)
+        with self._catalog.read() as session:
+            names_of = session.people.names({row["user"] for row in rows if row["user"]})
+        for row in rows:
+            yield _job(row, names_of)
+
+
+def _job(row: Mapping[str, Any], names_of: Mapping[str, str]) -> Job:
+    """The job of a row; a row that another version wrote may hold what is no JSON. Raises: MalformedError."""
+    try:
+        fields = json.loads(row["fields"]) if row["fields"] else {}
+    except ValueError as error:
+        raise MalformedError(f"job {row['job_id']!r:.80}: fields {row['fields']!r:.80} is no JSON") from error
+    texts = {name: row[name] or "" for name in ("name", "state")}
+    user = names_of.get(row["user"], row["user"])
+    return Job(**{**row, **texts, "user": user, "nodes": expand(row["nodes"] or ""), "fields": fields})

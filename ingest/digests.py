@@ -1,0 +1,68 @@
+"""Digests of a file's content, and of its beginnings: whether it is what was read before, grown."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from crosswind.data.catalog.read_files import ReadFile
+from crosswind.data.errors import UnavailableError
+
+BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Digests:
+    """Digests of a file: of all of it, of its whole lines, and of its first so many bytes."""
+
+    whole: str
+    lines: str
+    lines_bytes: int
+    beginnings: Mapping[int, str]
+
+    def starts_with(self, earlier: ReadFile) -> bool:
+        """Whether the file begins with what was read then."""
+        return self.beginnings.get(earlier.size_bytes) == earlier.content
+
+
+def digests_of(path: Path, sizes: Iterable[int]) -> Digests:
+    """The digests of a file, or of a folder with all that is in it; `sizes` are beginnings to look at.
+
+    Raises: UnavailableError.
+    """
+    try:
+        return _of_folder(path) if path.is_dir() else _of_file(path, sorted(set(sizes)))
+    except OSError as error:
+        raise UnavailableError(f"{error.filename or path}: {error.strerror}") from error
+
+
+def _of_file(path: Path, sizes: list[int]) -> Digests:
+    digest, size, lines, lines_bytes = hashlib.sha256(), 0, hashlib.sha256(), 0
+    beginnings: dict[int, str] = {}
+    for block in _blocks(path):
+        for wanted in (each for each in sizes if size < each <= size + len(block)):
+            beginnings[wanted] = _continued(digest, block[: wanted - size]).hexdigest()
+        if cut := block.rfind(b"\n") + 1:
+            lines, lines_bytes = _continued(digest, block[:cut]), size + cut
+        digest.update(block)
+        size += len(block)
+    return Digests(digest.hexdigest(), lines.hexdigest(), lines_bytes, beginnings)
+
+
+def _of_folder(path: Path) -> Digests:
+    digest = hashlib.sha256()
+    for each in sorted(found for found in path.rglob("*") if found.is_file()):
+        digest.update(f"{each.relative_to(path)}\n{_of_file(each, []).whole}\n".encode(errors="surrogateescape"))
+    return Digests(digest.hexdigest(), digest.hexdigest(), 0, {})
+
+
+def _continued(digest: "hashlib._Hash", data: bytes) -> "hashlib._Hash":
+    copy = digest.copy()
+    copy.update(data)
+    return copy
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block

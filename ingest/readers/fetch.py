@@ -1,0 +1,54 @@
+"""A file that a web server has, on this disk for as long as it is read."""
+
+import os
+import shutil
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from crosswind.data.errors import InvalidInputError, UnavailableError
+
+FETCHED_LIMIT = 1 << 34  # bytes as sent: 16 GiB
+BLOCK_BYTES = 1 << 20
+TIMEOUT_SECONDS = 60.0
+
+
+def is_url(text: str) -> bool:
+    """Whether this names something on a web server."""
+    return text.startswith(("http://", "https://"))
+
+
+@contextmanager
+def fetched(url: str, folder: Path, *, limit: int = FETCHED_LIMIT) -> Iterator[Path]:
+    """The file behind a URL, below `folder`, under the name that the URL ends in.
+
+    Raises: InvalidInputError for what is no URL of a file or too large, UnavailableError.
+    """
+    name = Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
+    if name in ("", ".", ".."):
+        raise InvalidInputError(f"{url:.200}: expected the URL of a file")
+    folder.mkdir(parents=True, exist_ok=True)
+    own = Path(tempfile.mkdtemp(dir=folder, prefix="fetched-"))
+    try:
+        _fetch(url, own / name, limit)
+        yield own / name
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _fetch(url: str, path: Path, limit: int) -> None:
+    size = 0
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer, path.open("wb") as file:  # noqa: S310
+            while block := answer.read(BLOCK_BYTES):
+                size += len(block)
+                if size > limit:
+                    raise InvalidInputError(f"{url:.200}: more than {limit} bytes")
+                file.write(block)
+            os.fsync(file.fileno())
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise UnavailableError(f"{url:.200}: {getattr(error, 'reason', error)}") from error
