@@ -29,7 +29,11 @@ class QuantileView(View):
 
 
 class PredictionView(View):
-    """The distribution of the next run's median step time, who made it, and what it is worth."""
+    """The distribution of the next run's outcome, who made it, and what it is worth.
+
+    `outcome` is step_p50_seconds where earlier runs recorded steps, run_seconds where they did not, and job_seconds
+    where only the scheduler knows of them: `world_size` is then the number of nodes.
+    """
 
     workload: str
     system: str
@@ -53,13 +57,13 @@ class PredictionView(View):
         made = outlook.prediction
         pairs = zip(made.levels, made.seconds, strict=True)
         quantiles = [QuantileView(level=level, seconds=seconds) for level, seconds in pairs]
-        told = {"workload": question.workload, "system": question.system, "outcome": "step_p50_seconds", "unit": "s"}
+        told = {"workload": question.workload, "system": question.system, "outcome": outlook.outcome, "unit": "s"}
         worth = {"skill": outlook.skill, "left_out": outlook.left_out}
         return cls.model_validate({**vars(made), **told, **worth, "quantiles": quantiles})
 
 
 @router.post("")
 def predict(asked: PredictionAsk, store: StoreOf) -> PredictionView:
-    """The median step time of the next run of this configuration, as quantiles; stores nothing."""
+    """The median step time, or run time, of the next run of this configuration, as quantiles; stores nothing."""
     question = Question(asked.workload, asked.system, asked.configuration, asked.world_size)
     return PredictionView.of(question, next_run(store, question))

@@ -26,3 +26,10 @@ class Job:
     elapsed_seconds: float | None = None
     energy_joules: float | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float | None:
+        """Run time in seconds, as the scheduler counts it or by its clock."""
+        if self.elapsed_seconds is not None or self.started_ns is None or self.ended_ns is None:
+            return self.elapsed_seconds
+        return (self.ended_ns - self.started_ns) * 1e-9

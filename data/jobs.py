@@ -98,6 +98,11 @@ class Jobs:
                 found.setdefault(job.job_id, []).append(job)
         return found
 
+    def of_name(self, name: str, *, system: str, limit: int) -> list[Job]:
+        """The newest jobs that their users called so, oldest first."""
+        order = f"order by {_PLACE} desc limit {int(limit)}"
+        return list(self._newest("name = ? and system = ?", [name, system], order))[::-1]
+
     def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
         order = f"order by {_PLACE} desc limit {int(limit)}"

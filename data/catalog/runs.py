@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select, update
+from sqlalchemy import Connection, Select, Text, and_, cast, func, or_, select, update
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import NotFoundError
@@ -104,6 +104,14 @@ class Runs:
         of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0)
         query = select(tables.ranks).where(of_run).order_by(tables.ranks.c.rank)
         return [Rank(**row) for row in self._connection.execute(query).mappings()]
+
+    def cohorts(self) -> list[tuple[str, int, int]]:
+        """For each cohort its workload, how many runs it has, and how many of them ended well."""
+        table = tables.runs
+        key = [table.c.system, table.c.workload, table.c.world_size, cast(table.c.configuration, Text)]
+        is_ended = and_(table.c.state == RunState.COMPLETED, table.c.ended_ns > table.c.started_ns)
+        query = select(table.c.workload, func.count(), func.count().filter(is_ended)).group_by(*key)
+        return [(str(workload), int(runs), int(ended)) for workload, runs, ended in self._connection.execute(query)]
 
     def count(self) -> int:
         """How many runs are stored."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, and_, func, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import ConflictError, NotFoundError
@@ -47,6 +47,12 @@ class Studies:
         """Every study, newest first."""
         query = select(tables.studies).order_by(tables.studies.c.created_ns.desc())
         return [Study(**row) for row in self._connection.execute(query).mappings()]
+
+    def counts(self) -> tuple[int, int]:
+        """How many trials are stored, and of how many studies."""
+        ids = tables.trials.c.study_id
+        trials, studies = self._connection.execute(select(func.count(), func.count(ids.distinct()))).one()
+        return int(trials), int(studies)
 
     def add_trial(self, study_id: str, trial: Trial, *, owner: str, lease_expires_ns: int) -> None:
         """Stores a new trial with its lease."""

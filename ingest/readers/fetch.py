@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.errors import MalformedError, UnavailableError
 
 FETCHED_LIMIT = 1 << 34  # bytes as sent: 16 GiB
 BLOCK_BYTES = 1 << 20
@@ -26,11 +26,11 @@ def is_url(text: str) -> bool:
 def fetched(url: str, folder: Path, *, limit: int = FETCHED_LIMIT) -> Iterator[Path]:
     """The file behind a URL, below `folder`, under the name that the URL ends in.
 
-    Raises: InvalidInputError for what is no URL of a file or too large, UnavailableError.
+    Raises: MalformedError for what is no URL of a file or too large, UnavailableError.
     """
     name = Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
     if name in ("", ".", ".."):
-        raise InvalidInputError(f"{url:.200}: expected the URL of a file")
+        raise MalformedError(f"{url:.200}: expected the URL of a file")
     folder.mkdir(parents=True, exist_ok=True)
     own = Path(tempfile.mkdtemp(dir=folder, prefix="fetched-"))
     try:
@@ -47,7 +47,7 @@ def _fetch(url: str, path: Path, limit: int) -> None:
             while block := answer.read(BLOCK_BYTES):
                 size += len(block)
                 if size > limit:
-                    raise InvalidInputError(f"{url:.200}: more than {limit} bytes")
+                    raise MalformedError(f"{url:.200}: more than {limit} bytes")
                 file.write(block)
             os.fsync(file.fileno())
     except (urllib.error.URLError, OSError, ValueError) as error:

@@ -1,5 +1,8 @@
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -99,3 +102,70 @@ def test_a_spool_that_was_never_written_is_said(home: Path, ask: Ask) -> None:
     code, told, _ = ask()
     assert code == 2
     assert f"problem: {home / 'spool'}" in told
+
+
+def test_a_folder_is_gone_through_and_what_nobody_knows_is_told(tmp_path: Path, home: Path, ask: Ask) -> None:
+    folder = tmp_path / "exports" / "2026"
+    folder.mkdir(parents=True)
+    (folder / "jobs.txt").write_text(SACCT)
+    (folder / "notes.txt").write_text("dear diary\n")
+    (folder / ".hidden").write_text(SACCT.replace("12|", "13|"))
+    (folder / "linked").symlink_to(folder / "jobs.txt")
+    code, told, _ = ask(tmp_path / "exports")
+    assert code == 0
+    assert job_ids(home) == [("here", "12")]
+    assert f"left out: {folder / 'notes.txt'}: format not recognised" in told
+    code, told, _ = ask(tmp_path / "exports", "--json")
+    assert len(json.loads(told)["unknown"]) == 1
+
+
+def test_a_folder_of_which_nothing_is_known_is_code_2(tmp_path: Path, ask: Ask) -> None:
+    (tmp_path / "diaries").mkdir()
+    (tmp_path / "diaries" / "notes.txt").write_text("dear diary\n")
+    code, told, _ = ask(tmp_path / "diaries")
+    assert code == 2
+    assert f"problem: {tmp_path / 'diaries'}: holds nothing of a known format" in told
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[str]:
+    folder = tmp_path / "web"
+    folder.mkdir()
+    (folder / "jobs.txt").write_text(SACCT)
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_file_behind_a_url_is_stored_once(web: str, home: Path, ask: Ask) -> None:
+    assert ask(f"{web}/jobs.txt")[0] == 0
+    assert "1 were there before" in ask(f"{web}/jobs.txt")[1]
+    assert job_ids(home) == [("here", "12")]
+    assert list((home / "fetched").iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["nosuch.txt", ""])
+def test_a_url_that_gives_no_file_is_named(web: str, ask: Ask, path: str) -> None:
+    code, told, _ = ask(f"{web}/{path}")
+    assert code == 2
+    assert f"problem: {web}/{path}: " in told
+
+
+def test_it_says_what_can_be_asked_now(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{n}|train|COMPLETED|2026-01-02T03:04:0{n}|2026-01-02T03:05:0{n}|2\n" for n in range(6)]
+    (tmp_path / "jobs.txt").write_text("JobID|JobName|State|Start|End|NNodes\n" + "".join(lines))
+    for words in (["import", str(tmp_path / "jobs.txt")], ["import"]):
+        assert main(words) == 0
+        told = capsys.readouterr().out
+        assert "The store holds 6 jobs of 1 names." in told
+        assert "  prediction: yes: " in told
+        assert "  counters: no: no job or run tells its nodes and times" in told
+    assert main(["predict", "--workload", "train", "--ranks", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "job_seconds"
+    assert main(["import", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kept"]["jobs"] == 6

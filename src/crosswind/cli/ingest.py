@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.cli.output import printable, say, say_json
+from crosswind.cli.possible import tell_possible
 from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.possibilities import kept_in, possibilities
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded, load_spool
 from crosswind.ingest.load_file import load_file
@@ -44,7 +46,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         taking = _Taking(store, context, arguments.format)
         for path in arguments.paths or [str(settings.spool)]:
             taking.take(path)
-    _tell(taking, as_json=arguments.json)
+        kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time, and bring nothing new
+    if arguments.json:
+        say_json(_as_json(taking) | ({"kept": kept, "possible": list(possibilities(kept))} if kept else {}))
+        return 2 if taking.failures else 0
+    _tell(taking)
+    if kept:
+        tell_possible(kept)
     return 2 if taking.failures else 0
 
 
@@ -114,11 +122,12 @@ def add(total: Loaded, part: Loaded) -> None:
     total.problems += part.problems
 
 
-def _tell(taking: _Taking, *, as_json: bool) -> None:
+def _as_json(taking: _Taking) -> dict[str, object]:
+    return {"loaded": taking.loaded, "failures": taking.failures, "unknown": taking.unknown}
+
+
+def _tell(taking: _Taking) -> None:
     loaded = taking.loaded
-    if as_json:
-        say_json({"loaded": loaded, "failures": taking.failures, "unknown": taking.unknown})
-        return
     trials = f", {loaded.trials} trials" if loaded.trials else ""
     say(
         f"{loaded.batches} batches stored ({loaded.duplicates} were there before): "

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from keyword import iskeyword
 from typing import Protocol, cast
 
 from crosswind.data.errors import ProjectError, UnavailableError
@@ -25,7 +26,7 @@ class Verb:
     @property
     def module(self) -> str:
         """Where the verb lives."""
-        return f"crosswind.cli.{self.name}"
+        return f"crosswind.cli.{self.name}{'_' if iskeyword(self.name) else ''}"
 
 
 class VerbModule(Protocol):
@@ -45,13 +46,14 @@ VERBS = (
     Verb("run", "run a program and record it: crosswind run -- torchrun ..."),
     Verb("agent", "sample this node's counters into the spool"),
     Verb("ingest", "store spools and other tools' files"),
+    Verb("import", "what is stored, and what can be asked of it now"),
     Verb("sync", "store the spools of many nodes, or ship them to a server"),
     Verb("compact", "make few files of the many that arrived; a server does so by itself"),
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
     Verb("runs", "list the stored runs"),
     Verb("show", "one run: its outcome, steps and ranks"),
     Verb("explain", "why a run was slow"),
-    Verb("predict", "how long the next run's steps will take, and how sure that is"),
+    Verb("predict", "how long the next run or its steps will take, and how sure that is"),
     Verb("tune", "search a configuration: create, suggest, complete, status"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("serve", "serve pages and API"),

@@ -1,4 +1,4 @@
-"""`crosswind predict`: how long the next run's steps will take, and how sure that is."""
+"""`crosswind predict`: how long the next run, or its steps, will take, and how sure that is."""
 
 import argparse
 import json
@@ -14,8 +14,8 @@ from crosswind.settings import Settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    parser.add_argument("--workload", required=True, help="what will be run")
-    parser.add_argument("--ranks", type=int, required=True, help="how many ranks it will have")
+    parser.add_argument("--workload", required=True, help="what will be run, or the name of its jobs")
+    parser.add_argument("--ranks", type=int, required=True, help="how many ranks it will have; of jobs, nodes")
     parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
     parser.add_argument("--system", help="where it will run (default: this system)")
 

@@ -1,0 +1,178 @@
+"""What the store can answer by what is in it, and what it lacks for the rest."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pandas as pd
+
+from crosswind.data.jobs import JOB
+from crosswind.data.run import Run
+from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.store import Store
+
+REPEATS = 5  # of a cohort, from which on its spread says something
+LOOKED_AT = 2_000  # newest jobs and runs of which it is asked whether samples overlap them
+HOUR_NS = 3_600_000_000_000
+POWER_SETS = ("power", "rapl", "pm_counters", "ipmi", "redfish")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How much of each kind is stored."""
+
+    runs: int = 0
+    workloads: int = 0
+    cohorts: int = 0
+    repeated_cohorts: int = 0  # with at least REPEATS ended runs
+    jobs: int = 0
+    job_names: int = 0
+    repeated_jobs: int = 0  # groups of at least REPEATS completed jobs of one name, user and size
+    timed_runs: int = 0  # with a step timeline
+    told_runs: int = 0  # of those, with arrivals at collectives
+    looked_at: int = 0  # jobs and runs whose nodes are known, the newest ones
+    sampled: int = 0  # of those, with samples of a node of theirs from their time
+    with_energy: int = 0  # jobs
+    power_sets: tuple[str, ...] = ()
+    trials: int = 0
+    studies: int = 0
+
+
+@dataclass(frozen=True)
+class Possibility:
+    """One kind of answer: whether the store can give it, and why."""
+
+    name: str
+    is_possible: bool
+    because: str
+
+
+def kept_in(store: Store) -> Kept:
+    """Counts what there is. Raises: MalformedError for a damaged lake."""
+    sets = store.lake.sets()
+    with store.catalog.read() as session:
+        cohorts = session.runs.cohorts()
+        newest = session.runs.find(limit=LOOKED_AT)
+        trials, studies = session.studies.counts()
+    spans = [*_spans_of_runs(newest), *_spans_of_jobs(store)]
+    return Kept(
+        runs=sum(runs for _, runs, _ in cohorts),
+        workloads=len({workload for workload, _, _ in cohorts}),
+        cohorts=len(cohorts),
+        repeated_cohorts=sum(ended >= REPEATS for _, _, ended in cohorts),
+        **(_jobs(store) if JOB.name in sets else {}),
+        timed_runs=_runs_in(store, STEP.name) if STEP.name in sets else 0,
+        told_runs=_runs_in(store, COLLECTIVE.name) if COLLECTIVE.name in sets else 0,
+        looked_at=len({span[0] for span in spans}),
+        sampled=_sampled(store, spans, [name for name in sets if "node" in store.lake.columns(name)]),
+        power_sets=tuple(name for name in POWER_SETS if name in sets),
+        trials=trials,
+        studies=studies,
+    )
+
+
+def possibilities(kept: Kept) -> Iterator[Possibility]:
+    """What can be asked now, in the order in which people ask."""
+    repeated = kept.repeated_cohorts + kept.repeated_jobs
+    yield Possibility(
+        "prediction",
+        repeated > 0,
+        f"{kept.repeated_cohorts} of {kept.cohorts} cohorts of runs have {REPEATS} repeats or more, and "
+        f"{kept.repeated_jobs} groups of jobs of one name, user and size"
+        if repeated
+        else f"no cohort has {REPEATS} repeats yet",
+    )
+    yield Possibility(
+        "phases of steps",
+        kept.timed_runs > 0,
+        f"{kept.timed_runs} runs have a step timeline, {kept.told_runs} of them tell who came last to collectives"
+        if kept.timed_runs
+        else "no run has a step timeline: crosswind run -- CMD, or the probe, records one",
+    )
+    yield Possibility("counters", kept.sampled > 0, _of_counters(kept))
+    has_energy = bool(kept.with_energy or kept.power_sets)
+    told = [f"{kept.with_energy} jobs tell their energy"] if kept.with_energy else []
+    told += [f"power was sampled ({', '.join(kept.power_sets)})"] if kept.power_sets else []
+    yield Possibility("energy", has_energy, "; ".join(told) or "neither jobs nor samples tell of energy or power")
+    yield Possibility(
+        "warm start of a search",
+        kept.trials > 0,
+        f"{kept.trials} trials of {kept.studies} studies" if kept.trials else "no trials are stored",
+    )
+
+
+def _of_counters(kept: Kept) -> str:
+    if not kept.looked_at:
+        return "no job or run tells its nodes and times"
+    if not kept.sampled:
+        return "no node telemetry overlaps these jobs and runs: crosswind agent, or crosswind ingest of what there is"
+    return f"{kept.sampled} of the newest {kept.looked_at} jobs and runs have samples of their nodes"
+
+
+_JOBS = """
+with newest as (
+    select * from job qualify row_number() over (partition by system, job_id order by ts_ns desc) = 1
+), alike as (
+    select count(*) as jobs, count(*) filter (where state = 'COMPLETED' and ended_ns > started_ns) as ended,
+        count(energy_joules) as with_energy, any_value(name) as name
+    from newest group by system, "user", name, node_count, cpu_count
+)
+select coalesce(sum(jobs), 0)::bigint as jobs, count(distinct name) as job_names,
+    count(*) filter (where ended >= ?) as repeated_jobs, coalesce(sum(with_energy), 0)::bigint as with_energy
+from alike
+"""
+
+
+def _jobs(store: Store) -> dict[str, int]:
+    frame = store.lake.frame(_JOBS, [REPEATS])
+    return {str(name): int(value) for name, value in frame.iloc[0].items()}
+
+
+def _runs_in(store: Store, name: str) -> int:
+    frame = store.lake.frame(f'select count(distinct run_id) as runs from "{name}"')  # noqa: S608 - a set of ours
+    return int(frame["runs"].iloc[0])
+
+
+_Span = tuple[str, str, int, int]  # whose, node, begin and end in nanoseconds
+
+
+def _spans_of_runs(runs: Sequence[Run]) -> Iterator[_Span]:
+    for run in runs:
+        if run.started_ns is not None and run.ended_ns is not None:
+            yield from ((f"run {run.run_id}", node, run.started_ns, run.ended_ns) for node in run.nodes)
+
+
+def _spans_of_jobs(store: Store) -> Iterator[_Span]:
+    for job in store.jobs.find(limit=LOOKED_AT):
+        if job.started_ns is not None and job.ended_ns is not None:
+            whose = f"job {job.system} {job.job_id}"
+            yield from ((whose, node, job.started_ns, job.ended_ns) for node in job.nodes)
+
+
+def _sampled(store: Store, spans: Sequence[_Span], sets: Sequence[str]) -> int:
+    """How many of those whose spans these are have a sample of a node within one."""
+    if not spans or not sets:
+        return 0
+    frame = pd.DataFrame(spans, columns=["whose", "node", "begin_ns", "end_ns"])
+    within = int(frame["begin_ns"].min()), int(frame["end_ns"].max())
+    every = " union all ".join(
+        f"select node, ts_ns from {store.lake.files(name, within)}"  # noqa: S608 - files of sets of ours
+        for name in sets
+        if store.lake.parts(name, within)
+    )
+    if not every:
+        return 0
+
+    def ask(connection: duckdb.DuckDBPyConnection) -> int:
+        connection.register("spans", frame)
+        connection.execute(
+            f"create temp table here as select distinct node, ts_ns // {HOUR_NS} as hour, "  # noqa: S608
+            f"min(ts_ns) as first_ns, max(ts_ns) as last_ns from ({every}) group by node, hour"
+        )
+        [(found,)] = connection.execute(
+            "select count(distinct whose) from spans s join here h on h.node = s.node "
+            "and h.first_ns < s.end_ns and h.last_ns >= s.begin_ns"
+        ).fetchall()
+        return int(found)
+
+    return store.lake.answer(ask)
