@@ -26,6 +26,7 @@ from crosswind.ingest.readers.reader import Context, Reader, Record, Report
 
 CELLS_MAX = 4_000_000  # of a part: rows x columns; what is read of a file is never all in memory
 JOBS_AT_ONCE = 20_000
+AHEAD_NS = 86_400_000_000_000  # by which clocks and time zones may be wrong
 
 
 def load_file(store: Store, path: Path, reader: Reader, loaded: Loaded, *, context: Context) -> None:
@@ -131,6 +132,7 @@ class _Taken:
             with self.into.catalog.write() as session:
                 table = session.people.hidden(table)
         else:
+            table = self._credible(name, table)
             before, table = len(table), distinct(table)
             if len(table) < before:
                 self.report.notes.append(f"{before - len(table)} rows of {name} told twice: one of each was kept")
@@ -138,6 +140,16 @@ class _Taken:
         self.parts.append(part)
         self.staged += self.into.lake.stage({part: table})
         self.stored_rows += len(table)
+
+    def _credible(self, name: str, table: pa.Table) -> pa.Table:
+        """The rows of times that have been: a clock that is wrong by years would stand in every query's way."""
+        times = table["ts_ns"].to_numpy()
+        wrong = (times < 0) | (times > self.told_ns + AHEAD_NS)
+        if not wrong.any():
+            return table
+        first = np.datetime64(int(times[wrong][0]), "ns")
+        self.report.skip(0, "", f"{wrong.sum()} rows of {name} from before 1970 or from the future, such as {first}")
+        return table.filter(pa.array(~wrong))
 
     def store(self, note: ReadFile, loaded: Loaded) -> None:
         """Makes all of it appear: rows first, then, at once, the records and that the file was read."""

@@ -146,6 +146,17 @@ def test_rows_told_twice_are_kept_once(store: Store, tmp_path: Path) -> None:
     assert heat(store) == [(1, "n1", 5), (1, "n2", 5), (2, "n1", 6)]
 
 
+def test_rows_of_times_that_have_not_been_are_left_out_and_told(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "heat.txt"
+    path.write_text("-5 n1 5\n1 n1 5\n4102444800 n1 6\n")
+    loaded = load(store, path)
+    assert heat(store) == [(1, "n1", 5)]
+    assert (loaded.rows, loaded.reports[0].skipped) == (1, 1)
+    assert "2 rows of heat from before 1970 or from the future, such as 1969-12-31T23:59:55" in (
+        loaded.reports[0].quoted[0].reason
+    )
+
+
 def test_a_large_file_becomes_several_parts(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CELLS_MAX", 10)
     monkeypatch.setattr("crosswind.ingest.readers.lines.BLOCK_BYTES", 50)
