@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from crosswind.api.wire import Part, cursor_of, place_of
 from crosswind.data.metric import Column
 from crosswind.data.steps import STEP
+from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
 
 TYPES: dict[str, type] = {"int64": int, "uint64": int, "float64": float, "string": str, "bool": bool}
@@ -40,9 +41,9 @@ StepRow = create_model(
 def step_rows(store: Store, run_id: str, asked: StepsAsked) -> tuple[list[BaseModel], str | None]:
     """The rows asked for, and the cursor of those that follow. Raises: NotFoundError, InvalidInputError."""
     with store.catalog.read() as session:
-        session.runs.get(run_id)
+        run = session.runs.get(run_id)
     step, rank = place_of(asked.cursor, int, int) or (None, None)
-    frame = store.lake.frame(_PAGE, [run_id, asked.rank, step, rank, asked.limit])
+    frame = store.lake.frame(_PAGE, [run_id, asked.rank, step, rank, asked.limit], within=time_of([run]))
     values = frame.astype(object).where(frame.notna(), None).to_dict("records")
     rows = [StepRow.model_validate(row) for row in values]
     last = values[-1] if len(values) == asked.limit else None

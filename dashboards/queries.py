@@ -7,7 +7,9 @@ import pandas as pd
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.features import WARM_UP_STEPS, cohort_key
+from crosswind.data.parts import ALWAYS
 from crosswind.data.run import Run
+from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
 
 MOST_PEERS = 200  # newest runs of the workload, among which a cohort is looked for
@@ -48,7 +50,7 @@ def peers_of(session: Session, run: Run) -> list[Run]:
 
 def cohort_band(store: Store, peers: list[Run]) -> tuple[pd.DataFrame, int]:
     """Columns step, p10, p50, p90 in seconds over the peers' slowest ranks, after warm-up; and how many have steps."""
-    band = store.lake.frame(_BAND, [WARM_UP_STEPS, [peer.run_id for peer in peers]])
+    band = store.lake.frame(_BAND, [WARM_UP_STEPS, [peer.run_id for peer in peers]], within=time_of(peers))
     return band, 0 if band.empty else int(band["runs"].iloc[0])
 
 
@@ -58,10 +60,12 @@ def node_samples(store: Store, run: Run) -> tuple[NodeSource, ...]:
         return ()
     lake = store.lake
     names = [name for name in lake.sets() if name not in ABOUT_THE_AGENT and "node" in lake.columns(name)]
-    window = [list(run.nodes), run.started_ns, run.ended_ns if run.ended_ns is not None else 2**63 - 1]
-    connection = lake.connect(names)
+    begin, end = run.started_ns, run.ended_ns if run.ended_ns is not None else ALWAYS[1]
+    connection = lake.connect(names, within=(begin, end))
     try:
-        found = [connection.execute(_SAMPLES.format(source=name), window).fetchone() for name in names]
+        found = [
+            connection.execute(_SAMPLES.format(source=name), [list(run.nodes), begin, end]).fetchone() for name in names
+        ]
     finally:
         connection.close()
     return tuple(NodeSource(name, *row) for name, row in zip(names, found, strict=True) if row is not None)

@@ -8,6 +8,7 @@ import pandas as pd
 from crosswind.data.catalog.runs import ANY_RUN, RunFilter
 from crosswind.data.run import Run
 from crosswind.data.steps import PHASES
+from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
 
 WARM_UP_STEPS = 3  # the first steps allocate, compile and connect; they are measured but not compared
@@ -42,7 +43,7 @@ def summaries(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     rows = pd.DataFrame([_identity(run) for run in runs], columns=list(_identity_columns()), dtype=object)
     types = {"world_size": "Int64", "started_ns": "Int64", "run_seconds": "float64"}  # a float would round the time
     identity = rows.astype(types).infer_objects()
-    outcome = store.lake.frame(_summary_sql(), [WARM_UP_STEPS, [run.run_id for run in runs]])
+    outcome = store.lake.frame(_summary_sql(), [WARM_UP_STEPS, [run.run_id for run in runs]], within=time_of(runs))
     return identity.merge(outcome, on="run_id", how="left")
 
 
@@ -55,8 +56,8 @@ def all_runs(store: Store, wanted: RunFilter = ANY_RUN, *, limit: int = EVERY_RU
 def steps_of(store: Store, run_id: str) -> pd.DataFrame:
     """Every step of every rank of a run, in seconds, ordered by step and rank. Raises: NotFoundError."""
     with store.catalog.read() as session:
-        session.runs.get(run_id)
-    return store.lake.frame(_STEPS, [run_id])
+        run = session.runs.get(run_id)
+    return store.lake.frame(_STEPS, [run_id], within=time_of([run]))
 
 
 def _summary_sql() -> str:

@@ -83,6 +83,12 @@ def window_of(run: Run, first: int = FIRST_STEP, last: int = LAST_STEP) -> Windo
     return Window(first, last, (begin_ns, ALWAYS[1] if run.ended_ns is None else run.ended_ns + CLOCKS_NS))
 
 
+def time_of(runs: Iterable[Run]) -> Span:
+    """When the steps of these runs were taken: files of other times need not be opened."""
+    spans = [window_of(run).within for run in runs]
+    return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else ALWAYS
+
+
 def per_step(lake: Lake, run_id: str, window: Window = EVERY_STEP) -> pd.DataFrame:
     """One row a step over its ranks, in order.
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from crosswind.data.delta import differences
 from crosswind.data.run import Rank, Run
 from crosswind.data.series import in_order
+from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
 from crosswind.models.explain.segments import Segments, segments_of
 
@@ -26,7 +27,7 @@ FEWEST_SAMPLES = 3
 
 def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
     """The segments of every run that recorded collectives, by run id."""
-    steps = store.lake.frame(_STEPS, [[run.run_id for run in runs]])
+    steps = store.lake.frame(_STEPS, [[run.run_id for run in runs]], within=time_of(runs))
     waited = comm_thread_waits(store, runs)
     found = {}
     for run_id, rows in steps.groupby("run_id"):
@@ -44,16 +45,12 @@ def comm_thread_waits(store: Store, runs: Sequence[Run]) -> dict[str, float]:
         ranks = [rank for run in runs for rank in session.runs.ranks(run.run_id)]
     if not ranks:
         return {}
-    spans = store.lake.frame(_SPANS, _columns(ranks))
+    spans = store.lake.frame(_SPANS, _columns(ranks), within=time_of(runs))
     if spans.empty:
         return {}
-    places = [
-        spans["node"].tolist(),
-        spans["device"].tolist(),
-        int(spans["begin_ns"].min()),
-        int(spans["end_ns"].max()),
-    ]
-    samples = store.lake.counters("process", WAITED, where=_WHERE, parameters=places)
+    within = int(spans["begin_ns"].min()), int(spans["end_ns"].max())
+    places = [spans["node"].tolist(), spans["device"].tolist(), *within]
+    samples = store.lake.counters("process", WAITED, where=_WHERE, parameters=places, within=within)
     return {str(run_id): float(seconds) for run_id, seconds in _waited(samples, spans).dropna().items()}
 
 

@@ -12,6 +12,7 @@ from crosswind.dashboards.wording import NONE, number, seconds
 from crosswind.data.features import WARM_UP_STEPS, all_runs, cohort_key
 from crosswind.data.injection import Injected
 from crosswind.data.run import Run, RunState
+from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
 from crosswind.ingest.lab.campaign import position_in
 from crosswind.ingest.lab.plan import Plan
@@ -45,7 +46,7 @@ class LabOutcome:
 def outcomes(store: Store, plan: Plan) -> list[LabOutcome]:
     """The plan's runs that are in the store, as they were measured."""
     runs = [run for run in all_runs(store) if position_in(plan, run) is not None and run.state is not RunState.LOST]
-    steps = store.lake.frame(_STEPS, [WARM_UP_STEPS, [run.run_id for run in runs]])
+    steps = store.lake.frame(_STEPS, [WARM_UP_STEPS, [run.run_id for run in runs]], within=time_of(runs))
     by_run = {str(run_id): rows for run_id, rows in steps.groupby("run_id")}
     with store.catalog.read() as session:
         truths = session.injections.of_runs([run.run_id for run in runs])
