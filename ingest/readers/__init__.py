@@ -5,11 +5,23 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.ingest.readers.flux import FluxReader
 from crosswind.ingest.readers.lines import head_of
+from crosswind.ingest.readers.lsf import LsfReader
+from crosswind.ingest.readers.mllog import MllogReader
+from crosswind.ingest.readers.pbs import PbsReader
 from crosswind.ingest.readers.reader import Reader
 from crosswind.ingest.readers.sacct import SacctReader
+from crosswind.ingest.readers.swf import SwfReader
 
-READERS: tuple[Reader, ...] = (SacctReader(),)
+READERS: tuple[Reader, ...] = (
+    SacctReader(),
+    PbsReader(),
+    LsfReader(),
+    FluxReader(),
+    SwfReader(),
+    MllogReader(),
+)
 GROUP = "crosswind.readers"  # entry points by which other people's packages add theirs
 
 

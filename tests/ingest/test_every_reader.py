@@ -5,13 +5,14 @@ import gzip
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.job import Job
 from crosswind.data.run import Run
 from crosswind.ingest.readers import READERS, reader_for
-from crosswind.ingest.readers.reader import Context, Reader, Report
+from crosswind.ingest.readers.reader import Context, Reader, Record, Report
 
 RECORDED = Path(__file__).parent / "recorded"
 EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
@@ -21,9 +22,13 @@ def recorded(reader: Reader) -> list[Path]:
     return sorted((RECORDED / reader.name).iterdir())
 
 
-def read(reader: Reader, path: Path) -> tuple[list[Job | Run], Report]:
+def read(reader: Reader, path: Path) -> tuple[list[Record], Report]:
     report = Report(str(path), reader.name)
     return list(reader.read(path, report, Context("test"))), report
+
+
+def row_count(records: list[Record]) -> int:
+    return sum(len(each) if isinstance(each, pa.Table) else 1 for each in records)
 
 
 @EACH
@@ -52,8 +57,8 @@ def test_it_recognises_nothing_else(reader: Reader, tmp_path: Path) -> None:
 def test_it_counts_what_it_reads_and_names_the_system(reader: Reader) -> None:
     for path in recorded(reader):
         rows, report = read(reader, path)
-        assert report.read == len(rows) > 0
-        assert {row.system for row in rows} == {"test"}
+        assert report.read == row_count(rows) > 0
+        assert {row.system for row in rows if isinstance(row, Job | Run)} <= {"test"}
 
 
 @EACH
@@ -84,7 +89,7 @@ def test_damage_is_reported_and_never_a_crash(reader: Reader, tmp_path: Path) ->
             victim.write_bytes(damaged if attempt % 2 else gzip.compress(content)[: chance.randrange(1, 900)])
             with contextlib.suppress(MalformedError):  # any other error is a crash
                 rows, report = read(reader, victim)
-                assert report.read == len(rows)
+                assert report.read == row_count(rows)
 
 
 @EACH
@@ -141,7 +146,7 @@ def test_a_reader_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, t
     path = install(tmp_path, "diary_format:DiaryReader")
     assert reader_for(path).name == "diary"
     assert reader_for(path, "diary").name == "diary"
-    with pytest.raises(InvalidInputError, match="expected one of: sacct, diary"):
+    with pytest.raises(InvalidInputError, match="expected one of: .*sacct.*, diary"):
         reader_for(path, "abacus")
 
 

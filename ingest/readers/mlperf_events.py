@@ -1,0 +1,196 @@
+"""Events of MLPerf's training logs, picked out of whatever else a job wrote.
+
+Source: github.com/mlcommons/logging: mlperf_logging/mllog/mllog.py (`:::MLLOG`, since v0.7) and
+mlperf_logging/compliance_checker/mlp_parser (`:::MLL` of v0.6, `:::MLPv0.5.0` of v0.5); `:::SYSJSON` (the system's
+description) and `:::DLPAL` (container, Slurm job, number of nodes, node list) are echoed by the batch scripts in
+mlcommons/training_results_v*, benchmarks/*/implementations/*/run.sub.
+"""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from crosswind.data import hostlist
+from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
+from crosswind.ingest.readers.lines import Block, blocks
+from crosswind.ingest.readers.reader import Report
+
+MARK = re.compile(rb":::(MLLOG|MLL|MLPv0\.5\.[0-9]+|SYSJSON|DLPAL)[ \t]+")
+BEGINNING = re.compile(r":::(?:MLLOG[ \t]+\{|MLL[ \t]+[0-9.]{10,} \w+ ?:|MLPv0\.5\.[0-9]+[ \t]+\w+ [0-9.]{10,} )")
+SYSTEM, JOB = "SYSJSON", "DLPAL"
+POSITIONS = ("samples_count", "epoch_num", "step_num", "epoch", "step", "first_epoch_num", "current_iter_num")
+POSITION_LIMIT = 1 << 62
+
+_NAME = re.compile(r"[\w./:-]{1,100}")
+_OF_V06 = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) (\w{1,100}) ?:\s*(.+)")
+_OF_V05 = re.compile(r"(\w{1,100}) ([0-9]{1,12}(?:\.[0-9]{1,12})?) \([^()]*:[0-9]+\) (\w{1,100}) ?(?::\s*(.+))?")
+_OF_JOB = re.compile(r"\S+ ([0-9]{1,20}) ([0-9]{1,6}) ([^\s']+)")
+_RANK = re.compile(rb"\s*(?:([0-9]{1,7}): ?|\[([0-9]{1,7})\] ?|\[[0-9]+,([0-9]{1,7})\]<std(?:out|err)>: ?)")
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that a log tells; `time_ns` is None where the log gives none that can be."""
+
+    line: int
+    text: str
+    rank: int
+    time_ns: int | None
+    key: str
+    value: object
+    metadata: Mapping[str, object]
+    benchmark: str = ""  # lines of v0.5 name it
+
+    @property
+    def instance(self) -> str:
+        """Which of several models trained side by side tells it; empty where there is one."""
+        told = self.metadata.get("instance_id", self.metadata.get("instance", ""))
+        return str(told)[:100] if isinstance(told, int | str) else ""
+
+    @property
+    def position(self) -> tuple[str, float] | None:
+        """How far the training was, by the first of POSITIONS that the event has, and which one that is."""
+        for name in POSITIONS:
+            at = number(self.metadata.get(name))
+            if at is not None and 0 <= at < POSITION_LIMIT:
+                return name, at
+        return None
+
+
+def number(value: object) -> float | None:
+    """The value, where it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # an integer of more than 308 digits
+        return None
+
+
+def events(path: Path, report: Report) -> Iterator[Event]:
+    """The events in the file's order; a line that only begins like one goes to the report. Raises: as `blocks`."""
+    for block in blocks(path, report):
+        for line, prefix, kind, rest in _marked(block):
+            if prefix.startswith(b"+ "):  # the shell tells what it is about to echo
+                continue
+            try:
+                yield _event(line, _rank(prefix), kind, rest.strip())
+            except (ValueError, RecursionError) as error:
+                report.skip(line, f":::{kind} {rest}", f"no event: {error!s:.200}")
+            except (MalformedError, InvalidInputError) as error:
+                report.skip(line, f":::{kind} {rest}", str(error))
+
+
+def _marked(block: Block) -> Iterator[tuple[int, bytes, str, str]]:
+    """Line number, what stands before the line's first mark, which mark, and what follows up to the next one."""
+    data, line, counted = block.data, block.number, 0
+    prefix, line_end = b"", -1
+    here, ahead = itertools.tee(MARK.finditer(data))
+    next(ahead, None)
+    for match, following in itertools.zip_longest(here, ahead):
+        if match.start() > line_end:
+            line_start = data.rfind(b"\n", 0, match.start()) + 1
+            line_end = data.find(b"\n", match.end())
+            line, counted = line + data.count(b"\n", counted, line_start), line_start
+            prefix = data[line_start : match.start()]
+        end = following.start() if following and following.start() < line_end else line_end
+        yield line, prefix, match[1].decode(), data[match.end() : end].decode()
+
+
+def _rank(prefix: bytes) -> int:
+    """The process, where a launcher put its number before the line: `3: `, `[3] `, `[1,3]<stdout>:`."""
+    told = _RANK.fullmatch(prefix[:64]) if prefix else None
+    return int(next(filter(None, told.groups()))) if told else 0
+
+
+def _event(line: int, rank: int, kind: str, rest: str) -> Event:
+    text = f":::{kind} {rest[:200]}"
+    if kind == "MLLOG":
+        told = _object(rest)
+        return _checked(Event(line, text, rank, _from_ms(told.get("time_ms")), *_parts(told)))
+    if kind == SYSTEM:
+        return Event(line, text, rank, None, SYSTEM, None, _object(rest))
+    if kind == JOB:
+        return Event(line, text, rank, None, JOB, None, _job(rest))
+    if kind == "MLL":
+        seconds, key, value = _matched(_OF_V06, rest)
+        return Event(line, text, rank, _from_seconds(seconds), *_parts({"key": key, **_object(value)}))
+    benchmark, seconds, key, value = _matched(_OF_V05, rest)
+    return Event(line, text, rank, _from_seconds(seconds), key, *_of_v05(value), benchmark)
+
+
+def _checked(event: Event) -> Event:
+    if not _NAME.fullmatch(event.key):
+        raise MalformedError(f"key {event.key[:50]!r} is no name")
+    return event
+
+
+def _object(text: str) -> dict[str, object]:
+    told = _json(text)
+    if not isinstance(told, dict):
+        raise MalformedError(f"expected a JSON object, found {text[:50]!r}")
+    return told
+
+
+def _json(text: str) -> object:
+    """The value at the text's beginning; what follows may be another process's. Raises: ValueError."""
+    told: object = _DECODER.raw_decode(text)[0]
+    if "\\u" in text and "\\u0000" in _encoded(told):
+        raise MalformedError("holds a zero byte, which no text does")
+    return told
+
+
+def _encoded(told: object) -> str:
+    """JSON text of what UTF-8 can hold. Raises: UnicodeEncodeError for half a surrogate pair."""
+    return json.dumps(told, ensure_ascii=False).encode().decode()
+
+
+def _parts(told: Mapping[str, object]) -> tuple[str, object, dict[str, object]]:
+    key, metadata = told.get("key"), told.get("metadata") or {}
+    if not isinstance(key, str) or not isinstance(metadata, dict):
+        raise MalformedError("expected a key and metadata as an object")
+    return key, told.get("value"), metadata
+
+
+def _of_v05(text: str | None) -> tuple[object, dict[str, object]]:
+    told = _json(text) if text else None
+    if not isinstance(told, dict):
+        return told, {}
+    return told.pop("value", None), told
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    match = pattern.match(text)
+    if match is None:
+        raise MalformedError("no event of any known version")
+    return match.groups()
+
+
+def _job(text: str) -> dict[str, object]:
+    job_id, count, nodes = _matched(_OF_JOB, text)
+    expanded = hostlist.expand(nodes)
+    if len(expanded) != int(count):
+        raise MalformedError(f"{count} nodes, but the list {nodes[:100]!r} has {len(expanded)}")
+    return {"job_id": job_id, "nodes": expanded}
+
+
+def _from_ms(value: object) -> int | None:
+    milliseconds = number(value)
+    if milliseconds is None:
+        return None
+    return _possible(value * 1_000_000 if isinstance(value, int) else round(milliseconds * 1000) * 1000)
+
+
+def _from_seconds(text: str) -> int | None:
+    return _possible(int(Decimal(text) * 10**9))
+
+
+def _possible(time_ns: int) -> int | None:
+    return time_ns if EARLIEST_SECONDS * 10**9 <= time_ns <= LATEST_SECONDS * 10**9 else None
