@@ -6,10 +6,12 @@ from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.ingest.readers.flux import FluxReader
+from crosswind.ingest.readers.ldms import LdmsReader
 from crosswind.ingest.readers.lines import head_of
 from crosswind.ingest.readers.lsf import LsfReader
 from crosswind.ingest.readers.mllog import MllogReader
 from crosswind.ingest.readers.pbs import PbsReader
+from crosswind.ingest.readers.prometheus import PrometheusReader
 from crosswind.ingest.readers.reader import Reader
 from crosswind.ingest.readers.sacct import SacctReader
 from crosswind.ingest.readers.swf import SwfReader
@@ -21,6 +23,8 @@ READERS: tuple[Reader, ...] = (
     FluxReader(),
     SwfReader(),
     MllogReader(),
+    LdmsReader(),
+    PrometheusReader(),
 )
 GROUP = "crosswind.readers"  # entry points by which other people's packages add theirs
 

@@ -1,0 +1,38 @@
+"""What metadata tells of families of series: their types and units."""
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+ENDS = ("_bucket", "_count", "_sum", "_total", "_created", "_info", "_gcount", "_gsum")  # that series add to a family
+CUMULATIVE = ("_bucket", "_count", "_sum")
+KINDS = {"counter": "counter", "gauge": "gauge", "gaugehistogram": "gauge", "info": "gauge", "stateset": "gauge"}
+
+
+@dataclass
+class Families:
+    """Types and units by family, as far as they were told."""
+
+    types: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+    def kind(self, name: str) -> str | None:
+        """What a series of this name is: counter or gauge; None where that was not told."""
+        family = _family(name, self.types)
+        end = name.removeprefix(family or name)
+        told = self.types.get(family or "")
+        if end == "_created":  # a time, beside the counter
+            return "gauge"
+        if told in {"histogram", "summary"}:
+            return "counter" if end in CUMULATIVE else "gauge"
+        return KINDS.get(told or "")
+
+    def unit(self, name: str) -> str | None:
+        """The unit of a series of this name; None where that was not told."""
+        return self.units.get(_family(name, self.units) or "") or None
+
+
+def _family(name: str, known: Container[str]) -> str | None:
+    if name in known:
+        return name
+    stems = (name.removesuffix(end) for end in ENDS if name.endswith(end))
+    return next((stem for stem in stems if stem in known), None)

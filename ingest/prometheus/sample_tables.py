@@ -1,0 +1,128 @@
+"""Samples of many series as tables: wide ones where a set of ours knows the series, else rows of the set `series`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crosswind.data.imported import SERIES
+from crosswind.data.lake import ARROW_TYPES, arrow_schema
+from crosswind.data.metric import Column, MetricSet
+from crosswind.ingest.prometheus.known_series import NOWHERE, WORDS, Codes, KnownSeries
+
+Floats = NDArray[np.float64]
+Times = NDArray[np.int64]
+Places = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+EXACT = 2.0**53  # whole numbers beyond it are not all there in 64-bit floats, which is all that Prometheus has
+NEAR = 1e-9  # of a value: what a decimal fraction may be off by
+COLUMNS = ("codes", "ts_ns", "values", "is_whole")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One entry a sample; NaN stands for no value. Only those that are `is_whole` may stand in wide rows."""
+
+    codes: Codes
+    ts_ns: Times
+    values: Floats
+    is_whole: Bools
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def of(self, chosen: Places | Bools | slice) -> "Samples":
+        """Some of them."""
+        return Samples(*(getattr(self, name)[chosen] for name in COLUMNS))
+
+    def at(self, chosen: Bools, ts_ns: int) -> "Samples":
+        """The same, some of them at this time."""
+        return replace(self, ts_ns=np.where(chosen, ts_ns, self.ts_ns))
+
+    def broken(self) -> "Samples":
+        """The same, none of them for wide rows."""
+        return replace(self, is_whole=np.zeros(len(self), np.bool_))
+
+
+def joined(parts: Sequence[Samples]) -> Samples:
+    """All of them, one after another."""
+    return Samples(*(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
+
+
+def tables(known: KnownSeries, samples: Samples) -> Iterator[pa.Table]:
+    """The tables of these samples; rows come in the order in which their first samples stand."""
+    samples = samples.of(~np.isnan(samples.values))
+    targets = known.numbers("target", samples.codes)
+    raw = samples.values / known.numbers("unit", samples.codes)
+    is_placed = samples.is_whole & (targets != NOWHERE)
+    is_placed &= _are_whole(raw) | np.isin(targets, _of_type(known, "float64"))
+    is_placed &= (raw >= 0) | ~np.isin(targets, _of_type(known, "uint64"))
+    rest = samples.of(~is_placed)
+    if len(rest):
+        yield series_table(known, rest)
+    for metric_set, columns in _sets(known, np.unique(targets[is_placed])).items():
+        chosen = np.flatnonzero(is_placed & np.isin(targets, list(columns)))
+        yield _wide(known, metric_set, columns, _Cells(samples.of(chosen), raw[chosen], targets[chosen]))
+
+
+def series_table(known: KnownSeries, samples: Samples) -> pa.Table:
+    """Rows of the set `series`."""
+    texts = {word: known.texts(word, samples.codes) for word in WORDS}
+    columns = {"ts_ns": pa.array(samples.ts_ns), **texts, "value": pa.array(samples.values)}
+    return pa.Table.from_arrays([columns[each.name] for each in SERIES.columns], schema=arrow_schema(SERIES))
+
+
+@dataclass(frozen=True)
+class _Cells:
+    samples: Samples
+    raw: Floats
+    targets: Floats
+
+
+def _are_whole(raw: Floats) -> Bools:
+    with np.errstate(invalid="ignore"):  # infinite ones are not
+        return (np.abs(raw - np.rint(raw)) <= NEAR * np.maximum(1.0, np.abs(raw))) & (np.abs(raw) < EXACT)
+
+
+def _of_type(known: KnownSeries, dtype: str) -> list[int]:
+    """The targets that are of this type."""
+    return [number for number, (_, column) in enumerate(known.targets.values()) if column.dtype == dtype]
+
+
+def _sets(known: KnownSeries, wanted: Floats) -> dict[MetricSet, dict[int, Column]]:
+    """Sets with those of their columns, by target, that there are values for."""
+    sets: dict[MetricSet, dict[int, Column]] = {}
+    targets = list(known.targets.values())
+    for number in wanted.astype(int).tolist():
+        metric_set, column = targets[number]
+        sets.setdefault(metric_set, {})[number] = column
+    return sets
+
+
+def _wide(known: KnownSeries, metric_set: MetricSet, columns: dict[int, Column], cells: _Cells) -> pa.Table:
+    """One row a time, node and device; of two values of one cell the first stays."""
+    rows = known.numbers("row", cells.samples.codes).astype(np.int64)
+    _, time_numbers = np.unique(cells.samples.ts_ns, return_inverse=True)
+    _, first, row_of = np.unique(time_numbers * len(known.rows) + rows, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    row_of, first = np.argsort(order)[row_of], first[order]
+    names = list(known.rows)
+    nodes, devices = (pa.array([name[part] for name in names], pa.string()) for part in (0, 1))
+    places = pa.array(rows[first])
+    arrays = {"ts_ns": pa.array(cells.samples.ts_ns[first]), "node": nodes.take(places), "device": devices.take(places)}
+    # the last one written holds, so the first of two is written last
+    for number, column in columns.items():
+        chosen = np.flatnonzero(cells.targets == number)[::-1]
+        arrays[column.name] = _column(column, row_of[chosen], cells.raw[chosen], len(first))
+    schema = arrow_schema(metric_set)
+    filled = [arrays[each.name] if each.name in arrays else pa.nulls(len(first), each.type) for each in schema]
+    return pa.Table.from_arrays(filled, schema=schema)
+
+
+def _column(column: Column, rows: Places, raw: Floats, length: int) -> pa.Array:
+    values, is_missing = np.zeros(length), np.ones(length, np.bool_)
+    values[rows], is_missing[rows] = raw, False
+    whole = values if column.dtype == "float64" else np.rint(values).astype(np.int64)
+    return pa.array(whole, mask=is_missing).cast(ARROW_TYPES[column.dtype])

@@ -1,0 +1,169 @@
+"""Scrapes that stand one after another in a file: where each begins and when it was taken."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crosswind.data.errors import MalformedError
+from crosswind.ingest.prometheus.known_series import KnownSeries
+from crosswind.ingest.prometheus.sample_lines import Comments
+from crosswind.ingest.prometheus.sample_tables import Samples, joined, tables
+from crosswind.ingest.prometheus.sample_values import EARLIEST, LATEST, UNDATED
+from crosswind.ingest.readers.reader import Report
+
+CLOCKS = ("node_time_seconds", "collector_last_sweep_timestamp_seconds")  # when the scrape was taken that holds one
+AT_ONCE = 200_000  # samples that become tables together
+HELD = 1_000_000  # samples of one scrape
+END = "# EOF"  # no family is called so
+ONE_DAY_NS = 86_400 * 10**9
+Lines = NDArray[np.int64]
+
+
+@dataclass
+class Scrapes:
+    """What is held of a file: the scrape that is being read, and dated ones on their way into tables.
+
+    A scrape ends at `# EOF`, before a family that is declared again and, in a file without declarations, before its
+    first series without a time.
+    """
+
+    path: Path
+    report: Report
+    known: KnownSeries
+    written_ns: int
+    said: dict[str, str] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    first: int | None = None
+    held: list[Samples] = field(default_factory=list)
+    dated: list[Samples] = field(default_factory=list)
+    is_whole: bool = True
+    is_dated_by_file: bool = False
+    future: int = 0
+    without_value: int = 0
+
+    def declare(self, comments: Comments) -> list[int]:
+        """Notes types and units; gives the lines at which another scrape begins."""
+        cuts, declared = [], self.declared
+        for number, text in zip(comments.numbers.tolist(), comments.texts, strict=True):
+            family = self.said.get(text)
+            if family is None:
+                family = self.said[text] = self._declare(*[*text.split(), "", ""][1:4])
+            if family in declared or family == END:
+                cuts.append(number)
+                declared.clear()
+            if family and family != END:
+                declared.add(family)
+        return cuts
+
+    def _declare(self, word: str, family: str, told: str) -> str:
+        """Notes one; gives the family that begins here, if any, or END."""
+        if word == "TYPE":
+            self.known.families.types[family] = told
+        elif word == "UNIT":
+            self.known.families.units[family] = told
+        return {"TYPE": family, "EOF": END}.get(word, "")
+
+    def take(self, samples: Samples, numbers: Lines, cuts: Sequence[int]) -> Iterator[pa.Table]:
+        """Takes a block's samples, and gives tables when there are enough."""
+        samples, numbers = self._without_future(samples, numbers)
+        declared = np.searchsorted(numbers, np.array(cuts, np.int64))
+        places = sorted({*declared.tolist(), *self._repeated(samples)})
+        for start, end in zip([0, *places], [*places, len(samples)], strict=True):
+            if start:
+                self._finish()
+            self._hold(samples.of(slice(start, end)))
+        if sum(map(len, self.dated)) > AT_ONCE:
+            yield from self._tables()
+
+    def end(self) -> Iterator[pa.Table]:
+        """The tables of the rest."""
+        self._finish()
+        yield from self._tables()
+        notes = self.report.notes
+        if self.without_value:
+            notes.append(f"{self.without_value} samples are NaN, which is no value: left out")
+        if self.future:
+            notes.append(f"{self.future} samples are from more than a day after the file was written: left out")
+        if self.is_dated_by_file:
+            written = datetime.fromtimestamp(self.written_ns / 1e9, UTC)
+            notes.append(f"samples without a time got that of the file's last change: {written:%Y-%m-%dT%H:%M:%SZ}")
+
+    def _without_future(self, samples: Samples, numbers: Lines) -> tuple[Samples, Lines]:
+        is_future = samples.ts_ns > self.written_ns + ONE_DAY_NS
+        if not is_future.any():
+            return samples, numbers
+        self.future += int(is_future.sum())
+        for number in numbers[is_future].tolist():
+            self.report.skip(number, "", "its time is more than a day after the file was written")
+        return samples.of(~is_future), numbers[~is_future]
+
+    def _repeated(self, samples: Samples) -> list[int]:
+        """Where the first series without a time comes again, in a file without declarations."""
+        undated = np.flatnonzero(samples.ts_ns == UNDATED)
+        if self.known.families.types or not len(undated):
+            return []
+        is_first_block = self.first is None
+        if self.first is None:
+            self.first = int(samples.codes[undated[0]])
+        found: list[int] = undated[samples.codes[undated] == self.first].tolist()
+        return found[1:] if is_first_block else found
+
+    def _hold(self, samples: Samples) -> None:
+        self.held.append(samples)
+        if sum(map(len, self.held)) > HELD:  # series by series, as a dump is: such has times
+            held = joined(self.held)
+            is_dated = held.ts_ns != UNDATED
+            self.is_whole = False
+            self.dated.append(held.of(is_dated).broken())
+            self.held = [held.of(~is_dated)]
+
+    def _finish(self) -> None:
+        """The scrape that is held has ended."""
+        if any(map(len, self.held)):
+            scrape = self._timed(joined(self.held))
+            self.dated.append(scrape if self.is_whole and _is_one_scrape(scrape) else scrape.broken())
+        self.held, self.is_whole = [], True
+
+    def _timed(self, scrape: Samples) -> Samples:
+        is_undated = scrape.ts_ns == UNDATED
+        if not is_undated.any():
+            return scrape
+        time_ns = self._clock(scrape)
+        if time_ns is None:
+            if self.is_dated_by_file:
+                raise MalformedError(
+                    f"{self.path}: a second scrape without times; expected a time behind each value, or the series "
+                    f"{CLOCKS[0]}, or one scrape a file, which then has the time of the file's last change"
+                )
+            time_ns, self.is_dated_by_file = self.written_ns, True
+        return scrape.at(is_undated, time_ns)
+
+    def _clock(self, scrape: Samples) -> int | None:
+        """The time that one of the scrape's own series tells."""
+        for name in CLOCKS:
+            found = np.isin(scrape.codes, self.known.named(name)) & (scrape.ts_ns == UNDATED)
+            times = scrape.values[found]
+            if len(times) == 1 and EARLIEST <= times[0] < LATEST:
+                return round(times[0] * 1e6) * 1000
+        return None
+
+    def _tables(self) -> Iterator[pa.Table]:
+        samples, self.dated = joined(self.dated) if self.dated else None, []
+        if samples is None:
+            return
+        self.without_value += int(np.isnan(samples.values).sum())
+        for table in tables(self.known, samples):
+            self.report.read += len(table)
+            yield table
+
+
+def _is_one_scrape(samples: Samples) -> bool:
+    """Whether no series stands there with two times, as in a dump, which goes through the series one by one."""
+    order = np.argsort(samples.codes, kind="stable")
+    codes, times = samples.codes[order], samples.ts_ns[order]
+    return not bool(((codes[1:] == codes[:-1]) & (times[1:] != times[:-1])).any())

@@ -1,0 +1,65 @@
+"""Reader of what exporters show: Prometheus' text format and OpenMetrics, one scrape or many in one file.
+
+Source: https://prometheus.io/docs/instrumenting/exposition_formats/, https://prometheus.io/docs/specs/om/open_metrics_spec/
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.prometheus.known_series import KnownSeries
+from crosswind.ingest.prometheus.sample_lines import split
+from crosswind.ingest.prometheus.sample_values import LINE, NUMBER, samples_of
+from crosswind.ingest.prometheus.scrapes import Scrapes
+from crosswind.ingest.prometheus.series_text import parsed_series
+from crosswind.ingest.readers.lines import blocks, plain_head
+from crosswind.ingest.readers.reader import Context, Record, Report
+
+DECLARATION = re.compile(r"# (?:TYPE \S+ [a-z]+|HELP \S+( .*)?|UNIT \S+( .*)?|EOF)\r?")
+LOOKED_AT = 20
+
+
+@dataclass(frozen=True)
+class PrometheusReader:
+    """Samples of series: those that sets of ours know go there, the others into the set `series`."""
+
+    name: ClassVar[str] = "prometheus"
+    description: ClassVar[str] = "Prometheus text format or OpenMetrics, one scrape or many"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name says nothing
+        """Whether the first lines are declarations and samples, and one at least cannot be something else."""
+        lines = [line for line in plain_head(head).split("\n")[:-1] if line.strip()][:LOOKED_AT]
+        is_sure = any(DECLARATION.fullmatch(line) or "{" in line for line in lines)
+        return is_sure and all(line.startswith("#") or _is_sample(line) for line in lines)
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
+        """Tables of our own sets, and of `series`. Raises: MalformedError, UnavailableError."""
+        known = KnownSeries(context.node)
+        scrapes = Scrapes(path, report, known, written_ns(path))
+        for block in blocks(path, report):
+            comments, columns = split(block)
+            cuts = scrapes.declare(comments)
+            yield from scrapes.take(*samples_of(columns, known.code_of_text, report.skip), cuts)
+        yield from scrapes.end()
+
+
+def _is_sample(line: str) -> bool:
+    found = LINE.fullmatch(line.rstrip("\r"))
+    if found is None or NUMBER.fullmatch(found[3]) is None:
+        return False
+    try:
+        parsed_series(found[1] or found[2])
+    except MalformedError:
+        return False
+    return True
+
+
+def written_ns(path: Path) -> int:
+    """When the file was last changed. Raises: UnavailableError."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
