@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.imported import imported_id
@@ -42,7 +42,14 @@ class Facts:
 
     def copy(self) -> "Facts":
         """The same, to be changed alone."""
-        return Facts(**{name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()})
+        return replace(
+            self,
+            configuration=dict(self.configuration),
+            tags=dict(self.tags),
+            sizes=dict(self.sizes),
+            described=dict(self.described),
+            software=dict(self.software),
+        )
 
     def takes(self, event: Event) -> bool:
         """Takes in who ran what, where; False for an event that tells none of that. Raises: MalformedError."""

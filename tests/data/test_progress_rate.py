@@ -1,10 +1,14 @@
 from dataclasses import replace
+from pathlib import Path
+from statistics import median
 
+import pyarrow.parquet as pq
 import pytest
 
 from crosswind.data.progress_rate import ProgressRate, progress_rates
 from crosswind.data.run import Run, RunState
 
+REAL = Path(__file__).parents[3] / "shared" / "data" / "mlperf" / "runs.parquet"
 SECOND = 1_000_000_000
 
 
@@ -56,3 +60,19 @@ def test_runs_that_did_not_reach_their_target_are_left_out() -> None:
     aborted = run(100, "10", state=RunState.FAILED)
     unfinished = run(100, "10", ended_ns=None)
     assert progress_rates([run(100, "10"), aborted, unfinished, run(200, "10", tags={})]) == []
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="the published runs are not here")
+def test_published_runs_vary_by_luck_rather_than_by_pace() -> None:
+    columns = ["config_id", "benchmark", "ttt_min", "status", "last_eval_progress"]
+    runs = [
+        run(
+            0, str(row["last_eval_progress"]), system=row["config_id"], ended_ns=(5 + int(row["ttt_min"] * 60)) * SECOND
+        )
+        for row in pq.read_table(REAL, columns=columns).to_pylist()
+        if row["status"] == "success" and row["ttt_min"]
+    ]
+    rates = [rate for rate in progress_rates(runs) if rate.runs >= 5]
+    assert len(rates) > 1400
+    assert 0.04 < median(rate.seconds_cov_ratio for rate in rates) < 0.05
+    assert median(rate.seconds_per_progress_cov_ratio for rate in rates) < 0.004
