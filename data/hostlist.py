@@ -15,6 +15,11 @@ LETTERS = re.compile(r"[A-Za-z0-9._-]+")
 Ranges = tuple[tuple[int, int, int], ...]  # first, last, width in digits
 
 
+def short_form(text: str) -> str:
+    """The list as written, which a later `expand` takes; empty for a job that never got nodes."""
+    return "" if text.strip() in UNASSIGNED else text
+
+
 def expand(text: str, limit: int = NODES_LIMIT) -> tuple[str, ...]:
     """The node names in the order written; none for a job that never got nodes.
 
@@ -23,15 +28,37 @@ def expand(text: str, limit: int = NODES_LIMIT) -> tuple[str, ...]:
     """
     if text.strip() in UNASSIGNED:
         return ()
-    names: list[str] = []
-    for parts in _expressions(text):
-        if len(names) + _count(parts) > limit:
-            raise MalformedError(f"node list {text[:80]!r} stands for more than {limit} nodes")
-        names += map("".join, itertools.product(*map(_texts, parts)))
+    expressions = _expressions(text)
+    _check_count(expressions, text, limit)
+    names = ["".join(name) for parts in expressions for name in itertools.product(*map(_texts, parts))]
     for name in names:
         if not name[0].isalnum() or len(name) > NAME_LIMIT:
             raise MalformedError(f"node list {text[:80]!r}: {name[:80]!r} is no host name")
     return tuple(names)
+
+
+def count(text: str, limit: int = NODES_LIMIT) -> int:
+    """How many nodes `expand` names, without writing them out. Raises: MalformedError, whenever `expand` does."""
+    if text.strip() in UNASSIGNED:
+        return 0
+    expressions = _expressions(text)
+    for parts in expressions:
+        if (isinstance(parts[0], str) and not parts[0][0].isalnum()) or sum(map(_longest, parts)) > NAME_LIMIT:
+            raise MalformedError(f"node list {text[:80]!r}: one of them is no host name")
+    return _check_count(expressions, text, limit)
+
+
+def _check_count(expressions: list[list[str | Ranges]], text: str, limit: int) -> int:
+    """How many names these stand for. Raises: MalformedError."""
+    total = sum(map(_count, expressions))
+    if total > limit:
+        raise MalformedError(f"node list {text[:80]!r} stands for more than {limit} nodes")
+    return total
+
+
+def _longest(part: str | Ranges) -> int:
+    """Characters of the longest text that one part of a name takes."""
+    return len(part) if isinstance(part, str) else max(max(width, len(str(last))) for _first, last, width in part)
 
 
 def _expressions(text: str) -> list[list[str | Ranges]]:

@@ -67,6 +67,11 @@ def job_table(jobs: Sequence[Job], *, told_ns: int) -> pa.Table:
     return to_table(JOB, {"ts_ns": list(range(told_ns, told_ns + len(jobs))), **columns})
 
 
+def jobs_of(table: pa.Table) -> list[Job]:
+    """The jobs whose accounts are the rows of a table, with their users as they stand there. Raises: MalformedError."""
+    return [_job(row, {}) for row in table.select(FACTS).to_pylist()]
+
+
 class Jobs:
     """The jobs of one store."""
 

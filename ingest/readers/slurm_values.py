@@ -7,7 +7,9 @@ from crosswind.ingest.readers.clock import UNKNOWN
 
 NO_VALUE = ("18446744073709551614", "18446744073709551615")  # NO_VAL64 and INFINITE64 of slurm.h
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
-IDENTIFIER = re.compile(r"([0-9]{1,18}(?:_(?:[0-9]{1,18}|\[[^\]]*\]))?(?:\+[0-9]{1,9})?)(?:\.([A-Za-z0-9_+]{1,64}))?")
+JOB_ID = r"[0-9]{1,18}(?:_(?:[0-9]{1,18}|\[[^\]]*\]))?(?:\+[0-9]{1,9})?"
+STEP_NAME = "[A-Za-z0-9_+]{1,64}"
+IDENTIFIER = re.compile(rf"({JOB_ID})(?:\.({STEP_NAME}))?")
 CLOCK_TIME = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,4}):([0-9]{2}):([0-9]{2})")
 SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTP]?)")
 STATE = re.compile(r"([A-Z][A-Z_]{1,40})\+?(?: by .{1,100})?")

@@ -1,7 +1,7 @@
 import pytest
 
 from crosswind.data.errors import MalformedError
-from crosswind.data.hostlist import NODES_LIMIT, expand
+from crosswind.data.hostlist import NODES_LIMIT, count, expand, short_form
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,8 @@ from crosswind.data.hostlist import NODES_LIMIT, expand
     ],
 )
 def test_a_short_form_stands_for_these_nodes(text: str, nodes: list[str]) -> None:
-    assert expand(text) == tuple(nodes)
+    assert expand(text) == tuple(nodes) == expand(short_form(text))
+    assert count(text) == len(nodes)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,8 @@ def test_anything_else_is_refused_with_the_reason(text: str, complaint: str) -> 
     with pytest.raises(MalformedError, match="node list") as refusal:
         expand(text)
     assert complaint in str(refusal.value)
+    with pytest.raises(MalformedError, match="node list"):
+        count(text)
 
 
 def test_a_hundred_thousand_nodes_are_the_most() -> None:
@@ -57,6 +60,8 @@ def test_a_hundred_thousand_nodes_are_the_most() -> None:
     for hostile in (f"n[0-{NODES_LIMIT}]", "n[1-999999999]", "r[1-999]n[1-999]", "a[1-60000],b[1-60000]", "[1-9]" * 60):
         with pytest.raises(MalformedError, match="more than 100000 nodes"):
             expand(hostile)
+        with pytest.raises(MalformedError, match="more than 100000 nodes"):
+            count(hostile)
 
 
 def test_a_long_broken_list_is_refused_at_once() -> None:

@@ -1,14 +1,14 @@
 import gzip
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.job import Job
+from crosswind.data.jobs import jobs_of
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.ingest.readers.lines import LINE_LIMIT, numbered_lines
+from crosswind.ingest.readers.lines import BLOCK_BYTES, LINE_LIMIT, numbered_lines
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.sacct import COLUMNS, SacctReader, sacct_command
 
@@ -19,7 +19,8 @@ HEADER = "JobIDRaw|State|JobName\n"
 
 def read(path: Path, time_zone: str = "UTC") -> tuple[list[Job], Report]:
     report = Report(str(path), "sacct")
-    return list(SacctReader().read(path, report, Context("test", zone_named(time_zone)))), report
+    tables = SacctReader().read(path, report, Context("test", zone_named(time_zone)))
+    return [job for table in tables for job in jobs_of(table)], report
 
 
 @pytest.fixture
@@ -341,11 +342,11 @@ def test_an_unknown_time_zone_is_refused(name: str) -> None:
 
 
 def test_jobs_come_while_the_file_is_still_read(export: Path) -> None:
-    export.write_text(HEADER + "1|COMPLETED|a\n2|COMPLETED|b\n3|COMPLETED|c\n")
+    export.write_text(HEADER + "1|COMPLETED|a\n" + "2|COMPLETED|b\n" * (BLOCK_BYTES // 10))
     report = Report(str(export), "sacct")
-    jobs: Iterator[Job] = SacctReader().read(export, report, Context("test"))
-    assert next(jobs).name == "a"
-    assert report.read == 1
+    tables = SacctReader().read(export, report, Context("test"))
+    assert jobs_of(next(tables))[0].name == "a"
+    assert 1 < report.read < BLOCK_BYTES // 10
 
 
 def test_the_command_asks_for_all_that_is_read() -> None:

@@ -12,11 +12,19 @@ from types import ModuleType
 import pytest
 
 from crosswind.data.job import Job
-from crosswind.ingest.readers.reader import Report
+from crosswind.data.jobs import jobs_of
+from crosswind.ingest.readers.clock import zone_named
+from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.sacct import SacctReader, sacct_command
 
 SCRIPT = Path(__file__).parent.parent / "slurm" / "cluster.py"
 PATIENCE_SECONDS = 60.0  # slurmctld looks for jobs past their time every 30 s
+
+
+def read(path: Path, report: Report, zone: str = "UTC") -> list[Job]:
+    """The jobs of an export."""
+    tables = SacctReader().read(path, report, Context("test", zone_named(zone)))
+    return [job for table in tables for job in jobs_of(table)]
 
 
 class Slurm:
@@ -126,7 +134,7 @@ def jobs(slurm: Slurm, asked: dict[str, str], report: Report) -> dict[str, list[
     path = Path(report.path)
     path.write_text(slurm.export())
     named: dict[str, list[Job]] = {}
-    for job in SacctReader().read(path, report, system="test"):
+    for job in read(path, report):
         named.setdefault(job.name, []).append(job)
     return named
 
@@ -209,6 +217,6 @@ def test_local_times_are_read_in_the_zone_that_they_were_written_in(
     words = ["env", "-u", "SLURM_TIME_FORMAT", "TZ=Asia/Kathmandu", *sacct_command("now-1hours")[2:]]
     path.write_text(slurm.ask(*words))
     report = Report(str(path), "sacct")
-    [local] = [job for job in SacctReader("Asia/Kathmandu").read(path, report, system="test") if job.name == "ok"]
+    [local] = [job for job in read(path, report, "Asia/Kathmandu") if job.name == "ok"]
     [job] = jobs["ok"]
     assert (local.submitted_ns, local.started_ns, local.ended_ns) == (job.submitted_ns, job.started_ns, job.ended_ns)

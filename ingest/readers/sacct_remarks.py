@@ -1,0 +1,72 @@
+"""What is odd about jobs of Slurm's accounting, counted over the rows that they became."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crosswind.ingest.readers.clock import Clock
+
+REMEMBERED = 100_000  # job ids at least, to notice duplicates; twice as many at most, some 20 MB
+
+
+@dataclass
+class Remembered:
+    """Job ids that came before, the older ones forgotten."""
+
+    young: set[str] = field(default_factory=set)
+    old: set[str] = field(default_factory=set)
+
+    def repeats(self, job_ids: Sequence[str]) -> int:
+        """How many of these came before, also among themselves; does not depend on how many are asked at once."""
+        count, place = 0, 0
+        while place < len(job_ids):
+            some = job_ids[place : place + REMEMBERED - len(self.young)]
+            count += len(some) - len(set(some) - self.young - self.old)
+            self.young.update(some)
+            place += len(some)
+            if len(self.young) == REMEMBERED:
+                self.old, self.young = self.young, set()
+        return count
+
+
+@dataclass
+class Remarks:
+    """Counts of what people should know about a file."""
+
+    clock: Clock
+    repeats: int = 0
+    backwards: int = 0
+    differing: int = 0
+    by_steps: int = 0
+    remembered: Remembered = field(default_factory=Remembered)
+
+    def look_at(self, table: pa.Table) -> None:
+        """Takes in jobs; `nodes_named` are how many nodes their lists name, 0 where there is no list."""
+        self.repeats += self.remembered.repeats(table["job_id"].to_pylist())
+        self.backwards += pc.sum(pc.less(table["ended_ns"], table["started_ns"])).as_py() or 0
+        has_list, differs = pc.greater(table["nodes_named"], 0), pc.not_equal(table["nodes_named"], table["node_count"])
+        self.differing += pc.sum(pc.and_(has_list, differs)).as_py() or 0
+        self.by_steps += pc.sum(pc.not_equal(table["energy_from"], "")).as_py() or 0
+
+    def notes(self, *, further_headers: int, steps: int) -> list[str]:
+        """What was remarked, for the report."""
+        remarks = {
+            "further header lines: several exports in one file": further_headers,
+            "job steps folded into their jobs": steps,
+            "jobs appear again (requeued or resized): the later line holds": self.repeats,
+            "jobs end before they start": self.backwards,
+            "jobs whose NodeList and NNodes differ": self.differing,
+            "jobs with the energy of their job steps": self.by_steps,
+        }
+        return [f"{count} {text}" for text, count in remarks.items() if count] + self._about_time()
+
+    def _about_time(self) -> list[str]:
+        notes = []
+        if self.clock.local:
+            notes.append(f"time_zone: {self.clock.local} times have no zone and were read as {self.clock.zone}")
+        if twice := self.clock.ambiguous:
+            change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
+            notes.append(f"{twice} times, {self.clock.first_ambiguous} first, {change}")
+        return notes

@@ -1,0 +1,131 @@
+"""Blocks read by columns give exactly what the same lines give one by one, whatever stands in them."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from crosswind.ingest.readers.clock import Clock, zone_named
+from crosswind.ingest.readers.lines import Block
+from crosswind.ingest.readers.reader import Report
+from crosswind.ingest.readers.sacct import COLUMNS
+from crosswind.ingest.readers.sacct_blocks import BlockReading
+from crosswind.ingest.readers.sacct_lines import LineReading
+from crosswind.ingest.readers.sacct_remarks import REMEMBERED, Remarks, Remembered
+
+RECORDED = Path(__file__).parent / "recorded" / "sacct"
+NO_VALUE = "18446744073709551614"
+EVERYTHING = 1 << 40
+ODD = (
+    "",
+    "Unknown",
+    "-5",
+    "1e3",
+    "007",
+    "9" * 18,
+    "9" * 19,
+    "x" * 70,
+    "a b",
+    'say "hi"',
+    "back\\slash",
+    "a\tb",
+    "späte ☃",
+)
+USUAL = {
+    "State": ("COMPLETED", "FAILED", "CANCELLED by 1000", "RUNNING", "PENDING", 'FAILED by "x"', "TIMEOUT+"),
+    "ExitCode": ("0:0", "1:0", "0:9", ""),
+    "Submit": ("1795200000", "1795200001", "Unknown", "None", "", "2026-07-01T12:00:00", "2026-07-01T12:00:00+0545"),
+    "Start": ("1795200010", "1795200300", "2026-10-25T02:30:00", "2026-10-25T04:30:00", "Unknown"),
+    "End": ("1795200100", "1795200200", "2026-10-25T05:30:00", "999", "99999999999"),
+    "NodeList": ("n1", "n[1-3]", "n[1-2],gpu[07-10]-ib0", "None assigned", "", "n-1", "n[", "x[1-999999]"),
+    "NNodes": ("1", "2", "3", "", "6"),
+    "AllocNodes": ("1", "3"),
+    "NCPUS": ("8", "16"),
+    "AllocCPUS": ("8", "16"),
+    "ElapsedRaw": ("60", "0", ""),
+    "Elapsed": ("00:01:00", "1-00:00:00", "Unknown"),
+    "MaxRSS": ("", "1024", "3408K", "2.5M", "900000P", "0"),
+    "ConsumedEnergyRaw": ("", "0", NO_VALUE, "300", "310", "9" * 17),
+    "User": ("ada", "bob", ""),
+    "JobName": ("train", "a|b", "", "State|JobID", "State", 'q"q'),
+    "Comment": ("", "fine", '{"a": 1}'),
+    "AllocTRES": ("cpu=1,mem=2G", ""),
+}
+HEADERS = (
+    COLUMNS,
+    ("JobIDRaw", "User", "Submit", "Start", "End", "ElapsedRaw", "State", "ExitCode", "NNodes", "NodeList", "MaxRSS",
+     "ConsumedEnergyRaw", "Comment", "JobName"),
+    ("State", "JobID", "Elapsed", "AllocNodes", "NNodes", "AllocCPUS", "NodeList", "AllocTRES", "MaxRSS", ""),
+    ("JobID", "JobIDRaw", "State", "ConsumedEnergyRaw", "Start", "MaxRSS"),
+    ("JobID", "State"),
+    ("JobID", "State", "steps"),
+    ("JobID", "State", "User", "User"),
+)  # fmt: skip
+STEPS = ("batch", "extern", "0", "1", "2", "0", "00", "0+1", "interactive", "a b")
+
+
+def lines_at_random(chance: random.Random, oddity: float) -> Iterator[str]:
+    """An export as Slurm may write it, of which a share is odd."""
+    columns: tuple[str, ...] = chance.choice(HEADERS)
+    yield "|".join(columns)
+    number = chance.randrange(1, 1000)
+    for _ in range(chance.randrange(1, 60)):
+        number += chance.choice((1, 1, 1, 1, 7, 0, -1))
+        job = chance.choice((str(number), str(number), f"{number}_3", f"{number}+1", f"{number}_[4-9%2]"))
+        steps = chance.sample(STEPS, chance.randrange(4)) if chance.random() < oddity else ("batch", "extern", "0", "1")
+        for step in ("", *steps):
+            if chance.random() < oddity:
+                columns = chance.choice((columns, columns, chance.choice(HEADERS)))
+                yield chance.choice(("", "   ", "broken", "1|2", "|".join(columns), "|" * len(columns), "x" * 50))
+            yield line(columns, f"{job}.{step}" if step else job, chance, oddity)
+
+
+def line(columns: tuple[str, ...], identifier: str, chance: random.Random, oddity: float) -> str:
+    values = []
+    for column in columns:
+        usual = USUAL.get(column, ("",))
+        values.append(identifier if column.startswith("JobID") else chance.choice(usual[: 1 + int(oddity * 99)]))
+        if chance.random() < oddity / 5:
+            values[-1] = chance.choice(ODD)
+    return "|".join(values) + ("\r" if chance.random() < oddity else "")
+
+
+def read(lines: list[str], sizes: list[int], zone: str, few_bytes: int) -> tuple[pa.Table, Report, list[str]]:
+    report, clock = Report("export", "sacct"), Clock(zone_named(zone))
+    reading = LineReading(report, "test", clock, lines[0].split("|"))
+    remarks, place = Remarks(clock), 1
+    blocks = BlockReading(reading, remarks, few_bytes)
+    tables = []
+    for size in [*sizes, len(lines)]:
+        data = "".join(f"{text}\n" for text in lines[place : place + size]).encode()
+        tables += blocks.tables(Block(place + 1, data))
+        place += size
+    tables += blocks.rest()
+    rows = [row for table in tables for row in table.drop_columns("ts_ns").to_pylist()]
+    return rows, report, remarks.notes(further_headers=reading.further_headers, steps=reading.steps)
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("oddity", [0.0, 0.01, 0.05, 0.3])
+def test_columns_give_what_lines_give(seed: int, oddity: float) -> None:
+    chance = random.Random(seed)
+    lines = list(lines_at_random(chance, oddity))
+    sizes = [chance.randrange(1, 40) for _ in range(3)]
+    zone = chance.choice(("UTC", "Europe/Berlin"))
+    assert read(lines, sizes, zone, few_bytes=0) == read(lines, [], zone, few_bytes=EVERYTHING)
+
+
+@pytest.mark.parametrize("name", ["slurm-22.05.txt", "nasty.txt"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_real_exports_are_read_alike_in_blocks_of_any_size(name: str, size: int) -> None:
+    lines = (RECORDED / name).read_text().split("\n")[:-1]
+    assert read(lines, [size] * 40, "UTC", few_bytes=0) == read(lines, [], "UTC", few_bytes=EVERYTHING)
+
+
+def test_job_ids_are_remembered_for_as_long_however_many_come_at_once() -> None:
+    ids = [str(number % 150_000) for number in range(400_000)] + ["5", "5"]
+    at_once, by_one = Remembered(), Remembered()
+    assert at_once.repeats(ids) == sum(by_one.repeats([each]) for each in ids) > 2
+    assert len(at_once.young) + len(at_once.old) < 2 * REMEMBERED
