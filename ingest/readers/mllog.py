@@ -18,7 +18,8 @@ from crosswind.ingest.readers.mlperf_run import Draft, Facts
 from crosswind.ingest.readers.mlperf_system import description, description_file
 from crosswind.ingest.readers.reader import Context, Report
 
-INTERVALS = ("epoch", "block", "eval", "staging")
+INTERVALS = ("init", "run", "epoch", "block", "eval", "staging")
+BOUNDARIES = frozenset(f"{name}_{edge}" for name in INTERVALS for edge in ("start", "stop"))
 LOOPS = ("epoch_start", "block_start", "eval_start", "train_loop", "train_epoch")  # the last two: v0.5
 EVALUATIONS = ("eval_accuracy", "eval_error")
 ALWAYS_PROGRESS = (*EVALUATIONS, "tracked_stats", "throughput")
@@ -91,6 +92,8 @@ class Reading:
         draft = self.draft(event)
         if event.time_ns is not None and draft.first_ns is None:
             draft.first_ns = event.time_ns
+        if event.benchmark and not draft.facts.benchmark:
+            draft.facts.benchmark = event.benchmark
         if event.key in PERSONS:
             self.remarks["events with a person's name or address, which are not kept"] += 1
         elif event.key not in UNUSED and not draft.facts.takes(event):
@@ -98,8 +101,8 @@ class Reading:
 
     def during(self, draft: Draft, event: Event) -> None:
         """Takes in what is not a fact of the run's beginning. Raises: MalformedError."""
-        key, (name, _, edge) = event.key, event.key.rpartition("_")
-        if edge in ("start", "stop") and name in ("init", "run", *INTERVALS):
+        key = event.key
+        if key in BOUNDARIES:
             if event.time_ns is None:
                 raise MalformedError(f"{key} has no time in ms since 1970 between 2001 and 2262")
             self.boundary(draft, event, event.time_ns)
@@ -118,7 +121,7 @@ class Reading:
             if len(self.drafts) > DRAFTS_MAX:
                 raise MalformedError(f"more than {DRAFTS_MAX} instances")
             draft = self.drafts[instance] = Draft(self.drafts[""].facts.copy(), instance)
-        elif draft.is_over(event, BEFORE_A_RUN):
+        elif event.key in BEFORE_A_RUN and draft.is_over(event):
             self.ended.append(draft)
             draft = self.drafts[instance] = Draft(draft.facts.copy(), instance)
         return draft

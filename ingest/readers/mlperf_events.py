@@ -11,9 +11,12 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder
 
 from crosswind.data import hostlist
 from crosswind.data.errors import InvalidInputError, MalformedError
@@ -23,9 +26,11 @@ from crosswind.ingest.readers.reader import Report
 
 MARK = re.compile(rb":::(MLLOG|MLL|MLPv0\.5\.[0-9]+|SYSJSON|DLPAL)[ \t]+")
 BEGINNING = re.compile(r":::(?:MLLOG[ \t]+\{|MLL[ \t]+[0-9.]{10,} \w+ ?:|MLPv0\.5\.[0-9]+[ \t]+\w+ [0-9.]{10,} )")
-SYSTEM, JOB = "SYSJSON", "DLPAL"
+SYSTEM, JOB = "(SYSJSON)", "(DLPAL)"  # in brackets, as no key of an event is
 POSITIONS = ("samples_count", "epoch_num", "step_num", "epoch", "step", "first_epoch_num", "current_iter_num")
 POSITION_LIMIT = 1 << 62
+MS = 1_000_000  # ns
+EARLIEST_NS, LATEST_NS = EARLIEST_SECONDS * 10**9, LATEST_SECONDS * 10**9
 
 _NAME = re.compile(r"[\w./:-]{1,100}")
 _OF_V06 = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) (\w{1,100}) ?:\s*(.+)")
@@ -35,12 +40,11 @@ _RANK = re.compile(rb"\s*(?:([0-9]{1,7}): ?|\[([0-9]{1,7})\] ?|\[[0-9]+,([0-9]{1
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that a log tells; `time_ns` is None where the log gives none that can be."""
 
     line: int
-    text: str
+    told: bytes  # from behind the mark on
     rank: int
     time_ns: int | None
     key: str
@@ -49,19 +53,37 @@ class Event:
     benchmark: str = ""  # lines of v0.5 name it
 
     @property
+    def text(self) -> str:
+        """The beginning of what the log says."""
+        return self.told[:400].decode(errors="ignore")
+
+    @property
     def instance(self) -> str:
         """Which of several models trained side by side tells it; empty where there is one."""
         told = self.metadata.get("instance_id", self.metadata.get("instance", ""))
-        return str(told)[:100] if isinstance(told, int | str) else ""
+        return str(told)[:100] if told != "" and isinstance(told, int | str) else ""
 
     @property
     def position(self) -> tuple[str, float] | None:
         """How far the training was, by the first of POSITIONS that the event has, and which one that is."""
         for name in POSITIONS:
-            at = number(self.metadata.get(name))
-            if at is not None and 0 <= at < POSITION_LIMIT:
-                return name, at
+            if name in self.metadata:
+                at = number(self.metadata[name])
+                if at is not None and 0 <= at < POSITION_LIMIT:
+                    return name, at
         return None
+
+
+class _Told(Struct):
+    """What follows `:::MLLOG`, as the format has it."""
+
+    key: str
+    time_ms: int
+    value: object = None
+    metadata: dict[str, object] = {}
+
+
+_TOLD = Decoder(_Told)
 
 
 def number(value: object) -> float | None:
@@ -81,49 +103,69 @@ def events(path: Path, report: Report) -> Iterator[Event]:
             if prefix.startswith(b"+ "):  # the shell tells what it is about to echo
                 continue
             try:
-                yield _event(line, _rank(prefix), kind, rest.strip())
+                yield _event(line, _rank(prefix) if prefix else 0, kind, rest)
             except (ValueError, RecursionError) as error:
-                report.skip(line, f":::{kind} {rest}", f"no event: {error!s:.200}")
+                report.skip(line, rest[:400].decode(errors="ignore"), f"no event: {error!s:.200}")
             except (MalformedError, InvalidInputError) as error:
-                report.skip(line, f":::{kind} {rest}", str(error))
+                report.skip(line, rest[:400].decode(errors="ignore"), str(error))
 
 
-def _marked(block: Block) -> Iterator[tuple[int, bytes, str, str]]:
+def _marked(block: Block) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     """Line number, what stands before the line's first mark, which mark, and what follows up to the next one."""
-    data, line, counted = block.data, block.number, 0
+    data, line, line_start = block.data, block.number, 0
     prefix, line_end = b"", -1
     here, ahead = itertools.tee(MARK.finditer(data))
     next(ahead, None)
     for match, following in itertools.zip_longest(here, ahead):
-        if match.start() > line_end:
-            line_start = data.rfind(b"\n", 0, match.start()) + 1
-            line_end = data.find(b"\n", match.end())
-            line, counted = line + data.count(b"\n", counted, line_start), line_start
-            prefix = data[line_start : match.start()]
-        end = following.start() if following and following.start() < line_end else line_end
-        yield line, prefix, match[1].decode(), data[match.end() : end].decode()
+        start, end = match.span()
+        if start > line_end:
+            before, line_start = line_start, data.rfind(b"\n", 0, start) + 1
+            line += data.count(b"\n", before, line_start)
+            line_end = data.find(b"\n", end)
+            prefix = data[line_start:start]
+        stop = line_end if following is None else min(line_end, following.start())
+        yield line, prefix, match[1], data[end:stop]
 
 
 def _rank(prefix: bytes) -> int:
     """The process, where a launcher put its number before the line: `3: `, `[3] `, `[1,3]<stdout>:`."""
-    told = _RANK.fullmatch(prefix[:64]) if prefix else None
+    told = _RANK.fullmatch(prefix[:64])
     return int(next(filter(None, told.groups()))) if told else 0
 
 
-def _event(line: int, rank: int, kind: str, rest: str) -> Event:
-    text = f":::{kind} {rest[:200]}"
-    if kind == "MLLOG":
-        told = _object(rest)
-        return _checked(Event(line, text, rank, _from_ms(told.get("time_ms")), *_parts(told)))
-    if kind == SYSTEM:
-        return Event(line, text, rank, None, SYSTEM, None, _object(rest))
-    if kind == JOB:
-        return Event(line, text, rank, None, JOB, None, _job(rest))
-    if kind == "MLL":
+def _event(line: int, rank: int, kind: bytes, rest: bytes) -> Event:
+    if kind != b"MLLOG":
+        return _of_others(line, rank, kind, rest)
+    try:
+        told = _usual(rest)
+    except MsgspecError:  # followed by what another process wrote, a time that is no integer, NaN
+        return _checked(Event(line, rest, rank, *_unusual(rest.decode())))
+    return _checked(Event(line, rest, rank, _possible(told.time_ms * MS), told.key, told.value, told.metadata))
+
+
+def _usual(rest: bytes) -> _Told:
+    """Raises: MsgspecError."""
+    if b"\\u" in rest:  # may be what UTF-8 cannot hold
+        raise MsgspecError
+    return _TOLD.decode(rest)
+
+
+def _unusual(rest: str) -> tuple[int | None, str, object, dict[str, object]]:
+    told = _object(rest.strip())
+    return _from_ms(told.get("time_ms")), *_parts(told)
+
+
+def _of_others(line: int, rank: int, kind: bytes, told: bytes) -> Event:
+    rest = told.decode().strip()
+    if kind == b"SYSJSON":
+        return Event(line, told, rank, None, SYSTEM, None, _object(rest))
+    if kind == b"DLPAL":
+        return Event(line, told, rank, None, JOB, None, _job(rest))
+    if kind == b"MLL":
         seconds, key, value = _matched(_OF_V06, rest)
-        return Event(line, text, rank, _from_seconds(seconds), *_parts({"key": key, **_object(value)}))
+        return Event(line, told, rank, _from_seconds(seconds), *_parts({"key": key, **_object(value)}))
     benchmark, seconds, key, value = _matched(_OF_V05, rest)
-    return Event(line, text, rank, _from_seconds(seconds), key, *_of_v05(value), benchmark)
+    return Event(line, told, rank, _from_seconds(seconds), key, *_of_v05(value), benchmark)
 
 
 def _checked(event: Event) -> Event:
@@ -185,7 +227,7 @@ def _from_ms(value: object) -> int | None:
     milliseconds = number(value)
     if milliseconds is None:
         return None
-    return _possible(value * 1_000_000 if isinstance(value, int) else round(milliseconds * 1000) * 1000)
+    return _possible(value * MS if isinstance(value, int) else round(milliseconds * 1000) * 1000)
 
 
 def _from_seconds(text: str) -> int | None:
@@ -193,4 +235,4 @@ def _from_seconds(text: str) -> int | None:
 
 
 def _possible(time_ns: int) -> int | None:
-    return time_ns if EARLIEST_SECONDS * 10**9 <= time_ns <= LATEST_SECONDS * 10**9 else None
+    return time_ns if EARLIEST_NS <= time_ns <= LATEST_NS else None

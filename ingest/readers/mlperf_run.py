@@ -1,7 +1,7 @@
 """A run as MLPerf's events tell it, one after the other."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from crosswind.data.errors import MalformedError
@@ -23,6 +23,7 @@ TAGS = {
     "run_set_random_seed": "seed",  # v0.5
 }
 SIZES = ("number_of_ranks", "number_of_nodes", "accelerators_per_node")
+FACTS = frozenset((*TAGS, *SIZES, "submission_benchmark", SYSTEM, JOB))
 OF_V05 = {"True": "success", "False": "aborted"}
 STATES = {"success": RunState.COMPLETED, "aborted": RunState.FAILED}
 
@@ -54,7 +55,8 @@ class Facts:
     def takes(self, event: Event) -> bool:
         """Takes in who ran what, where; False for an event that tells none of that. Raises: MalformedError."""
         key, value = event.key, event.value
-        self.benchmark = self.benchmark or event.benchmark
+        if key not in FACTS:
+            return False
         if key == "submission_benchmark" and isinstance(value, str):
             self.benchmark = value[:100]
         elif key in TAGS and isinstance(value, int | float | str):
@@ -65,8 +67,6 @@ class Facts:
             self.describe(event.metadata)
         elif key == JOB:
             self.job(event.metadata)
-        else:
-            return False
         return True
 
     def parameter(self, key: str, value: object) -> None:
@@ -127,9 +127,9 @@ class Draft:
     progress: tuple[str, float] | None = None  # at the last evaluation
     has_moved: bool = False
 
-    def is_over(self, event: Event, before_a_run: Collection[str]) -> bool:
-        """Whether an event is of the next run in the same log: this one stopped, or died and was begun again."""
-        if event.time_ns is None or event.key not in before_a_run:
+    def is_over(self, event: Event) -> bool:
+        """Whether an event that begins a run is of the next one: this one stopped, or died and was begun again."""
+        if event.time_ns is None:
             return False
         if self.ended_ns is not None:
             return event.time_ns >= self.ended_ns

@@ -248,6 +248,7 @@ def test_the_description_beside_a_tree_of_results_tells_the_size(tmp_path: Path)
         (event(START * 1000, "run_stop"), "run_stop has no time in ms since 1970 between 2001 and 2262"),
         (event(True, "run_stop"), "run_stop has no time in ms since 1970 between 2001 and 2262"),
         (event("1700000000000", "eval_accuracy", 0.5), "eval_accuracy has no time in ms since 1970 between"),
+        (event(START, "(DLPAL)", 1), "key '(DLPAL)' is no name"),
         (event(START, "number_of_nodes", "2,5"), "number_of_nodes '2,5' is no count"),
         (event(START, "notes", "x" * 2000), "a parameter of 2000 characters; expected at most 1000"),
         (":::MLL 1,5 run_start: {}\n", "no event of any known version"),
