@@ -5,15 +5,16 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from crosswind.api import batches, health, jobs, nodes, pages, predictions, problems, runs, studies, trials
+from crosswind.api import batches, health, jobs, nodes, pages, predictions, problems, runs, series, studies, trials
 from crosswind.api.gate import BodyCheck, Gate, Prefix
 from crosswind.api.intake import Intake, segment_rule
+from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.shield import Net, Shield, Validators
 from crosswind.api.telemetry import Tally, Telemetry
 from crosswind.data.store import Store
 
-ROUTERS = (health, runs, jobs, nodes, predictions, studies, trials, batches, problems, pages)
+ROUTERS = (health, runs, jobs, nodes, predictions, studies, trials, batches, series, problems, pages)
 LOOPBACK = ServerSettings()
 
 
@@ -30,11 +31,13 @@ def create_app(store: Store, settings: ServerSettings = LOOPBACK) -> FastAPI:
     app.state.store = store
     app.state.tally = Tally()
     app.state.intake = Intake(store, settings)
+    app.state.series_intake = SeriesIntake(store, settings)
     for each in ROUTERS:
         app.include_router(each.router)
     problems.add_handlers(app)
     # The last one added is passed first.
-    app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes, rules={batches.PATH: segment_rule(settings)})
+    rules = {batches.PATH: segment_rule(settings)} | series_rules(settings)
+    app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes, rules=rules)
     app.add_middleware(Net)
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=1000)

@@ -100,9 +100,9 @@ class Gate:
 
 @dataclass(frozen=True)
 class BodyRule:
-    """What a route takes as a body: the media type, the size, what `check` lets pass, and how many at once."""
+    """What a route takes as a body: the media types, the size, what `check` lets pass, and how many at once."""
 
-    media_type: str
+    media_type: str  # or several: with commas between them
     limit_bytes: int
     check: Callable[[bytes], None]
     at_once: float = math.inf
@@ -170,7 +170,7 @@ def _refusal(body: bytes, content_type: str, rule: BodyRule) -> tuple[Kind, str]
         return TOO_LARGE, f"body: expected at most {rule.limit_bytes} bytes"
     if not body:
         return None
-    if content_type.partition(";")[0].strip().lower() != rule.media_type:
+    if content_type.partition(";")[0].strip().lower() not in rule.media_type.split(", "):
         return MEDIA_TYPE, f"content type {shown(content_type)}: expected {rule.media_type}"
     try:
         rule.check(body)

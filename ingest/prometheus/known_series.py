@@ -45,9 +45,17 @@ class KnownSeries:
     def __len__(self) -> int:
         return len(self._of_labels)
 
-    def code(self, name: str, labels: Mapping[str, str], *, kind: str | None = None, unit: str | None = None) -> int:
+    def code(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        *,
+        kind: str | None = None,
+        unit: str | None = None,
+        node: str | None = None,
+    ) -> int:
         """The number of a series. Raises: MalformedError when there are too many."""
-        node, text = node_of(name, labels) or self.node, labels_text(labels)
+        node, text = node_of(name, labels) or self.node if node is None else node, labels_text(labels)
         size = len(self)
         code = self._of_labels.setdefault((node, name, text), size)
         if code == size:
@@ -67,6 +75,19 @@ class KnownSeries:
         if code is None:
             code = self._of_text[text] = self.code(*parsed_series(text))
         return code
+
+    def retell(self, family: str, kind: str, unit: str) -> None:
+        """Takes in metadata that comes at any time, also for series that are known already."""
+        types, units = self.families.types, self.families.units
+        if (types.get(family), units.get(family)) == (kind, unit):
+            return
+        types[family], units[family] = kind, unit
+        for name, codes in self._named.items():
+            if name.startswith(family):
+                for code in codes:
+                    self.words["kind"][code] = self.families.kind(name)
+                    self.words["unit"][code] = self.families.unit(name)
+        self._texts = {}
 
     def named(self, name: str) -> list[int]:
         """The numbers of the series of this name."""
@@ -98,5 +119,10 @@ class KnownSeries:
 def node_of(name: str, labels: Mapping[str, str]) -> str:
     """The host that a series names: DCGM's, or that of the instance; empty where it names none."""
     label = "Hostname" if name.startswith("DCGM_") and "Hostname" in labels else "instance"
-    found = INSTANCE.fullmatch(labels.get(label, ""))
+    return host_in(labels.get(label, ""))
+
+
+def host_in(text: str) -> str:
+    """The host of `host`, `host:port` or `[address]:port`; empty when it is none of them."""
+    found = INSTANCE.fullmatch(text)
     return (found[1] or found[2]) if found else ""

@@ -37,8 +37,8 @@ class Samples:
         """Some of them."""
         return Samples(*(getattr(self, name)[chosen] for name in COLUMNS))
 
-    def at(self, chosen: Bools, ts_ns: int) -> "Samples":
-        """The same, some of them at this time."""
+    def at(self, chosen: Bools, ts_ns: int | Times) -> "Samples":
+        """The same, some of them at other times."""
         return replace(self, ts_ns=np.where(chosen, ts_ns, self.ts_ns))
 
     def broken(self) -> "Samples":

@@ -1,0 +1,56 @@
+"""Samples of series that other systems send: Prometheus by remote-write 1.0, OpenTelemetry by OTLP over HTTP."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from crosswind.api.problems import INVALID, problem
+from crosswind.api.series_intake import JSON, OTLP, PROTOBUF, REMOTE_WRITE, SeriesIntakeOf
+from crosswind.api.wire import refuse_unknown_query
+from crosswind.ingest.otlp.answer import answer_json, answer_octets
+from crosswind.ingest.prometheus.receive import Received
+
+BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+
+router = APIRouter(tags=["ingest"], dependencies=[Depends(refuse_unknown_query)])
+
+
+def _body(description: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "description": description, "content": dict(content)}}
+
+
+@router.post(
+    REMOTE_WRITE,
+    status_code=204,
+    response_class=Response,
+    openapi_extra=_body("A prometheus.WriteRequest in snappy's block format.", {PROTOBUF: BINARY}),
+)
+async def take_remote_write(request: Request, intake: SeriesIntakeOf) -> Response:
+    """Stores the samples of a request of Prometheus; 204 when they are on the disk, 422 when some were refused."""
+    received = await intake.remote_write(await request.body(), _coding(request, "snappy"))
+    if not received.refusals:
+        return Response(status_code=204)
+    detail = f"{received.rows} samples stored; refused: {_reasons(received)}"
+    return problem(INVALID, detail, root_path=str(request.scope.get("root_path", "")))
+
+
+@router.post(
+    OTLP,
+    openapi_extra=_body("An ExportMetricsServiceRequest.", {PROTOBUF: BINARY, JSON: {"schema": {"type": "object"}}}),
+)
+async def take_otlp(request: Request, intake: SeriesIntakeOf) -> Response:
+    """Stores the data points of a request of OpenTelemetry; its partial_success tells of those that were refused."""
+    is_json = request.headers.get("content-type", "").startswith(JSON)
+    received = await intake.otlp(await request.body(), _coding(request, "identity"), is_json=is_json)
+    refused, reasons = received.refusals.total(), _reasons(received)
+    content = answer_json(refused, reasons) if is_json else answer_octets(refused, reasons)
+    return Response(content, media_type=JSON if is_json else PROTOBUF)
+
+
+def _coding(request: Request, default: str) -> str:
+    return request.headers.get("content-encoding", default).strip().lower()
+
+
+def _reasons(received: Received) -> str:
+    return "; ".join(f"{count} x {reason}" for reason, count in received.refusals.items())

@@ -1,0 +1,104 @@
+"""How samples that Prometheus and OpenTelemetry send reach the store: few at once, in bounded memory."""
+
+import json
+from collections.abc import Callable
+from typing import Annotated
+
+import pyarrow as pa
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import Depends, Request
+from starlette.exceptions import HTTPException
+
+from crosswind.api.gate import BodyRule, check_json
+from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
+from crosswind.api.settings import ServerSettings
+from crosswind.api.unpack import codings, unpack
+from crosswind.data.errors import MalformedError
+from crosswind.data.store import Store
+from crosswind.ingest.prometheus.protobuf import varint
+from crosswind.ingest.prometheus.receive import Received, Receiver
+
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+REMOTE_WRITE, OTLP = "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"
+BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP
+BODY_SECONDS = 60.0
+WORKERS = 4  # storing: one computes while others wait for the disk
+
+
+def series_rules(settings: ServerSettings) -> dict[str, BodyRule]:
+    """What the bodies of both protocols must look like from outside."""
+    types = {REMOTE_WRITE: PROTOBUF, OTLP: f"{PROTOBUF}, {JSON}"}
+    return {
+        path: BodyRule(media, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
+        for path, media in types.items()
+    }
+
+
+class SeriesIntake:
+    """Takes sent samples into a store."""
+
+    def __init__(self, store: Store, settings: ServerSettings) -> None:
+        self._receiver = Receiver(store)
+        self._limit = settings.segment_bytes
+        self._workers = CapacityLimiter(WORKERS)
+
+    async def remote_write(self, body: bytes, coding: str) -> Received:
+        """What became of a WriteRequest. Raises: UnavailableError, HTTPException for what is none."""
+        _check_coding(coding, ("snappy",))
+        return await run_sync(
+            self._told, lambda: self._receiver.remote_write(self._unsnapped(body)), limiter=self._workers
+        )
+
+    async def otlp(self, body: bytes, coding: str, *, is_json: bool) -> Received:
+        """What became of an ExportMetricsServiceRequest. Raises: UnavailableError, HTTPException for what is none."""
+        _check_coding(coding, codings())
+        return await run_sync(self._told, lambda: self._otlp(body, coding, is_json), limiter=self._workers)
+
+    def _told(self, take: Callable[[], Received]) -> Received:
+        try:
+            return take()
+        except MalformedError as error:
+            raise HTTPException(MALFORMED.status, str(error)) from error
+
+    def _otlp(self, body: bytes, coding: str, is_json: bool) -> Received:
+        pieces, size = [], 0
+        for piece in unpack(body, coding):
+            pieces.append(piece)
+            size += len(piece)
+            self._check_size(size)
+        content = b"".join(pieces)
+        if not is_json:
+            return self._receiver.otlp(content)
+        check_json(content)
+        return self._receiver.otlp(content, json.loads(content))
+
+    def _unsnapped(self, body: bytes) -> bytes:
+        """The content of a snappy block, whose length stands in front of it."""
+        size, _ = varint(body, 0)
+        self._check_size(size)
+        try:
+            content: bytes = pa.decompress(body, decompressed_size=size, codec="snappy", asbytes=True)
+        except (OSError, pa.ArrowException) as error:
+            raise MalformedError("body: expected one block of snappy's raw format") from error
+        return content
+
+    def _check_size(self, size: int) -> None:
+        if size > self._limit:
+            raise HTTPException(TOO_LARGE.status, f"body: expected at most {self._limit} bytes unpacked")
+
+
+def _check_coding(coding: str, known: tuple[str, ...]) -> None:
+    if coding not in known:
+        accepted = ", ".join(known)
+        detail = f"content encoding {coding!r:.40}: expected {accepted}"
+        raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
+
+
+async def series_intake_of(request: Request) -> SeriesIntake:
+    """The intake of this application."""
+    intake: SeriesIntake = request.app.state.series_intake
+    return intake
+
+
+SeriesIntakeOf = Annotated[SeriesIntake, Depends(series_intake_of)]

@@ -1,0 +1,1 @@
+"""Metrics as OpenTelemetry sends them (OTLP), as samples of series."""

@@ -1,0 +1,29 @@
+"""What a receiver of OTLP says: which points it refused, if any.
+
+Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
+"""
+
+import json
+
+
+def answer_json(refused: int, reasons: str) -> bytes:
+    """An ExportMetricsServiceResponse in JSON."""
+    partial = {"partialSuccess": {"rejectedDataPoints": str(refused), "errorMessage": reasons}}
+    return json.dumps(partial if refused else {}).encode()
+
+
+def answer_octets(refused: int, reasons: str) -> bytes:
+    """An ExportMetricsServiceResponse in Protocol Buffers' wire format."""
+    if not refused:
+        return b""
+    message = reasons.encode()
+    partial = b"\x08" + _varint(refused) + b"\x12" + _varint(len(message)) + message
+    return b"\x0a" + _varint(len(partial)) + partial
+
+
+def _varint(number: int) -> bytes:
+    octets = bytearray()
+    while number > 127:
+        octets.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*octets, number])

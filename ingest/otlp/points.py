@@ -1,0 +1,190 @@
+"""Data points of OTLP as samples of series, named as Prometheus names the parts of histograms and summaries.
+
+Source: https://opentelemetry.io/docs/specs/otel/metrics/data-model/, .../compatibility/prometheus_and_openmetrics/
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from crosswind.data.errors import MalformedError
+from crosswind.ingest.prometheus.known_series import KnownSeries, host_in
+from crosswind.ingest.prometheus.sample_tables import Samples
+
+DELTA, CUMULATIVE = 1, 2  # temporality
+NO_VALUE = 1  # the flag of a point that says only that there is none
+HOST = "host.name"  # of a resource, by OpenTelemetry's conventions
+EARLIEST_NS, LATEST_NS = 10**18, 9_200_000_000_000_000_000  # 2001 to 2261
+ENUMS = {"AGGREGATION_TEMPORALITY_DELTA": DELTA, "AGGREGATION_TEMPORALITY_CUMULATIVE": CUMULATIVE}
+FORMS = {"gauge", "sum", "histogram", "summary", "exponentialHistogram"}  # a metric has one
+LONGEST_TEXT = 4096
+Part = tuple[str, dict[str, str], float]  # what is added to the name, what to the labels, and the value
+
+
+@dataclass
+class Points:
+    """Collects samples; counts the points that were not taken, by reason."""
+
+    known: KnownSeries
+    refusals: Counter[str] = field(default_factory=Counter)
+    codes: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def add(self, request: object) -> None:
+        """Takes in an ExportMetricsServiceRequest, as JSON has it. Raises: MalformedError when it is none."""
+        for of_resource in _maps(request, "resourceMetrics"):
+            resource = _attributes(_map(of_resource.get("resource", {})))
+            for of_scope in _maps(of_resource, "scopeMetrics"):
+                scope = _map(of_scope.get("scope", {}))
+                told = {f"otel.scope.{name}": str(scope[name]) for name in ("name", "version") if scope.get(name)}
+                for metric in _maps(of_scope, "metrics"):
+                    self._metric(metric, resource | told)
+
+    def samples(self) -> Samples:
+        """What was taken in."""
+        length = len(self.codes)
+        codes, times = np.array(self.codes, np.int32), np.array(self.times, np.int64)
+        return Samples(codes, times, np.array(self.values, np.float64), np.zeros(length, np.bool_))
+
+    def _metric(self, metric: Mapping[str, Any], outer: Mapping[str, str]) -> None:
+        for form in FORMS & metric.keys():
+            data, labels = _map(metric[form]), dict(outer)
+            is_delta = form != "gauge" and _temporality(data) == DELTA
+            if is_delta:
+                labels["otel.temporality"] = "delta"
+            unit = str(metric.get("unit", "")) or None
+            stream = _Stream(str(metric.get("name", "")), unit, form, _kind(form, data), labels, is_delta=is_delta)
+            for point in _maps(data, "dataPoints"):
+                self._point(stream, point)
+
+    def _point(self, stream: "_Stream", point: Mapping[str, Any]) -> None:
+        ns = _integer(point.get("timeUnixNano", 0))
+        if _integer(point.get("flags", 0)) & NO_VALUE:
+            return
+        if stream.form == "exponentialHistogram":
+            self.refusals["an exponential histogram; expected explicit buckets"] += 1
+        elif not stream.name or not EARLIEST_NS <= ns < LATEST_NS:
+            self.refusals["no name, or a time that is not of 2001 to 2261"] += 1
+        else:
+            own = _attributes(point)
+            labels = own | {f"resource.{key}" if key in own else key: text for key, text in stream.labels.items()}
+            for part in _parts(stream.form, point):
+                self.codes.append(self._code(stream, labels, part))
+                self.times.append(ns)
+                self.values.append(part[2])
+
+    def _code(self, stream: "_Stream", labels: dict[str, str], part: Part) -> int:
+        end, further, _ = part
+        kind = stream.kind if not end else None if stream.is_delta else "counter"
+        node = host_in(stream.labels.get(HOST, "")) or self.known.node
+        return self.known.code(stream.name + end, labels | further, kind=kind, unit=stream.unit, node=node)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """What the points of a metric have in common."""
+
+    name: str
+    unit: str | None
+    form: str
+    kind: str | None
+    labels: Mapping[str, str]
+    is_delta: bool
+
+
+def _kind(form: str, data: Mapping[str, Any]) -> str | None:
+    """Counter or gauge; None of what is neither, such as a sum since the point before."""
+    if form in {"gauge", "summary"}:
+        return "gauge"
+    if form != "sum" or _temporality(data) != CUMULATIVE:
+        return None
+    return "counter" if data.get("isMonotonic") is True else "gauge"
+
+
+def _parts(form: str, point: Mapping[str, Any]) -> Iterator[Part]:
+    if form in ("gauge", "sum"):
+        yield "", {}, _number(point["asInt"]) if "asInt" in point else _number(point.get("asDouble", math.nan))
+        return
+    if form == "histogram":
+        yield from _buckets(point)
+    for each in _maps(point, "quantileValues") if form == "summary" else ():
+        yield "", {"quantile": repr(_number(each.get("quantile", 0.0)))}, _number(each.get("value", 0.0))
+    yield "_count", {}, _number(point.get("count", 0))
+    if "sum" in point:
+        yield "_sum", {}, _number(point["sum"])
+
+
+def _buckets(point: Mapping[str, Any]) -> Iterator[Part]:
+    """OTLP counts each bucket by itself; here a bucket counts all up to its bound, as Prometheus has it."""
+    bounds = [_number(bound) for bound in _list(point.get("explicitBounds", []))]
+    counts = [_integer(count) for count in _list(point.get("bucketCounts", []))]
+    if counts and len(counts) != len(bounds) + 1:
+        raise MalformedError(f"histogram: {len(counts)} counts for {len(bounds)} bounds; expected one more than bounds")
+    for bound, count in zip([*map(repr, bounds), "+Inf"], accumulate(counts), strict=False):
+        yield "_bucket", {"le": bound}, float(count)
+
+
+def _attributes(holder: Mapping[str, Any]) -> dict[str, str]:
+    labels = {}
+    for each in _maps(holder, "attributes"):
+        text = _text(_map(each.get("value", {})))
+        if text:
+            labels[str(each.get("key", ""))] = text
+    return labels
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    """An attribute's value as a label has it: texts as they are, all else as JSON."""
+    for form, told in value.items():
+        if form == "stringValue" and isinstance(told, str):
+            return told[:LONGEST_TEXT]
+        if form == "intValue":
+            return str(_integer(told))
+        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:LONGEST_TEXT]
+    return ""
+
+
+def _temporality(data: Mapping[str, Any]) -> int:
+    told = data.get("aggregationTemporality", 0)
+    return ENUMS.get(told, 0) if isinstance(told, str) and not told.isdecimal() else _integer(told)
+
+
+def _maps(holder: object, name: str) -> Iterator[dict[str, Any]]:
+    for each in _list(_map(holder).get(name, [])):
+        yield _map(each)
+
+
+def _map(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise MalformedError(f"OTLP: {value!r:.80}: expected an object")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise MalformedError(f"OTLP: {value!r:.80}: expected a list")
+    return value
+
+
+def _integer(value: object) -> int:
+    """A 64-bit number, which JSON has as a text."""
+    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii() and len(value) <= 20:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise MalformedError(f"OTLP: {value!r:.80}: expected a whole number")
+
+
+def _number(value: object) -> float:
+    if isinstance(value, float):
+        return value
+    if value in ("NaN", "Infinity", "-Infinity"):
+        return float(str(value))
+    return float(_integer(value))
