@@ -1,0 +1,58 @@
+"""Formats beside their peers: `main` measures all, `python -m benchmarks.readers.load` does one load."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.readers.format import Format
+
+LARGER = 4
+REPEATS = 3  # the best counts: whoever else uses the machine only ever makes it slower
+
+
+def compare(formats: Sequence[Format]) -> None:
+    figures: dict[str, object] = {}
+    with tempfile.TemporaryDirectory(prefix="crosswind-bench-") as name:
+        for each in formats:
+            figures |= _figures(each, Path(name))
+    figures["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, Arrow {pa.__version__}"
+    for figure, value in figures.items():
+        print(f"{figure:<50} {value}")
+    print(json.dumps(figures))
+
+
+def _figures(each: Format, folder: Path) -> dict[str, object]:
+    small, large = folder / f"{each.name}-small", folder / f"{each.name}-large"
+    each.make(small, each.units)
+    each.make(large, LARGER * each.units)
+    ours = [_measured(each, "ours", small, each.units) for _ in range(REPEATS)]
+    peers = [_measured(each, "peer", small, each.units) for _ in range(REPEATS)]
+    at_large = _measured(each, "ours", large, LARGER * each.units)
+    rate, peer_rate = (max(one["rate"] for one in measured) for measured in (ours, peers))
+    figures: dict[str, object] = {
+        f"{each.unit}_per_cpu_second": round(rate),
+        f"{each.unit}_per_cpu_second_large": round(at_large["rate"]),
+        f"{each.unit}_per_cpu_second_{each.peer_name}": round(peer_rate),
+        f"times_{each.peer_name}": round(rate / peer_rate, 2),
+        "file_megabytes": round(small.stat().st_size / 1e6),
+        "peak_megabytes": round(min(one["peak_megabytes"] for one in ours)),
+        "peak_megabytes_large": round(at_large["peak_megabytes"]),
+        f"peak_megabytes_{each.peer_name}": round(min(one["peak_megabytes"] for one in peers)),
+    }
+    return {f"{each.name}_{figure}": value for figure, value in figures.items()}
+
+
+def _measured(each: Format, who: str, path: Path, units: int) -> dict[str, float]:
+    """One load in a process of its own."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as home:
+        command = [sys.executable, "-m", "benchmarks.readers.load", each.name, who, str(path), home]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    told = json.loads(done.stdout)
+    return {"rate": units / told["cpu_seconds"], "peak_megabytes": told["peak_megabytes"]}

@@ -1,0 +1,49 @@
+"""One load of one file, by us or by the peer: `python -m benchmarks.readers.load NAME ours|peer FILE FOLDER`."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.readers import FORMATS
+from benchmarks.readers.format import Format
+from crosswind.data.store import Store
+from crosswind.ingest.load import Loaded
+from crosswind.ingest.load_file import load_file
+from crosswind.ingest.readers.reader import Context
+
+
+def main() -> None:
+    name, who, path, folder = sys.argv[1:]
+    [each] = (each for each in FORMATS if each.name == name)
+    warm_up = Path(folder) / "few"
+    each.make(warm_up, 10)
+    take = _ours if who == "ours" else _peers
+    take(each, warm_up, Path(folder) / "warm")
+    began = time.process_time()
+    take(each, Path(path), Path(folder) / "home")
+    print(json.dumps({"cpu_seconds": time.process_time() - began, "peak_megabytes": _peak_megabytes()}))
+
+
+def _ours(each: Format, path: Path, home: Path) -> None:
+    loaded = Loaded()
+    with Store.open(home) as store:
+        load_file(store, path, each.reader, loaded, context=Context("bench"))
+    [report] = loaded.reports
+    assert report.read, report
+    assert not report.skipped, report.quoted
+
+
+def _peers(each: Format, path: Path, folder: Path) -> None:
+    folder.mkdir()
+    each.peer(path, folder)
+
+
+def _peak_megabytes() -> float:
+    """The most memory that this program held, without what its parent did before. Source: proc_pid_status(5)."""
+    [line] = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    main()
