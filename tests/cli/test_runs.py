@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def three_runs(tmp_path: Path) -> None:
                 session.runs.merge(run)
         steps = range(10)
         columns = {
-            "ts_ns": list(steps),
+            "ts_ns": [START_NS + step for step in steps],
             "run_id": ["r1"] * 10,
             "rank": [0] * 10,
             "step": list(steps),
@@ -92,3 +93,32 @@ def test_machines_get_exact_times_and_nulls(ask: Ask) -> None:
 def test_an_empty_store_says_how_to_fill_it(ask: Ask) -> None:
     assert "crosswind run -- torchrun" in ask()
     assert json.loads(ask("--json")) == []
+
+
+def test_rates_tell_luck_in_converging_from_the_systems_pace(tmp_path: Path, ask: Ask) -> None:
+    assert "No cohort has two runs" in ask("--rates")
+    with Store.open(tmp_path) as store, store.catalog.write() as session:
+        for number, (seconds, epochs) in enumerate(((100, 10), (200, 20), (300, 30))):
+            tags = {"progress": str(epochs), "progress_unit": "epochs"}
+            run = Run(f"r{number}", "ssd", "lab", RunState.COMPLETED, 8, started_ns=START_NS, tags=tags)
+            session.runs.merge(replace(run, ended_ns=START_NS + seconds * 1000 * MS))
+    [line] = [line for line in ask("--rates").splitlines() if line.startswith("ssd")]
+    assert line.split() == [
+        "ssd",
+        "lab",
+        "8",
+        "3",
+        "3",
+        "min",
+        "20",
+        "s",
+        "50.0%",
+        "20",
+        "epochs",
+        "50.0%",
+        "10.0",
+        "s",
+        "0.0%",
+    ]
+    [rate] = json.loads(ask("--rates", "--json"))
+    assert (rate["runs"], rate["progress_cov_ratio"]) == (3, 0.5)
