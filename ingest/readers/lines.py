@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +28,17 @@ class Block:
     data: bytes
 
 
-def blocks(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) -> Iterator[Block]:
+def blocks(
+    path: Path,
+    report: Report,
+    *,
+    file_limit: int = FILE_LIMIT,
+    is_whole: Callable[[bytes], bool] = lambda _: False,
+) -> Iterator[Block]:
     """The file's lines, many at once, for readers that take columns rather than lines.
 
-    A last line without its end is not read, as it may be cut short or still be written: the report says so.
+    A last line without its end is not read, as it may be cut short or still be written, and the report says so: unless
+    `is_whole` sees by the line itself that nothing of it is missing.
     Raises: UnavailableError, MalformedError (too large).
     """
     number, rest = 1, _Rest(report)
@@ -40,7 +47,10 @@ def blocks(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) -> Itera
         if data:
             yield Block(number, _clean(number, data, report))
             number += data.count(b"\n")
-    rest.end(number)
+    if rest.text and is_whole(rest.text):
+        yield Block(number, _clean(number, rest.text + b"\n", report))
+    else:
+        rest.end(number)
 
 
 def numbered_lines(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) -> Iterator[tuple[int, str]]:
@@ -115,27 +125,27 @@ class _Rest:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._text = b""
+        self.text = b""
         self._is_too_long = False
 
     def joined(self, number: int, chunk: bytes) -> bytes:
         """The whole lines that there are now; a line of which too much is there already becomes empty."""
-        data = self._text + chunk
+        data = self.text + chunk
         if self._is_too_long:
             data = data[end:] if (end := data.find(b"\n")) >= 0 else b""
             self._is_too_long = not data
         cut = data.rfind(b"\n") + 1
-        self._text = data[cut:]
-        if len(self._text) > LINE_LIMIT:
-            self._report.skip(number + data.count(b"\n"), _quoted(self._text), f"longer than {LINE_LIMIT} bytes")
-            self._text, self._is_too_long = b"", True
+        self.text = data[cut:]
+        if len(self.text) > LINE_LIMIT:
+            self._report.skip(number + data.count(b"\n"), _quoted(self.text), f"longer than {LINE_LIMIT} bytes")
+            self.text, self._is_too_long = b"", True
         return data[:cut]
 
     def end(self, number: int) -> None:
         """Reports what never ended."""
-        if self._text.strip():
+        if self.text.strip():
             reason = "the last line has no line end: it may be cut short; end it, or ingest the file again when it grew"
-            self._report.skip(number, _quoted(self._text), reason)
+            self._report.skip(number, _quoted(self.text), reason)
 
 
 def _clean(number: int, data: bytes, report: Report) -> bytes:

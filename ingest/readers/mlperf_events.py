@@ -98,7 +98,7 @@ def number(value: object) -> float | None:
 
 def events(path: Path, report: Report) -> Iterator[Event]:
     """The events in the file's order; a line that only begins like one goes to the report. Raises: as `blocks`."""
-    for block in blocks(path, report):
+    for block in blocks(path, report, is_whole=_is_whole):
         for line, prefix, kind, rest in _marked(block):
             if prefix.startswith(b"+ "):  # the shell tells what it is about to echo
                 continue
@@ -108,6 +108,11 @@ def events(path: Path, report: Report) -> Iterator[Event]:
                 report.skip(line, rest[:400].decode(errors="ignore"), f"no event: {error!s:.200}")
             except (MalformedError, InvalidInputError) as error:
                 report.skip(line, rest[:400].decode(errors="ignore"), str(error))
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether the object that a line ends in is closed."""
+    return line.rstrip().endswith(b"}") and line.count(b"{") == line.count(b"}")
 
 
 def _marked(block: Block) -> Iterator[tuple[int, bytes, bytes, bytes]]:
