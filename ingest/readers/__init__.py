@@ -14,10 +14,18 @@ from crosswind.ingest.readers.pbs import PbsReader
 from crosswind.ingest.readers.prometheus import PrometheusReader
 from crosswind.ingest.readers.reader import Reader
 from crosswind.ingest.readers.sacct import SacctReader
+from crosswind.ingest.readers.sacct_json import SacctJsonReader
+from crosswind.ingest.readers.scontrol import ScontrolReader
+from crosswind.ingest.readers.squeue import SqueueReader
+from crosswind.ingest.readers.squeue_json import SqueueJsonReader
 from crosswind.ingest.readers.swf import SwfReader
 
 READERS: tuple[Reader, ...] = (
     SacctReader(),
+    SacctJsonReader(),
+    SqueueJsonReader(),
+    ScontrolReader(),
+    SqueueReader(),
     PbsReader(),
     LsfReader(),
     FluxReader(),

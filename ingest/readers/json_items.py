@@ -1,0 +1,237 @@
+"""The elements of one array in a large JSON document: in memory are one of them and one block."""
+
+import codecs
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.readers.lines import BYTE_ORDER_MARK, FILE_LIMIT, GZIP_MAGIC, head_of
+from crosswind.ingest.readers.reader import Report
+
+LONGEST_INDENT = 256  # characters before an element, in which its column is looked for
+SPACE = re.compile(r"[ \t\r\n]*")
+INDENT = re.compile(r"\n([ \t]*)\Z")
+NOT_TEXT = re.compile(r"[\ud800-\udfff]")
+NOT_UTF8 = re.compile(r"[\udc80-\udcff]")  # as `surrogateescape` decodes them
+
+
+@dataclass(frozen=True)
+class Item:
+    """One element of the array, and the line that it begins in."""
+
+    line: int
+    text: str  # its beginning
+    value: object
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is read at once, and how large an element may be that is kept whole."""
+
+    block_bytes: int = 1 << 20
+    item: int = 1 << 26  # characters: a job of 10 000 steps, at the 6 KB that Slurm writes for each
+
+
+LIMITS = Limits()
+
+
+def items(path: Path, report: Report, name: str, *, limits: Limits = LIMITS) -> Iterator[Item]:
+    """The elements of the array that the document's outermost object has under `name`.
+
+    An element that is no JSON goes to the report; where the document itself breaks off, what follows does.
+    Raises: UnavailableError, MalformedError when it is no object.
+    """
+    window = _Window(_chunks(path, report, limits.block_bytes), report, limits)
+    if not window.taken("{"):
+        raise MalformedError(f"{path}: line {window.line}: expected a JSON object, found {window.seen()!r}")
+    try:
+        yield from _members(window, name)
+    except _BrokenError as error:
+        report.skip(
+            window.line, window.seen(), f"{error}: what follows is not read (is it cut short, or still written?)"
+        )
+
+
+class _BrokenError(Exception):
+    """The document is not JSON from here on."""
+
+
+def _members(window: "_Window", name: str) -> Iterator[Item]:
+    is_closed = window.taken("}")
+    while not is_closed:
+        key = window.value()
+        window.expect(":")
+        if key == name and window.taken("["):
+            yield from _elements(window)
+        else:
+            window.value()
+        is_closed = window.taken("}")
+        if not is_closed:
+            window.expect(",")
+
+
+def _elements(window: "_Window") -> Iterator[Item]:
+    is_closed = window.taken("]")
+    while not is_closed:
+        found = window.item()
+        if found is not None:
+            yield found
+        is_closed = window.taken("]")
+        if not is_closed:
+            window.expect(",")
+
+
+class _Window:
+    """The part of a document that is being read."""
+
+    def __init__(self, chunks: Iterator[str], report: Report, limits: Limits) -> None:
+        self._chunks = chunks
+        self._limits = limits
+        self._report = report
+        self._text = ""
+        self._at = 0
+        self._line, self._counted = 1, 0
+        self._decoder = json.JSONDecoder(parse_constant=_no_number)
+
+    @property
+    def line(self) -> int:
+        """The line of what comes next, from 1."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def seen(self) -> str:
+        """The beginning of what comes next, in one line."""
+        return " ".join(NOT_TEXT.sub("\ufffd", self._text[self._at : self._at + 400]).split())[:200]
+
+    def taken(self, sign: str) -> bool:
+        """Whether the sign comes next; then it is passed."""
+        is_next = self._skip_space() and self._text[self._at] == sign
+        self._at += is_next
+        return is_next
+
+    def expect(self, sign: str) -> None:
+        """Passes the sign. Raises: _BrokenError when something else comes."""
+        if not self.taken(sign):
+            there = repr(self.seen()[:20]) if self.seen() else "the end"
+            raise _BrokenError(f"expected {sign!r}, found {there}")
+
+    def value(self) -> object:
+        """The next value, passed. Raises: _BrokenError."""
+        self._skip_space()
+        try:
+            value, self._at = self._decoded()
+        except (ValueError, RecursionError) as error:
+            raise _BrokenError(_reason(error)) from error
+        return value
+
+    def item(self) -> Item | None:
+        """The next element, passed; None when it is broken, which was reported. Raises: _BrokenError."""
+        self._skip_space()
+        found, reason = Item(self.line, self.seen(), None), ""
+        try:
+            value, end = self._decoded()
+            found = replace(found, value=value)
+            reason = "holds bytes that are not UTF-8" if NOT_UTF8.search(self._text, self._at, end) else ""
+        except (ValueError, RecursionError) as error:
+            reason = _reason(error)
+            end = self._end_of_broken(reason)
+        self._at = end
+        if reason:
+            self._report.skip(found.line, found.text, reason)
+        return None if reason else found
+
+    def _decoded(self) -> tuple[object, int]:
+        """The next value and where it ends. Raises: ValueError, RecursionError."""
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError):
+                if len(self._text) - self._at > self._limits.item or not self._more():
+                    raise
+            else:
+                if end < len(self._text) or not self._more():  # a number at the end may go on
+                    return value, end
+
+    def _end_of_broken(self, reason: str) -> int:
+        """Where an element that is no JSON ends: Slurm writes an object's brackets below each other.
+
+        Raises: _BrokenError when that is not certain.
+        """
+        indent = INDENT.search(self._text[max(0, self._at - LONGEST_INDENT) : self._at])
+        if not indent:
+            raise _BrokenError(reason)
+        closing = f"\n{indent[1]}}}"
+        while (end := self._text.find(closing, self._at)) < 0:
+            self._at = max(self._at, len(self._text) - LONGEST_INDENT)
+            if not self._more():
+                raise _BrokenError(reason)
+        return end + len(closing)
+
+    def _skip_space(self) -> bool:
+        """Whether anything comes after the white space, which is passed."""
+        while True:
+            found = SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return True
+            if not self._more():
+                return False
+
+    def _more(self) -> bool:
+        """Whether there was more: as much again as is waiting; what was passed is forgotten."""
+        before = self.line - self._text.count("\n", max(0, self._at - LONGEST_INDENT), self._at)
+        keep = max(0, self._at - LONGEST_INDENT)
+        wanted, found = max(self._limits.block_bytes, len(self._text) - self._at), [self._text[keep:]]
+        while wanted > 0 and (chunk := next(self._chunks, "")):
+            found.append(chunk)
+            wanted -= len(chunk)
+        self._text, self._at = "".join(found), self._at - keep
+        self._line, self._counted = before, 0
+        return len(found) > 1
+
+
+def _chunks(path: Path, report: Report, block_bytes: int) -> Iterator[str]:
+    """The text of a file, unpacked; bytes that are no UTF-8 stand there as lone surrogates.
+
+    Raises: UnavailableError, MalformedError (too large).
+    """
+    size, decoder = 0, codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    with gzip.open(path) if head_of(path).startswith(GZIP_MAGIC) else path.open("rb") as stream:
+        while chunk := _block(stream, block_bytes, f"{path}: after {size} bytes", report):
+            text = decoder.decode(chunk if size else chunk.removeprefix(BYTE_ORDER_MARK))
+            size += len(chunk)
+            if size > FILE_LIMIT:
+                raise MalformedError(f"{path}: more than {FILE_LIMIT} bytes of text; split the export by date")
+            yield text
+    yield decoder.decode(b"", final=True)
+
+
+def _block(stream: io.BufferedReader | gzip.GzipFile, size: int, place: str, report: Report) -> bytes:
+    try:
+        return stream.read1(size)  # what was unpacked before damage, too
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        report.skip(0, "", f"{place}: the compressed data is damaged or cut short: {error}")
+        return b""
+    except OSError as error:
+        raise UnavailableError(f"{place}: {error.strerror}") from error
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def _reason(error: ValueError | RecursionError) -> str:
+    match error:
+        case RecursionError():
+            return "no JSON: nested too deep"
+        case json.JSONDecodeError():
+            return f"no JSON: {error.msg}"
+        case _:
+            return f"no JSON: {error}"

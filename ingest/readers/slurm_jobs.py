@@ -1,0 +1,119 @@
+"""Jobs of Slurm as its live programs and its JSON tell of them: what is known and what is only expected."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from crosswind.data.job import Job
+from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.reader import Report
+
+COMPACT = {  # squeue(1), JOB STATE CODES
+    "BF": "BOOT_FAIL",
+    "CA": "CANCELLED",
+    "CD": "COMPLETED",
+    "CF": "CONFIGURING",
+    "CG": "COMPLETING",
+    "DL": "DEADLINE",
+    "F": "FAILED",
+    "NF": "NODE_FAIL",
+    "OOM": "OUT_OF_MEMORY",
+    "PD": "PENDING",
+    "PR": "PREEMPTED",
+    "R": "RUNNING",
+    "RD": "RESV_DEL_HOLD",
+    "RF": "REQUEUE_FED",
+    "RH": "REQUEUE_HOLD",
+    "RQ": "REQUEUED",
+    "RS": "RESIZING",
+    "RV": "REVOKED",
+    "SI": "SIGNALING",
+    "SE": "SPECIAL_EXIT",
+    "SO": "STAGE_OUT",
+    "ST": "STOPPED",
+    "S": "SUSPENDED",
+    "TO": "TIMEOUT",
+}
+WAITING = ("PENDING", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUE_HOLD", "REQUEUED", "SPECIAL_EXIT")
+GOING = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STOPPED")  # COMPLETING ones have ended
+
+
+def known(job: Job) -> Job:
+    """The job without the times that Slurm only expects, and without the exit code 0 that it shows until the end."""
+    if job.state in WAITING:
+        job = replace(job, started_ns=None, elapsed_seconds=None)
+    if job.state in WAITING or job.state in GOING:
+        return replace(job, ended_ns=None, exit_code=None, signal=None)
+    if not job.nodes and not job.elapsed_seconds:  # it was cancelled while it waited; that moment is no start
+        return replace(job, started_ns=None)
+    return job
+
+
+@dataclass
+class Steps:
+    """What the steps of one job told."""
+
+    count: int = 0
+    max_rss_bytes: int | None = None
+    joules: dict[str, float] = field(default_factory=dict)
+    all_understood: bool = True
+
+    def add(self, name: str, rss_bytes: int | None, joules: float | None) -> None:
+        """Takes in the figures of a step."""
+        self.count += 1
+        if rss_bytes is not None:
+            self.max_rss_bytes = max(rss_bytes, self.max_rss_bytes or 0)
+        if joules:
+            self.joules[name] = joules
+
+    def energy(self) -> tuple[float | None, str]:
+        """Joules, and whose they are; none when the figures of a step are lost, rather than too few.
+
+        Nodes are metered, not processes: `batch` and `extern` run beside the numbered steps, and adding them would
+        count the same joules twice.
+        """
+        if not self.joules or not self.all_understood:
+            return None, ""
+        if "extern" in self.joules:
+            return self.joules["extern"], "extern"
+        numbered = [joules for name, joules in self.joules.items() if name[:1].isdigit()]
+        return (sum(numbered), "steps") if numbered else (max(self.joules.values()), "batch")
+
+    def folded_into(self, job: Job) -> Job:
+        """The job with what its steps told."""
+        joules, source = self.energy()
+        told = {"steps": str(self.count) if self.count else "", "energy_from": source}
+        if self.max_rss_bytes is not None and self.all_understood:
+            told["max_rss_bytes"] = str(self.max_rss_bytes)
+        return replace(
+            job, energy_joules=joules, fields={**job.fields, **{name: text for name, text in told.items() if text}}
+        )
+
+
+@dataclass
+class Remarks:
+    """What people should know about a file, counted."""
+
+    report: Report
+    clock: Clock
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def seen(self, job: Job) -> Job:
+        """Counts a job that is handed out, and what is odd about it."""
+        self.report.read += 1
+        if job.started_ns is not None and job.ended_ns is not None:
+            self.counts["jobs end before they start"] += job.ended_ns < job.started_ns
+        if job.nodes and job.node_count is not None:
+            self.counts["jobs whose node list and node count differ"] += len(job.nodes) != job.node_count
+        return job
+
+    def note(self) -> None:
+        """Writes what was remarked into the report."""
+        notes = [f"{count} {text}" for text, count in self.counts.items() if count]
+        if self.clock.local:
+            notes.append(f"time_zone: {self.clock.local} times have no zone and were read as {self.clock.zone}")
+        if twice := self.clock.ambiguous:
+            change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
+            notes.append(f"{twice} times, {self.clock.first_ambiguous} first, {change}")
+        if not self.report.read:
+            notes.append("no jobs")
+        self.report.notes += notes
