@@ -12,6 +12,7 @@ from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.leases import Leases
 from crosswind.data.catalog.people import People
 from crosswind.data.catalog.places import Places
+from crosswind.data.catalog.positions import Positions
 from crosswind.data.catalog.read_files import ReadFiles
 from crosswind.data.catalog.requests import Requests
 from crosswind.data.catalog.runs import Runs
@@ -35,6 +36,7 @@ class Session:
         self.runs = Runs(connection)
         self.people = People(connection)
         self.read_files = ReadFiles(connection)
+        self.positions = Positions(connection)
         self.places = Places(connection)
         self.injections = Injections(connection)
         self.studies = Studies(connection)

@@ -161,6 +161,14 @@ read_files = Table(
     Index(None, "context", "path"),
 )
 
+positions = Table(
+    "positions",
+    metadata,
+    Column("source", String(64), primary_key=True),
+    Column("system", String(200), primary_key=True),
+    Column("reached_ns", BigInteger, nullable=False),
+)
+
 requests = Table(
     "requests",
     metadata,

@@ -1,0 +1,185 @@
+"""Slurm's accounting into the store, gently: one question at a time, about what is new since the last one."""
+
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crosswind.data.errors import UnavailableError
+from crosswind.data.job import Job
+from crosswind.data.job_changes import put_changed
+from crosswind.data.jobs import job_table
+from crosswind.data.locks import alone
+from crosswind.data.store import Store
+from crosswind.ingest.readers.reader import Context, Record, Report
+from crosswind.ingest.readers.sacct import SacctReader, sacct_command
+
+SOURCE = "slurm"
+FIRST_SECONDS = 7 * 86_400  # how far back it looks when it never did
+WINDOW_SECONDS = 86_400  # of one question: slurmdbd holds a whole answer in memory
+OVERLAP_SECONDS = 3_600  # asked again: ends arrive out of order
+LATE_SECONDS = 86_400  # so long may slurmdbd be away: slurmctld keeps what it has to tell
+PAUSE_SECONDS = 1.0  # between two questions
+TIMEOUT_SECONDS = 600.0
+LONGEST_DELAY_SECONDS = 3_600.0
+JOBS_AT_ONCE = 20_000
+ABSENT = (
+    "{}: no such program: run this where Slurm's commands are, such as on a login node, with them on PATH; "
+    "or write the accounts there to a file and store that with `crosswind ingest FILE` (its --help has the command)"
+)
+
+
+class Accounting(Protocol):
+    """Whoever answers about jobs of a span of time."""
+
+    def answer(self, start: int, end: int, into: Path) -> None:
+        """Writes what sacct would to a file; times in seconds since 1970. Raises: UnavailableError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sacct:
+    """Slurm's own program."""
+
+    program: str = "sacct"
+    timeout_seconds: float = TIMEOUT_SECONDS
+
+    def answer(self, start: int, end: int, into: Path) -> None:
+        """Asks it once. Raises: UnavailableError when it is absent, fails, or does not answer in time."""
+        command = [self.program, *_arguments(start, end)]
+        environment = {**os.environ, "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
+        with into.open("wb") as output, tempfile.TemporaryFile() as said:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=said,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as error:
+                raise UnavailableError(ABSENT.format(self.program)) from error
+            status = self._ended(process)
+            said.seek(0)
+            if status:
+                words = said.read(2000).decode(errors="replace").strip().splitlines()
+                raise UnavailableError(f"{self.program}: exit code {status}: {(words or ['it said nothing'])[0]}")
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> int:
+        try:
+            return process.wait(self.timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            raise UnavailableError(f"{self.program}: no answer in {self.timeout_seconds:g} s") from error
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _arguments(start: int, end: int) -> list[str]:
+    """What sacct is asked; of a requeued job only its present account, which holds."""
+    begin, until = (f"{datetime.fromtimestamp(each, UTC):%Y-%m-%dT%H:%M:%S}" for each in (start, end))
+    words = sacct_command(begin)
+    options = [word for word in words[words.index("sacct") + 1 :] if word != "--duplicates"]
+    return [*options, f"--endtime={until}"]
+
+
+@dataclass
+class Polled:
+    """What one look at the accounting brought."""
+
+    since_seconds: int
+    questions: int = 0
+    accounts: int = 0  # of jobs; one that ran for days is in the answers of them all
+    changed: int = 0
+    skipped: int = 0
+    reports: list[Report] = field(default_factory=list)
+
+
+@dataclass
+class Poller:
+    """Asks, and keeps how far it got."""
+
+    store: Store
+    system: str
+    slurm: Accounting = field(default_factory=Sacct)
+    pause_seconds: float = PAUSE_SECONDS
+
+    def poll(self, since_seconds: int | None = None) -> Polled:
+        """Stores what changed since the last look, or since a time; the same again changes nothing.
+
+        Raises: UnavailableError; what was answered before is stored.
+        """
+        with alone(self.store.home / ".sync-slurm.lock") as is_alone:
+            if not is_alone:
+                raise UnavailableError("another `crosswind sync slurm` of this store is at work")
+            return self._poll(since_seconds)
+
+    def _poll(self, since_seconds: int | None) -> Polled:
+        now, reached = int(time.time()), self._reached()
+        start = since_seconds if since_seconds is not None else reached or now - FIRST_SECONDS
+        polled = Polled(start)
+        for begin in range(start, now, WINDOW_SECONDS):
+            end = min(begin + WINDOW_SECONDS, now)
+            if polled.questions:
+                time.sleep(self.pause_seconds)
+            latest = self._take(begin, end, polled)
+            self._note(max(latest, end - LATE_SECONDS) - OVERLAP_SECONDS)
+        return polled
+
+    def _reached(self) -> int | None:
+        with self.store.catalog.read() as session:
+            reached_ns = session.positions.of(SOURCE, self.system)
+        return None if reached_ns is None else reached_ns // 1_000_000_000
+
+    def _note(self, reached: int) -> None:
+        with self.store.catalog.write() as session:
+            known_ns = session.positions.of(SOURCE, self.system) or 0
+            session.positions.put(SOURCE, self.system, max(known_ns, reached * 1_000_000_000))
+
+    def _take(self, begin: int, end: int, polled: Polled) -> int:
+        """Asks about one span; comes back with the last end of a job in it, or 0."""
+        latest = 0
+        with tempfile.TemporaryDirectory(dir=self.store.home, prefix=".sync-slurm-") as folder:
+            answer = Path(folder) / "sacct.txt"
+            self.slurm.answer(begin, end, answer)
+            report = Report("sacct", SacctReader.name)
+            for table in _tables(SacctReader().read(answer, report, Context(self.system, UTC))):
+                polled.changed += put_changed(self.store, table)
+                latest = max(latest, pc.max(table["ended_ns"]).as_py() or 0)
+        polled.questions += 1
+        polled.accounts += report.read
+        polled.skipped += report.skipped
+        polled.reports += [report] if report.skipped else []
+        return min(latest // 1_000_000_000, end)
+
+
+def _tables(records: Iterator[Record]) -> Iterator[pa.Table]:
+    jobs: list[Job] = []
+    for record in records:
+        if isinstance(record, pa.Table):
+            yield record
+        elif isinstance(record, Job):
+            jobs.append(record)
+        if len(jobs) == JOBS_AT_ONCE:
+            yield job_table(jobs, told_ns=0)
+            jobs = []
+    if jobs:
+        yield job_table(jobs, told_ns=0)
+
+
+def delay_seconds(every: float, failures: int, chance: random.Random) -> float:
+    """How long to wait: jittered, so that many do not ask at once; longer after each failure in a row."""
+    longest = max(every, LONGEST_DELAY_SECONDS)
+    return min(every * 2.0 ** min(failures, 32), longest) * chance.uniform(0.9, 1.1)

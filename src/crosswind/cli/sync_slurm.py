@@ -1,0 +1,109 @@
+"""`crosswind sync slurm`: what Slurm's accounting knows of jobs into the store, once or again and again."""
+
+import argparse
+import random
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from crosswind.cli.output import printable, say, say_json
+from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.ingest.agent import stop_on_signals
+from crosswind.settings import Settings
+
+SOURCE = "slurm"
+SHORTEST_SECONDS = 10.0  # every question costs Slurm's one database
+UNITS = {"minutes": 60, "hours": 3_600, "days": 86_400, "weeks": 604_800}
+BEFORE_NOW = re.compile(r"now-([0-9]{1,6})(minutes|hours|days|weeks)")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that only Slurm has."""
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="slurm: ask from then on, such as 2026-11-01 or now-7days (default: where it was)",
+    )
+
+
+def is_meant(words: Sequence[str]) -> bool:
+    """Whether the first word is the source, which a folder of that name is not called. Raises: InvalidInputError."""
+    if SOURCE not in words[:1]:
+        return False
+    if len(words) > 1:
+        raise InvalidInputError(
+            f"{words[1]!r} after {SOURCE}: expected no folder; for the folder {SOURCE}, say ./{SOURCE}"
+        )
+    return True
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Asks once, or until it is told to stop. Raises: UnavailableError when sacct is absent or does not answer."""
+    if arguments.to:
+        raise InvalidInputError("--to: jobs are stored here; run this where the server's store is")
+    if arguments.every is not None and arguments.every < SHORTEST_SECONDS:
+        raise InvalidInputError(f"--every {arguments.every:g}: expected {SHORTEST_SECONDS:g} seconds or more for Slurm")
+    since = None if arguments.since is None else seconds_of(arguments.since, time.time())
+    if arguments.every is None:
+        _ask(settings, since, as_json=arguments.json)
+        return 0
+    _repeat(arguments, settings, since)
+    return 0
+
+
+def seconds_of(text: str, now: float) -> int:
+    """Seconds since 1970 of a date, a local time, or `now-7days`. Raises: InvalidInputError."""
+    if match := BEFORE_NOW.fullmatch(text):
+        return int(now) - int(match[1]) * UNITS[match[2]]
+    try:
+        seconds = int(datetime.fromisoformat(text).astimezone().timestamp())
+    except (ValueError, OverflowError, OSError) as error:
+        expected = "a time such as 2026-11-01, 2026-11-01T08:00 or now-7days"
+        raise InvalidInputError(f"--since {text!r}: expected {expected}") from error
+    if not 10**9 <= seconds <= now:
+        raise InvalidInputError(f"--since {text!r}: expected a time between 2001 and now")
+    return seconds
+
+
+def _ask(settings: Settings, since: int | None, *, as_json: bool) -> None:
+    from crosswind.data.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
+    from crosswind.ingest.slurm_poll import Poller  # noqa: PLC0415
+
+    with Store.open(settings.home, database=settings.database) as store:
+        polled = Poller(store, settings.system).poll(since)
+    if as_json:
+        say_json(polled)
+        return
+    start = datetime.fromtimestamp(polled.since_seconds, UTC)
+    asked = f"{polled.questions} answers of Slurm about {settings.system} since {start:%Y-%m-%d %H:%M} UTC"
+    say(f"{asked}: {polled.accounts} accounts of jobs, {polled.changed} new or changed")
+    for report in polled.reports:
+        for skipped in report.quoted:
+            say(printable(f"  line {skipped.line} left out: {skipped.reason}: {skipped.text}"))
+
+
+def _repeat(arguments: argparse.Namespace, settings: Settings, since: int | None) -> None:
+    from crosswind.ingest.slurm_poll import ABSENT, delay_seconds  # noqa: PLC0415
+
+    if shutil.which("sacct") is None:  # that does not pass with time
+        raise UnavailableError(ABSENT.format("sacct"))
+    stop, failures, chance, told = stop_on_signals(), 0, random.Random(), ""  # noqa: S311 - jitter
+    while not stop.is_set():
+        try:
+            _ask(settings, since, as_json=arguments.json)
+            since, failures, told = None, 0, ""
+        except ProjectError as error:  # a database that is away for a while
+            failures += 1
+            if str(error) != told:
+                _tell_problem(str(error), as_json=arguments.json)
+            told = str(error)
+        stop.wait(delay_seconds(arguments.every, failures, chance))
+
+
+def _tell_problem(problem: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"problem": problem})
+    else:
+        say(printable(f"problem: {problem}"))
