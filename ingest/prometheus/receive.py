@@ -12,12 +12,11 @@ from sqlalchemy.exc import IntegrityError
 from crosswind.data.errors import UnavailableError
 from crosswind.data.lake import Lake
 from crosswind.data.store import Store
-from crosswind.ingest.distinct import distinct
 from crosswind.ingest.otlp.messages import decoded
 from crosswind.ingest.otlp.points import Points
 from crosswind.ingest.prometheus.known_series import KnownSeries
 from crosswind.ingest.prometheus.remote_write import Decoder, Refusals
-from crosswind.ingest.prometheus.sample_tables import tables
+from crosswind.ingest.prometheus.sample_tables import tables, without_repeats
 
 log = logging.getLogger("crosswind.ingest")
 KEPT_SERIES = 200_000  # some 200 MB; beyond it everything is worked out anew
@@ -50,7 +49,7 @@ class Receiver:
     def _written(self, body: bytes, refusals: Refusals) -> list[pa.Table]:
         if len(self._decoder.known) > KEPT_SERIES:
             self._decoder = Decoder(KnownSeries(families=self._decoder.known.families))
-        return list(tables(self._decoder.known, self._decoder.samples(body, refusals)))
+        return list(tables(self._decoder.known, without_repeats(self._decoder.samples(body, refusals))))
 
     def _take(self, origin: str, body: bytes, tables_of: Callable[[Refusals], list[pa.Table]]) -> Received:
         identity = hashlib.sha256(origin.encode() + b"\0" + body).hexdigest()
@@ -67,7 +66,7 @@ class Receiver:
                 return Received(0, refusals, is_new=False)
         lake: Lake = self._store.lake
         with lake.turn:
-            told = [distinct(table) for table in tables_of(refusals)]
+            told = tables_of(refusals)
             staged = lake.stage({f"{identity[:32]}-{number}": table for number, table in enumerate(told)})
         refusals = +refusals
         rows = sum(map(len, told))
@@ -86,4 +85,4 @@ def _points(value: object, refusals: Refusals) -> list[pa.Table]:
     points = Points(KnownSeries())
     points.add(value)
     refusals.update(points.refusals)
-    return list(tables(points.known, points.samples()))
+    return list(tables(points.known, without_repeats(points.samples())))

@@ -51,6 +51,14 @@ def joined(parts: Sequence[Samples]) -> Samples:
     return Samples(*(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
 
 
+def without_repeats(samples: Samples) -> Samples:
+    """The first of samples of one series and one time."""
+    order = np.lexsort((samples.ts_ns, samples.codes))
+    codes, times = samples.codes[order], samples.ts_ns[order]
+    repeats = order[1:][(codes[1:] == codes[:-1]) & (times[1:] == times[:-1])]
+    return samples.of(np.delete(np.arange(len(samples)), repeats)) if len(repeats) else samples
+
+
 def tables(known: KnownSeries, samples: Samples) -> Iterator[pa.Table]:
     """The tables of these samples; rows come in the order in which their first samples stand."""
     samples = samples.of(~np.isnan(samples.values))

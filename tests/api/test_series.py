@@ -95,6 +95,12 @@ def test_a_series_may_have_several_samples_later(sender: TestClient, empty: Stor
     assert [(row[0], row[4]) for row in stored(empty)] == [((MS + n) * 1_000_000, n + 1.0) for n in range(4)]
 
 
+def test_of_two_samples_of_one_time_the_first_stays(sender: TestClient, empty: Store) -> None:
+    body = series(LABELS, (1.0, MS), (2.0, MS), (3.0, MS + 1))
+    assert sender.post(WRITE, content=snappy(body), headers=WRITE_HEADERS).status_code == 204
+    assert [row[4] for row in stored(empty)] == [1.0, 3.0]
+
+
 def test_the_mark_of_a_series_end_is_no_value(sender: TestClient, empty: Store) -> None:
     body = series(LABELS, (STALE, MS), (5.0, MS + 1))
     assert sender.post(WRITE, content=snappy(body), headers=WRITE_HEADERS).status_code == 204
