@@ -1,0 +1,72 @@
+"""What schedulers' accounts of jobs have in common: times, how a process ended, and what is odd about them."""
+
+import time
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.job import Job
+from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
+from crosswind.ingest.readers.reader import Report
+
+REMEMBERED = 100_000  # job ids, to notice duplicates; some 20 MB
+DAY_NS = 86_400_000_000_000  # clocks and time zones may differ by that; a later end is no end that was seen
+LAST_SIGNAL = 64
+
+
+def epoch_nanoseconds(name: str, text: str) -> int | None:
+    """A time in seconds since 1970 as ns; None for nothing and for 0, which tells of none. Raises: MalformedError."""
+    if text in ("", "0"):
+        return None
+    seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 13 else 0
+    if not EARLIEST_SECONDS <= seconds <= LATEST_SECONDS:
+        raise MalformedError(f"{name} {text[:40]!r}; expected seconds since 1970, between 2001 and 2262")
+    return seconds * 1_000_000_000
+
+
+def shell_signal(code: int | None) -> int | None:
+    """The signal that a shell tells by its own exit code: 9 of 137, which is 128 + 9."""
+    return code - 128 if code is not None and 128 < code <= 128 + LAST_SIGNAL else None
+
+
+def wait_status(status: int) -> tuple[int | None, int | None]:
+    """Exit code and signal of what waitpid(2) gave; who was ended by a signal has no exit code.
+
+    Source: wait(2), WIFEXITED and WIFSIGNALED.
+    """
+    signal = status & 0x7F
+    code = None if signal else status >> 8 & 0xFF
+    return code, signal or shell_signal(code)
+
+
+@dataclass
+class Accounts:
+    """Counts the jobs handed out, and what is odd about them, for the report."""
+
+    report: Report
+    remarks: Counter[str] = field(default_factory=Counter)
+    seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    now_ns: int = field(default_factory=time.time_ns)
+
+    def told(self, job: Job) -> Job:
+        """The job, counted."""
+        self.report.read += 1
+        self.remarks["jobs are told again: the later account holds"] += job.job_id in self.seen
+        self.seen[job.job_id] = None
+        if len(self.seen) > REMEMBERED:
+            self.seen.popitem(last=False)
+        ended, started = job.ended_ns or 0, job.started_ns or 0
+        self.remarks["jobs end before they start"] += 0 < ended < started
+        self.remarks["jobs have times in the future"] += max(ended, started) > self.now_ns + DAY_NS
+        return job
+
+    def note(self, clock: Clock | None = None) -> None:
+        """Writes what was remarked into the report."""
+        self.report.notes += [f"{count} {text}" for text, count in self.remarks.items() if count]
+        if clock and clock.local:
+            self.report.notes.append(f"time_zone: {clock.local} times have no zone and were read as {clock.zone}")
+        if clock and clock.ambiguous:
+            change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
+            self.report.notes.append(f"{clock.ambiguous} times, {clock.first_ambiguous} first, {change}")
+        if not self.report.read:
+            self.report.notes.append("no jobs")
