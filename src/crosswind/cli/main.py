@@ -47,7 +47,7 @@ VERBS = (
     Verb("agent", "sample this node's counters into the spool"),
     Verb("ingest", "store spools and other tools' files"),
     Verb("import", "what is stored, and what can be asked of it now"),
-    Verb("sync", "store the spools of many nodes, or ship them to a server"),
+    Verb("sync", "store the spools of many nodes or Slurm's jobs, or ship spools to a server"),
     Verb("compact", "make few files of the many that arrived; a server does so by itself"),
     Verb("nodes", "which nodes' samples arrive, and how their agents fare"),
     Verb("runs", "list the stored runs"),
