@@ -5,11 +5,17 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.ingest.readers.configurations import ConfigurationsReader
 from crosswind.ingest.readers.flux import FluxReader
+from crosswind.ingest.readers.kernel_tuner import KernelTunerReader
 from crosswind.ingest.readers.ldms import LdmsReader
+from crosswind.ingest.readers.lightning_csv import LightningCsvReader
 from crosswind.ingest.readers.lines import head_of
 from crosswind.ingest.readers.lsf import LsfReader
+from crosswind.ingest.readers.mlflow_run import MlflowReader
 from crosswind.ingest.readers.mllog import MllogReader
+from crosswind.ingest.readers.optuna_journal import OptunaJournalReader
+from crosswind.ingest.readers.optuna_sqlite import OptunaReader
 from crosswind.ingest.readers.pbs import PbsReader
 from crosswind.ingest.readers.prometheus import PrometheusReader
 from crosswind.ingest.readers.reader import Reader
@@ -19,6 +25,9 @@ from crosswind.ingest.readers.scontrol import ScontrolReader
 from crosswind.ingest.readers.squeue import SqueueReader
 from crosswind.ingest.readers.squeue_json import SqueueJsonReader
 from crosswind.ingest.readers.swf import SwfReader
+from crosswind.ingest.readers.tensorboard import TensorBoardReader
+from crosswind.ingest.readers.trainer_state import TrainerStateReader
+from crosswind.ingest.readers.wandb_run import WandbReader
 
 READERS: tuple[Reader, ...] = (
     SacctReader(),
@@ -33,6 +42,15 @@ READERS: tuple[Reader, ...] = (
     MllogReader(),
     LdmsReader(),
     PrometheusReader(),
+    TensorBoardReader(),
+    WandbReader(),
+    MlflowReader(),
+    LightningCsvReader(),
+    TrainerStateReader(),
+    OptunaReader(),
+    OptunaJournalReader(),
+    KernelTunerReader(),
+    ConfigurationsReader(),
 )
 GROUP = "crosswind.readers"  # entry points by which other people's packages add theirs
 

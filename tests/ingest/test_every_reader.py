@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import random
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,10 @@ import pytest
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.job import Job
 from crosswind.data.run import Run
+from crosswind.data.trial import History
 from crosswind.ingest.readers import READERS, reader_for
 from crosswind.ingest.readers.reader import Context, Reader, Record, Report
+from crosswind.ingest.readers.search import found_below
 
 RECORDED = Path(__file__).parent / "recorded"
 EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
@@ -27,15 +30,21 @@ def read(reader: Reader, path: Path) -> tuple[list[Record], Report]:
     return list(reader.read(path, report, Context("test"))), report
 
 
+def recognised(path: Path) -> Reader | None:
+    return next(iter(found_below(path))).reader if path.is_dir() else reader_for(path)
+
+
 def row_count(records: list[Record]) -> int:
-    return sum(len(each) if isinstance(each, pa.Table) else 1 for each in records)
+    trials = sum(len(each.trials) for each in records if isinstance(each, History))
+    others = (each for each in records if not isinstance(each, History))
+    return trials + sum(len(each) if isinstance(each, pa.Table) else 1 for each in others)
 
 
 @EACH
 def test_it_has_recorded_input_and_recognises_it(reader: Reader) -> None:
     assert recorded(reader)
     for path in recorded(reader):
-        assert reader_for(path) is reader
+        assert recognised(path) is reader
 
 
 @EACH
@@ -69,9 +78,12 @@ def test_reading_twice_gives_the_same(reader: Reader) -> None:
 
 @EACH
 def test_a_packed_file_is_recognised_and_read_alike(reader: Reader, tmp_path: Path) -> None:
-    for path in recorded(reader):
-        packed = tmp_path / f"{path.name}.gz"
+    folder = tmp_path / reader.name
+    folder.mkdir()
+    for path in (each for each in recorded(reader) if each.is_file()):
+        packed = folder / f"{path.name}.gz"
         packed.write_bytes(gzip.compress(path.read_bytes()))
+        shutil.copystat(path, packed)  # as gzip does
         assert reader_for(packed) is reader
         assert read(reader, packed)[0] == read(reader, path)[0]
 
@@ -80,16 +92,22 @@ def test_a_packed_file_is_recognised_and_read_alike(reader: Reader, tmp_path: Pa
 def test_damage_is_reported_and_never_a_crash(reader: Reader, tmp_path: Path) -> None:
     chance = random.Random(5)
     for path in recorded(reader):
-        content = path.read_bytes()
         for attempt in range(60):
-            damaged = bytearray(content)
-            for _ in range(attempt):
-                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-            victim = tmp_path / "damaged"
-            victim.write_bytes(damaged if attempt % 2 else gzip.compress(content)[: chance.randrange(1, 900)])
+            whole = tmp_path / f"{attempt}-{path.name}"
+            shutil.copytree(path, whole) if path.is_dir() else shutil.copyfile(path, whole)
+            files = [each for each in whole.rglob("*") if each.stat().st_size] if path.is_dir() else [whole]
+            damage(chance.choice([each for each in files if each.is_file()]), attempt, chance)
             with contextlib.suppress(MalformedError):  # any other error is a crash
-                rows, report = read(reader, victim)
+                rows, report = read(reader, whole)
                 assert report.read == row_count(rows)
+
+
+def damage(victim: Path, attempt: int, chance: random.Random) -> None:
+    content = victim.read_bytes()
+    damaged = bytearray(content)
+    for _ in range(attempt):
+        damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+    victim.write_bytes(damaged if attempt % 2 else gzip.compress(content)[: chance.randrange(1, 900)])
 
 
 @EACH

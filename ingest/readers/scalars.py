@@ -1,0 +1,64 @@
+"""Configurations as other tools keep them: nested, or as texts."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.trial import Parameter
+
+PARAMETERS_MAX = 2000
+DEPTH_MAX = 20
+TEXT_LIMIT = 1000  # characters
+WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
+REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+TRUTHS = {"true": True, "false": False, "True": True, "False": False}
+
+
+def flat(told: Mapping[str, object] | Mapping[object, object]) -> dict[str, Parameter]:
+    """Scalars by their path, dots between its parts; lists as JSON texts, what is null left out.
+
+    Raises: MalformedError for more than PARAMETERS_MAX.
+    """
+    found: dict[str, Parameter] = {}
+    for name, value in _leaves(told, "", 0):
+        if len(found) == PARAMETERS_MAX:
+            raise MalformedError(f"more than {PARAMETERS_MAX} parameters")
+        found[name[:TEXT_LIMIT]] = value
+    return found
+
+
+def scalar_of(text: str) -> Parameter:
+    """The number or truth value that a text writes, or the text itself."""
+    if WHOLE.fullmatch(text):
+        return int(text)
+    if REAL.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    return TRUTHS.get(text, text[:TEXT_LIMIT])
+
+
+def _leaves(told: object, path: str, depth: int) -> Iterator[tuple[str, Parameter]]:
+    if depth > DEPTH_MAX:
+        raise MalformedError(f"{path[:80]!r} is nested more than {DEPTH_MAX} deep")
+    if isinstance(told, Mapping):
+        for key, value in told.items():
+            yield from _leaves(value, f"{path}.{key}" if path else str(key), depth + 1)
+    elif told is not None:
+        yield path, _scalar(told)
+
+
+def _scalar(told: object) -> Parameter:
+    if isinstance(told, bool | int):
+        return told if abs(told) < 1 << 62 else "beyond 62 bits"
+    if isinstance(told, float):
+        return told if math.isfinite(told) else str(told)
+    if isinstance(told, list | tuple):
+        return _text_of(told)
+    return str(told)[:TEXT_LIMIT]  # dates, for instance
+
+
+def _text_of(told: list[object] | tuple[object, ...]) -> str:
+    if not all(each is None or isinstance(each, str | int | float) for each in told):
+        return f"{len(told)} values"  # nested ones may be few in the file and very many when written out
+    return json.dumps(told[:TEXT_LIMIT])[:TEXT_LIMIT]

@@ -1,0 +1,76 @@
+"""TensorFlow's record files: length, its checksum, data, their checksum."""
+
+import struct
+from collections.abc import Iterator
+
+from crosswind.ingest.readers.binary import Bytes
+from crosswind.ingest.readers.reader import Report
+
+RECORD_LIMIT = 1 << 20  # bytes; no scalar is near it, only images, graphs and the like
+HEADER = struct.Struct("<QI")
+CASTAGNOLI = 0x82F63B78  # reversed
+MASK = 0xA282EAD8
+
+
+def records(stream: Bytes, report: Report) -> Iterator[tuple[int, bytes]]:
+    """Numbers from 1 and data of the records that are whole and not large; the report has the others.
+
+    Source: tensorflow.org/tutorials/load_data/tfrecord, "TFRecords format details". Raises: as `Bytes.take`.
+    """
+    number, large = 0, 0
+    while header := stream.take(HEADER.size):
+        number += 1
+        length = _length(header)
+        if length is None:
+            report.skip(number, "", f"record {number} has no valid header: nothing after it can be read")
+            break
+        if length > RECORD_LIMIT:
+            large += 1
+            is_whole = stream.skip(length + 4) == length + 4
+        else:
+            data = stream.take(length + 4)
+            is_whole = len(data) == length + 4
+            if is_whole and masked(data[:-4]) == int.from_bytes(data[-4:], "little"):
+                yield number, data[:-4]
+            elif is_whole:
+                report.skip(number, "", f"record {number} does not have its checksum")
+        if not is_whole:
+            report.skip(number, "", f"record {number} is cut short: its file may still be written")
+    if large:
+        report.notes.append(f"{large} records of more than {RECORD_LIMIT} bytes left out: no scalars")
+
+
+def is_record_file(head: bytes) -> bool:
+    """Whether a file that begins so begins with a whole header."""
+    return _length(head[: HEADER.size]) is not None
+
+
+def masked(data: bytes) -> int:
+    """The checksum as it is stored: rotated, so that one of data that holds checksums is not weak."""
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + MASK) & 0xFFFFFFFF
+
+
+def crc32c(data: bytes) -> int:
+    """The CRC-32 of Castagnoli's polynomial. Source: RFC 3720, section 12.1."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def _entry(value: int) -> int:
+    for _ in range(8):
+        value = value >> 1 ^ (CASTAGNOLI if value & 1 else 0)
+    return value
+
+
+_TABLE = tuple(map(_entry, range(256)))
+
+
+def _length(header: bytes) -> int | None:
+    """The length that a header tells, None when it is none."""
+    if len(header) < HEADER.size:
+        return None
+    length, checksum = HEADER.unpack(header)
+    return int(length) if masked(header[:8]) == checksum else None

@@ -1,0 +1,35 @@
+"""Small YAML files of other tools."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from crosswind.data.errors import MalformedError, UnavailableError
+
+FILE_LIMIT = 1 << 20  # bytes
+MERGE = re.compile(r"<<\s*:")  # which no tracker writes, and by which a small file can become a very large one
+
+
+def mapping_in(path: Path) -> Mapping[object, object]:
+    """What a file with one mapping says; tags that would make objects are refused.
+
+    Raises: MalformedError, UnavailableError (also without PyYAML).
+    """
+    try:
+        import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  of the server's extra
+    except ImportError as error:
+        raise UnavailableError(f"{path}: PyYAML is needed: pip install 'crosswind[server]'") from error
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(FILE_LIMIT + 1).decode()
+        if len(text) > FILE_LIMIT or MERGE.search(text):
+            raise MalformedError(f"{path}: more than {FILE_LIMIT} bytes, or merges; expected a small YAML file")
+        found = yaml.safe_load(text)
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise MalformedError(f"{path}: not the YAML that was expected: {reason}") from error
+    if not isinstance(found, dict):
+        raise MalformedError(f"{path}: {type(found).__name__}; expected a mapping")
+    return found

@@ -1,0 +1,220 @@
+"""Optuna's storages. Recorded: optuna 5.0.0, the same searches in SQLite and in a journal."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.trial import History, TrialState
+from crosswind.ingest.readers.optuna_distribution import distribution_of, domain_of
+from crosswind.ingest.readers.optuna_journal import OptunaJournalReader
+from crosswind.ingest.readers.optuna_sqlite import OptunaReader
+from crosswind.ingest.readers.reader import Context, Report
+
+RECORDED = Path(__file__).parent / "recorded"
+DATABASE, JOURNAL = RECORDED / "optuna/optuna.db", RECORDED / "optuna_journal/journal.log"
+BOTH = pytest.mark.parametrize("path", [DATABASE, JOURNAL], ids=["sqlite", "journal"])
+SPACE = {
+    "workers": {"kind": "int", "low": 1, "high": 8, "log": False},
+    "lr": {"kind": "float", "low": 1e-05, "high": 0.1, "log": True},
+    "bucket": {"kind": "categorical", "values": ["small", "large"]},
+    "accumulate": {"kind": "ordinal", "values": [2, 4, 6, 8]},
+    "drop": {"kind": "ordinal", "values": [0.0, 0.25, 0.5]},
+    "pin": {"kind": "boolean"},
+}
+
+
+def read(path: Path) -> tuple[list[History], Report]:
+    reader = OptunaReader() if path.suffix == ".db" else OptunaJournalReader()
+    report = Report(str(path), reader.name)
+    return list(reader.read(path, report, Context("lab"))), report
+
+
+@BOTH
+def test_a_study_has_its_space_and_its_trials_in_order(path: Path) -> None:
+    [history, _], _ = read(path)
+    assert (history.study.objective, history.study.unit) == ("objective", "")
+    assert history.study.name == f"step-time-{history.study.study_id[-6:]}"
+    assert history.study.space == SPACE
+    done, failed, pruned = TrialState.DONE, TrialState.FAILED, TrialState.PRUNED
+    assert [trial.state for trial in history.trials] == [done, done, done, failed, done, pruned, done, done]
+    assert history.trials[0].configuration == {
+        "workers": 5,
+        "lr": 0.006801289958688559,
+        "bucket": "large",
+        "accumulate": 8,
+        "drop": 0.5,
+        "pin": False,
+    }
+    assert [trial.objective for trial in history.trials] == [
+        4.13259129047242,
+        11.836760625397455,
+        12.13541635196353,
+        None,
+        5.483003485172718,
+        None,
+        6.114845031245546,
+        4.5536515590746856,
+    ]
+    assert [trial.trial_id for trial in history.trials] == sorted(trial.trial_id for trial in history.trials)
+
+
+@BOTH
+def test_what_is_maximised_is_stored_with_the_sign_turned(path: Path) -> None:
+    [first, history], report = read(path)
+    assert history.study.objective == "-tokens_per_second"
+    assert [trial.objective for trial in history.trials] == [-700.0, -1600.0, -200.0, -600.0]
+    assert report.notes == [
+        f"study {first.study.name}: 8 trials",
+        "study 'throughput': 1 trials have not ended: left out",
+        "study 'throughput' is to be maximised: its objective is stored with the sign turned",
+        f"study {history.study.name}: 4 trials",
+    ]
+
+
+@BOTH
+def test_a_study_of_two_objectives_is_refused_and_the_others_are_read(path: Path) -> None:
+    _, report = read(path)
+    assert [(each.text, each.reason) for each in report.quoted] == [
+        ("both", "study 'both' has 2 objectives; expected one")
+    ]
+    assert report.read == 12
+
+
+def changed(tmp_path: Path, *statements: str) -> Path:
+    path = tmp_path / "changed.db"
+    path.write_bytes(DATABASE.read_bytes())
+    database = sqlite3.connect(path)
+    with database:
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+    return path
+
+
+def test_a_trial_that_lacks_a_parameter_is_skipped_because_its_space_is_another(tmp_path: Path) -> None:
+    path = changed(tmp_path, "delete from trial_params where trial_id = 1 and param_name = 'lr'")
+    [history, _], report = read(path)
+    assert len(history.trials) == 7
+    assert report.quoted[0].reason == "trial 0: has no value of lr, which others have"
+
+
+def test_infinite_objectives_are_failures(tmp_path: Path) -> None:
+    path = changed(tmp_path, "update trial_values set value_type = 'INF_POS', value = null where trial_id = 1")
+    [history, _], report = read(path)
+    assert (history.trials[0].state, history.trials[0].objective) == (TrialState.FAILED, None)
+    assert "study 'step-time': 1 trials ended without a finite objective: failed" in report.notes
+
+
+def test_storages_of_version_2_have_other_distributions_and_no_kinds_of_values(tmp_path: Path) -> None:
+    old = json.dumps({"name": "IntLogUniformDistribution", "attributes": {"low": 1, "high": 64, "step": 1}})
+    path = changed(
+        tmp_path,
+        "alter table trial_values drop column value_type",
+        f"update trial_params set distribution_json = '{old}' where param_name = 'batch'",
+    )
+    [_, history], _ = read(path)
+    assert history.study.space == {"batch": {"kind": "int", "low": 1, "high": 64, "log": True}}
+    assert history.trials[0].objective == -700.0
+
+
+def test_a_view_in_the_place_of_a_table_is_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path, "drop table trials", "create view trials as select 1 as trial_id")
+    with pytest.raises(MalformedError, match="has no table trials"):
+        read(path)
+
+
+def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cut.db"
+    path.write_bytes(DATABASE.read_bytes()[:9000])
+    with pytest.raises(MalformedError, match="SQLite says"):
+        read(path)
+
+
+def test_a_journal_that_grows_keeps_its_trials_and_gets_more(tmp_path: Path) -> None:
+    lines = JOURNAL.read_text().splitlines(keepends=True)
+    path = tmp_path / "journal.log"
+    path.write_text("".join(lines[:30]) + lines[30][:40])
+    [early], report = read(path)
+    [whole, _], _ = read(JOURNAL)
+    assert early.study == whole.study
+    assert early.trials == whole.trials[: len(early.trials)] != ()
+    assert report.quoted[0].line == 31
+
+
+def test_operations_that_are_none_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "journal.log"
+    bad = ["[]", "{", '{"op_code":4,"worker_id":"w","study_id":"x"}', '{"op_code":0,"worker_id":"w","study_name":1}']
+    path.write_text(JOURNAL.read_text() + "\n".join(bad) + "\n")
+    histories, report = read(path)
+    assert [len(history.trials) for history in histories] == [8, 4]
+    assert [each.reason.split(":")[0] for each in report.quoted[:4]] == [
+        "no operation",
+        "no JSON",
+        "study_id is 'x'; expected a whole number",
+        "expected study_name and directions",
+    ]
+    assert report.skipped == 5  # with the study of two objectives
+
+
+def test_a_deleted_study_is_gone_and_an_ended_trial_does_not_change(tmp_path: Path) -> None:
+    path = tmp_path / "journal.log"
+    late = (
+        '{"op_code":6,"worker_id":"w","trial_id":0,"state":1,"values":[0.0],"datetime_complete":"2026-01-01T00:00:00"}'
+    )
+    path.write_text(JOURNAL.read_text() + late + '\n{"op_code":1,"worker_id":"w","study_id":1}\n')
+    [history], _ = read(path)
+    assert history.trials[0].objective == 4.13259129047242
+
+
+def told(name: str, **attributes: object) -> str:
+    return json.dumps({"name": name, "attributes": attributes})
+
+
+@pytest.mark.parametrize(
+    ("texts", "domain"),
+    [
+        (
+            [
+                told("FloatDistribution", low=0, high=1, log=False, step=None),
+                told("UniformDistribution", low=-1, high=0.5),
+            ],
+            {"kind": "float", "low": -1.0, "high": 1.0, "log": False},
+        ),
+        (
+            [told("DiscreteUniformDistribution", low=0, high=1, q=0.5)],
+            {"kind": "ordinal", "values": [0.0, 0.5, 1.0]},
+        ),
+        (
+            [told("IntDistribution", low=0, high=10**7, log=False, step=2)],
+            {"kind": "int", "low": 0, "high": 10**7, "log": False},
+        ),
+        (
+            [told("CategoricalDistribution", choices=[None, "a", [1, 2]])],
+            {"kind": "categorical", "values": ["null", '"a"', "[1, 2]"]},
+        ),
+        ([told("CategoricalDistribution", choices=[1, True])], {"kind": "categorical", "values": ["1", "true"]}),
+        ([told("CategoricalDistribution", choices=[16, 32])], {"kind": "categorical", "values": [16, 32]}),
+    ],
+)
+def test_distributions_become_domains(texts: list[str], domain: dict[str, object]) -> None:
+    assert domain_of([distribution_of(text) for text in texts]) == domain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        told("NewDistribution", low=0, high=1),
+        told("FloatDistribution", low=2, high=1),
+        told("IntDistribution", low=0, high=1e300),
+        told("FloatDistribution", low="0", high=1),
+        told("CategoricalDistribution", choices=[]),
+    ],
+)
+def test_what_is_no_distribution_is_refused(text: str) -> None:
+    with pytest.raises(MalformedError):
+        distribution_of(text)

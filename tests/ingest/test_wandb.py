@@ -1,0 +1,133 @@
+"""W&B's local records. Recorded: wandb 0.31.0, WANDB_MODE=offline."""
+
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.run import Run, RunState
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.wandb_log import BEGINNING, HEADER
+from crosswind.ingest.readers.wandb_run import WandbReader
+
+[RECORDED] = (Path(__file__).parent / "recorded/wandb").iterdir()
+
+
+def read(path: Path) -> tuple[list[tuple[int, str, float | None]], list[Run], Report]:
+    report = Report(str(path), "wandb")
+    records = list(WandbReader().read(path, report, Context("lab")))
+    rows = [row for each in records if isinstance(each, pa.Table) for row in each.to_pylist()]
+    runs = [each for each in records if isinstance(each, Run)]
+    return [(row["step"], row["name"], row["value"]) for row in rows], runs, report
+
+
+def fragment(kind: int, data: bytes) -> bytes:
+    return HEADER.pack(zlib.crc32(data, zlib.crc32(bytes([kind]))), len(data), kind) + data
+
+
+def field(number: int, data: bytes) -> bytes:
+    key, length = number << 3 | 2, len(data)
+    return varint(key) + varint(length) + data
+
+
+def varint(value: int) -> bytes:
+    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
+
+
+RUN = field(17, field(1, b"abc") + field(3, b"toy"))
+
+
+def step(number: int, **values: str) -> bytes:
+    told = {"_timestamp": "1750000000.5", **values}
+    items = b"".join(field(1, field(1, name.encode()) + field(16, text.encode())) for name, text in told.items())
+    return field(2, items + field(2, b"\x08" + varint(number)))
+
+
+def written(tmp_path: Path, *fragments: bytes) -> Path:
+    path = tmp_path / "run-abc.wandb"
+    path.write_bytes(BEGINNING + b"".join(fragments))
+    return path
+
+
+def test_history_is_progress_and_config_the_configuration() -> None:
+    rows, [run], report = read(RECORDED)
+    assert sorted(rows, key=lambda row: row[:2]) == [
+        (0, "eval.acc", 0.0),
+        (0, "loss", 2.0),
+        (1, "eval.acc", 0.1),
+        (1, "loss", 1.0),
+        (2, "eval.acc", 0.2),
+        (2, "loss", 0.6666666666666666),
+        (3, "eval.acc", 0.30000000000000004),
+        (3, "loss", 0.5),
+        (4, "eval.acc", 0.4),
+        (4, "loss", 0.4),
+        (5, "loss", None),
+    ]
+    assert (run.workload, run.state, run.exit_code) == ("nanogpt", RunState.COMPLETED, 0)
+    assert run.configuration == {"lr": 0.1, "layers": 12, "opt.name": "adam", "opt.eps": 1e-08}
+    assert run.tags == {
+        "imported_from": "wandb",
+        "imported_id": RECORDED.stem.removeprefix("run-"),
+        "name": "calm-sea-1",
+        "host": "vm",
+        "tags": "first",
+    }
+    assert run.software == {"python": "3.11.7"}
+    assert report.notes == ["5 texts, media and other values that are no numbers: left out"]
+
+
+def test_a_run_that_is_still_written_has_no_end_yet(tmp_path: Path) -> None:
+    path = tmp_path / RECORDED.name
+    path.write_bytes(RECORDED.read_bytes()[:1500])
+    rows, [run], report = read(path)
+    assert rows == read(RECORDED)[0][: len(rows)] != []
+    assert run.run_id == read(RECORDED)[1][0].run_id
+    assert (run.state, run.exit_code) == (RunState.LOST, None)
+    assert "the file may still be written" in report.quoted[0].reason
+
+
+def test_a_failed_run_has_failed(tmp_path: Path) -> None:
+    path = written(tmp_path, fragment(1, RUN), fragment(1, step(3, loss="1.5")), fragment(1, field(18, b"\x08\x01")))
+    rows, [run], _ = read(path)
+    assert rows == [(3, "loss", 1.5)]
+    assert (run.state, run.exit_code, run.ended_ns) == (RunState.FAILED, 1, 1_750_000_000_500_000_000)
+
+
+def test_a_record_of_several_blocks_is_put_together(tmp_path: Path) -> None:
+    data = step(1, note='"' + "x" * 70_000 + '"', loss="0.5")
+    first = fragment(1, RUN)
+    room = 32768 - len(BEGINNING) - len(first) - HEADER.size
+    parts = [data[:room], data[room : room + 32761], data[room + 32761 :]]
+    path = written(tmp_path, first, fragment(2, parts[0]), fragment(3, parts[1]), fragment(4, parts[2]))
+    assert read(path)[0] == [(1, "loss", 0.5)]
+
+
+def test_damage_costs_one_record(tmp_path: Path) -> None:
+    bad = bytearray(fragment(1, step(2, loss="9")))
+    bad[-1] ^= 1
+    path = written(tmp_path, fragment(1, RUN), bytes(bad), fragment(1, step(3, loss="1.5")))
+    rows, _, report = read(path)
+    assert rows == [(3, "loss", 1.5)]
+    assert [each.reason[:22] for each in report.quoted] == ["a record that ends at "]
+
+
+def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
+    image = '{"_type": "image-file", "size": 12}'
+    told = step(1, image=image, flag="true", eval='{"acc": 0.5}', big="1" + "0" * 400, loss="Infinity")
+    rows, _, report = read(written(tmp_path, fragment(1, RUN), fragment(1, told)))
+    assert rows == [(1, "eval.acc", 0.5), (1, "big", None), (1, "loss", None)]
+    assert report.notes == ["2 texts, media and other values that are no numbers: left out"]
+
+
+def test_history_without_a_time_is_refused(tmp_path: Path) -> None:
+    timeless = field(2, field(1, field(1, b"loss") + field(16, b"1")) + field(2, b""))
+    _, _, report = read(written(tmp_path, fragment(1, RUN), fragment(1, timeless)))
+    assert report.quoted[0].reason == "record 2: history without a step or a time: 0, None"
+
+
+def test_a_file_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MalformedError, match="no record of a run"):
+        read(written(tmp_path, fragment(1, step(1, loss="1"))))
