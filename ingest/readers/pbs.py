@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -30,9 +30,11 @@ STATES = {  # by the newest record of a job that has not ended
     "A": "CANCELLED",
     "M": "MOVED",
 }
-PLACES = {"Q": 0, "S": 1, "s": 1, "T": 1, "R": 1, "z": 2, "r": 2, "C": 2, "D": 3}  # what a record takes the place of
+PLACES = {"Q": 0, "S": 1, "s": 1, "T": 1, "R": 1, "z": 2, "r": 2, "C": 2, "D": 3}  # one record is kept in each
+REPLACED = ((0,), (1, 2), (2,), (3,))  # who starts again is no longer suspended
 LAST = ("E", "A", "M")  # nothing comes after these
 OTHER_EVENTS = "ucePpa"  # phases, provisioning and alterations: the last record tells what came of them
+LINE_OVERHEAD = 500  # of Python's objects
 NOT_OF_JOBS = "LUYBFKk"  # licenses and reservations
 
 
@@ -45,7 +47,7 @@ class PbsReader:
 
     name: ClassVar[str] = "pbs"
     description: ClassVar[str] = "Accounting logs of PBS Professional, OpenPBS and Torque (also gzip)"
-    open_limit: int = 20_000  # jobs of which the end is awaited, some 20 MB; one too many is only told twice
+    waiting_limit: int = 1 << 26  # characters of jobs of which the end is awaited; one too many is only told twice
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether the first line is a time, a letter and an id set apart by `;`."""
@@ -53,7 +55,7 @@ class PbsReader:
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the order of their ends, then those without one. Raises: UnavailableError, MalformedError."""
-        reading = Reading(report, context.system, Clock(context.zone), self.open_limit)
+        reading = Reading(report, context.system, Clock(context.zone), self.waiting_limit)
         yield from reading.jobs(numbered_lines(path, report))
 
 
@@ -74,9 +76,10 @@ class Reading:
     report: Report
     system: str
     clock: Clock
-    open_limit: int
+    waiting_limit: int
     accounts: Accounts = field(init=False)
     waiting: OrderedDict[str, dict[int, Line]] = field(default_factory=OrderedDict)  # by job and place
+    waiting_size: int = 0
 
     def __post_init__(self) -> None:
         self.accounts = Accounts(self.report)
@@ -116,12 +119,18 @@ class Reading:
                 self.accounts.remarks["records of deletions come after their job's end"] += 1
                 return None
             return self.keep(job_id, line)
-        before = self.waiting.pop(job_id, {})
+        before = self.waiting.get(job_id, {})
+        job = self.last_account(job_id, line, before)
+        self.forgotten(job_id)  # now, as a record that cannot be read ends nothing
         self.accounts.remarks["records folded into their jobs"] += bool(before)
-        if line.letter == "E":
-            job = self.job(job_id, line, pbs.pairs(line.values))
-            return _cancelled(job, self.told_by(before[3])) if 3 in before else job
-        return self.job(job_id, line, self.merged(before) | self.told_by(line))
+        return job
+
+    def last_account(self, job_id: str, line: Line, before: dict[int, Line]) -> Job:
+        """The job that a record ends. Raises: MalformedError."""
+        if line.letter != "E":
+            return self.job(job_id, line, self.merged(before) | self.told_by(line))
+        job = self.job(job_id, line, pbs.pairs(line.values))
+        return _cancelled(job, self.told_by(before[3])) if 3 in before else job
 
     def keep(self, job_id: str, line: Line) -> Job | None:
         """Remembers the record until the job's end; comes back with a job that waited too long."""
@@ -131,20 +140,29 @@ class Reading:
             self.accounts.remarks["records folded into their jobs"] += 1
         kept = self.waiting.setdefault(job_id, {})
         place = PLACES[line.letter]
+        gone = [kept.pop(each) for each in REPLACED[place] if each in kept]
+        self.waiting_size += _size([line]) - _size(gone)
         kept[place] = line
-        if place == 1:
-            kept.pop(2, None)
-        return self.unended() if len(self.waiting) > self.open_limit else None
+        return self.unended() if self.waiting_size > self.waiting_limit else None
+
+    def forgotten(self, job_id: str) -> dict[int, Line]:
+        """The records of a job, which waits no longer."""
+        kept = self.waiting.pop(job_id, {})
+        self.waiting_size -= _size(kept.values())
+        return kept
 
     def unended(self) -> Job | None:
-        """The job that waits longest for its end, as far as it is known; None when its records cannot be read."""
-        job_id, kept = self.waiting.popitem(last=False)
-        last = kept[max(kept)]
-        try:
-            return self.job(job_id, last, self.merged(kept))
-        except MalformedError as error:
-            self.report.skip(last.number, last.text, str(error))
-            return None
+        """The job that waits longest for its end, as far as it is known; None when none of its records can be read."""
+        job_id = next(iter(self.waiting))
+        kept = self.forgotten(job_id)
+        while kept:
+            last = kept[max(kept)]
+            try:
+                return self.job(job_id, last, self.merged(kept))
+            except MalformedError as error:
+                self.report.skip(last.number, last.text, str(error))
+                del kept[max(kept)]
+        return None
 
     def merged(self, kept: dict[int, Line]) -> dict[str, str]:
         """What all kept records tell; the newest holds."""
@@ -193,6 +211,11 @@ class Reading:
         """When a job ended that never ran, by the record's own time; one that ran is told by an `E`."""
         is_end = line.letter == "A" or (line.letter == "D" and started is None)
         return self.clock.nanoseconds("time", line.time) if is_end else None
+
+
+def _size(lines: Iterable[Line]) -> int:
+    """Characters that records take up, about."""
+    return sum(2 * len(line.text) + LINE_OVERHEAD for line in lines)
 
 
 def _left_out(letter: str, job_id: str) -> str:

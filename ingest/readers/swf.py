@@ -22,6 +22,7 @@ FIELDS = (
 KEPT = tuple((place, FIELDS[place]) for place in (5, 6, 7, 8, 9, 10, 12, 13, 15, 16, 17))
 SINCE_START = ((1, FIELDS[1]), (2, FIELDS[2]))  # kept where they become no times
 NUMBERS = re.compile(r"[ \t]*(?:-?[0-9]{1,15}(?:\.[0-9]{1,15})?[ \t]+){17}-?[0-9]{1,15}(?:\.[0-9]{1,15})?[ \t]*")
+WHOLE = re.compile(r"\.0+(?!\S)")  # simulators write 8.0, -1.0 and -0.0
 INTEGER = re.compile("-1|[0-9]{1,15}")
 UNKNOWN = "-1"
 STATES = {"1": "COMPLETED", "0": "FAILED", "5": "CANCELLED", UNKNOWN: ""}
@@ -40,11 +41,12 @@ class SwfReader:
     name: ClassVar[str] = "swf"
     description: ClassVar[str] = "Standard Workload Format of the Parallel Workloads Archive (also gzip)"
 
-    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether comments that begin with `;` come first, and then a line of 18 numbers."""
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether a line of 18 numbers comes first, or after comments; without comments the name decides."""
         lines = [line.rstrip("\r") for line in plain_head(head).split("\n") if line.strip()]
         first = next((line for line in lines if not line.startswith(";")), "")
-        return bool(lines) and lines[0].startswith(";") and NUMBERS.fullmatch(first) is not None
+        is_named = ".swf" in path.suffixes or first not in lines[:1]
+        return is_named and NUMBERS.fullmatch(first) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
@@ -73,7 +75,7 @@ class Reading:
         if text.startswith(";"):
             self.heed(text)
             return None
-        values = text.split()
+        values = (WHOLE.sub("", text) if ".0" in text else text).split()
         if len(values) != len(FIELDS) or not NUMBERS.fullmatch(text):
             raise MalformedError(_fault(values))
         if values[10] in PARTS:
@@ -145,7 +147,7 @@ def _nanoseconds(text: str) -> int | None:
     """Seconds, whole or not, as ns; None for -1. Raises: MalformedError."""
     if text == UNKNOWN:
         return None
-    if text.startswith("-"):
+    if text.startswith("-") and text != "-0":
         raise MalformedError(f"{text} seconds; expected 0 or more, or -1 when unknown")
     whole, _point, part = text.partition(".")
     return int(whole) * SECOND_NS + int(f"{part:0<9}"[:9])

@@ -203,6 +203,13 @@ def test_a_bad_record_is_skipped_with_its_line_and_reason(tmp_path: Path, record
     assert skipped.reason.startswith(reason)
 
 
+def test_a_bad_record_leaves_the_job_as_the_others_tell_it(tmp_path: Path) -> None:
+    records = ("Q;1.s;queue=q", "S;1.s;queue=q start=1700000010", "E;1.s;end=now", "Q;2.s;queue=q", "S;2.s;start=noon")
+    jobs, report = read(log(tmp_path, *records))
+    assert outcomes(jobs) == {"1.s": ("RUNNING", None, None), "2.s": ("PENDING", None, None)}
+    assert [skipped.line for skipped in report.quoted] == [3, 5]
+
+
 def test_a_day_that_no_calendar_has_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("13/14/2023 22:13:20;D;1.s;requestor=a@s\n")
@@ -213,7 +220,7 @@ def test_a_day_that_no_calendar_has_is_skipped(tmp_path: Path) -> None:
 def test_jobs_beyond_those_remembered_are_told_as_far_as_they_are_known(tmp_path: Path) -> None:
     path = log(tmp_path, "Q;1.s;queue=q", "Q;2.s;queue=q", f"E;1.s;{END}")
     report = Report(str(path), "pbs")
-    told = [(job.job_id, job.state) for job in PbsReader(open_limit=1).read(path, report, Context("test"))]
+    told = [(job.job_id, job.state) for job in PbsReader(waiting_limit=1000).read(path, report, Context("test"))]
     assert told == [("1.s", "PENDING"), ("1.s", "COMPLETED"), ("2.s", "PENDING")]
 
 

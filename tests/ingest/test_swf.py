@@ -119,7 +119,19 @@ def test_a_bad_line_is_skipped_with_its_number_and_reason(tmp_path: Path, line: 
     assert skipped.reason.startswith(reason)
 
 
-def test_a_table_of_numbers_without_comments_is_recognised_by_nobody() -> None:
-    assert not SwfReader().recognises(Path("x.swf"), f"{JOB}\n".encode())
-    assert not SwfReader().recognises(Path("x.swf"), b"; a comment\n[section]\n")
-    assert SwfReader().recognises(Path("x"), f"; Version: 2\n\n{JOB}\n".encode())
+def test_whole_numbers_may_be_written_as_simulators_write_them(tmp_path: Path) -> None:
+    """Source: evalys, tests/easy_mediumWL_smallPF.swf, which Batsim wrote."""
+    line = "2060.0 2754.556511 -0.0 140.95 2.0 -1.0 -1 2 212.0 -1 1.0 -1 -1 -1 -1 -1 -1 -1"
+    [job] = read_text(tmp_path, f"; UnixStartTime: {START}", line)[0]
+    assert (job.job_id, job.state, job.cpu_count, job.elapsed_seconds) == ("2060", "COMPLETED", 2, 140.95)
+    assert job.started_ns == START * SECOND + 2_754_556_511_000
+    assert job.fields == {"requested_processors": "2", "requested_seconds": "212", "status": "1"}
+
+
+def test_a_table_of_numbers_is_recognised_by_comments_before_it_or_by_its_name() -> None:
+    reader, head = SwfReader(), f"{JOB}\n".encode()
+    assert reader.recognises(Path("x.swf"), head)
+    assert reader.recognises(Path("x.swf.gz"), head)
+    assert reader.recognises(Path("x"), b"; Version: 2\n\n" + head)
+    assert not reader.recognises(Path("x.txt"), head)
+    assert not reader.recognises(Path("x.swf"), b"; a comment\n[section]\n")
