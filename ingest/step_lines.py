@@ -8,6 +8,7 @@ from math import inf, isfinite
 from crosswind.data.errors import InvalidInputError
 
 NUMBER = r"[-+]?[\d.]+(?:[eE][-+]?\d+)?|nan|inf"
+COLOUR = r"(?:\x1b\[[\d;]*m)"
 MAX_LINE = 4096  # of a longer line the beginning is looked at
 MAX_PATTERN = 4096
 MAX_NAME = 100
@@ -22,9 +23,11 @@ class LinePattern:
     per_epoch: bool = False
 
 
-# All of these tell how many steps are done, of which the first is step 0 as it is in the ranks.
+# Those with `done` tell how many steps are done, of which the first is step 0 as it is in the ranks.
 # Source: Megatron-LM megatron/training/training.py, training_log; DeepSpeed deepspeed/utils/timer.py, ThroughputTimer;
-# Lightning's TQDMProgressBar; tqdm's bar_format "{l_bar}{bar}{r_bar}".
+# Lightning's TQDMProgressBar; Caffe src/caffe/solver.cpp, Step; Keras
+# keras/src/utils/progbar.py; FlexFlow src/metrics_functions/metrics_functions.cc,
+# PerfMetrics::print; tqdm's bar_format "{l_bar}{bar}{r_bar}".
 KNOWN: Mapping[str, LinePattern] = {
     "megatron": LinePattern(
         r"iteration +(?P<done>\d+)/ *\d+ \|.*?elapsed time per iteration \(ms\): (?P<ms>[\d.]+)"
@@ -36,6 +39,16 @@ KNOWN: Mapping[str, LinePattern] = {
     "lightning": LinePattern(
         r"Epoch +\d+: .*\| (?P<done>\d+)/\S+ \["
         rf"[^\]]*?(?:(?:[ ,]|train[_/])loss(?:_step)?=(?P<loss>{NUMBER})[^\]]*)?\]",
+        per_epoch=True,
+    ),
+    "caffe": LinePattern(rf"Iteration (?P<step>\d+)(?: \([^)]* iter/s, [^)]* iters?\))?, loss = (?P<loss>{NUMBER})"),
+    "flexflow": LinePattern(
+        r"\[Metrics\](?: throughput| accuracy| \w+_crossentropy| \w+_error): "
+        rf"(?:.*?(?:crossentropy|error): (?P<loss>{NUMBER}))?"
+    ),
+    "keras": LinePattern(
+        rf"^{COLOUR}? *(?P<done>\d{{1,12}})/(?P<total>\d{{1,12}}){COLOUR}? {COLOUR}?(?:\[[=>.]*\]|[━]+{COLOUR}?[^ ]* )"
+        rf"(?:.* loss: (?P<loss>{NUMBER}))?",
         per_epoch=True,
     ),
     "tqdm": LinePattern(r"\d+%\|.*\| (?P<done>\d+)/(?P<total>\d+) \[[\d:]+<", per_epoch=True),

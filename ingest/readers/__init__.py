@@ -5,13 +5,18 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.ingest.readers.caffe import CaffeReader
 from crosswind.ingest.readers.configurations import ConfigurationsReader
+from crosswind.ingest.readers.deepspeed import DeepSpeedReader
+from crosswind.ingest.readers.flexflow import FlexFlowReader
 from crosswind.ingest.readers.flux import FluxReader
 from crosswind.ingest.readers.kernel_tuner import KernelTunerReader
+from crosswind.ingest.readers.lbann import LbannReader
 from crosswind.ingest.readers.ldms import LdmsReader
 from crosswind.ingest.readers.lightning_csv import LightningCsvReader
 from crosswind.ingest.readers.lines import head_of
 from crosswind.ingest.readers.lsf import LsfReader
+from crosswind.ingest.readers.megatron import MegatronReader
 from crosswind.ingest.readers.mlflow_run import MlflowReader
 from crosswind.ingest.readers.mllog import MllogReader
 from crosswind.ingest.readers.optuna_journal import OptunaJournalReader
@@ -40,6 +45,11 @@ READERS: tuple[Reader, ...] = (
     FluxReader(),
     SwfReader(),
     MllogReader(),
+    MegatronReader(),
+    DeepSpeedReader(),
+    CaffeReader(),
+    LbannReader(),
+    FlexFlowReader(),
     LdmsReader(),
     PrometheusReader(),
     TensorBoardReader(),

@@ -54,6 +54,33 @@ def taken(counter: StepCounter, told: Told, ts_ns: int) -> TimedStep:
             "Epoch 0:   4%|▍         | 350/8000 [00:09<03:23, 37.56it/s, v_num=0]",
             Told(349, 0, None, {}),
         ),
+        (
+            "caffe",
+            "I1109 10:34:34.280992  9709 solver.cpp:219] Iteration 360 (0.170469 iter/s, 58.6617s/10 iters), "
+            "loss = 0.0140731",
+            Told(360, 0, None, {"loss": 0.0140731}),
+        ),
+        (
+            "caffe",
+            "I0425 10:13:21.206111  9167 solver.cpp:65] Iteration 220, loss = nan",
+            Told(220, 0, None, {"loss": None}),
+        ),
+        (
+            "flexflow",
+            "[Metrics] accuracy: 100.000000% (64 / 64) sparse_categorical_crossentropy: 2.302583",
+            Told(None, 0, None, {"loss": 2.302583}),
+        ),
+        (
+            "keras",
+            "\x1b[1m6/8\x1b[0m \x1b[32m━━━━━━━━━━━━━━━\x1b[0m\x1b[37m━━━━━\x1b[0m \x1b[1m0s\x1b[0m 12ms/step - "
+            "accuracy: 0.4948 - loss: 0.9229 - val_loss: 1.0339",
+            Told(5, 0, None, {"loss": 0.9229}, 7),
+        ),
+        (
+            "keras",
+            "   1/4451 [..............................] - ETA: 20:05 - loss: 0.0291 - accuracy: 0.9980",
+            Told(0, 0, None, {"loss": 0.0291}, 4450),
+        ),
         ("tqdm", " 20%|██        | 20/100 [00:01<00:04, 19.50it/s]", Told(19, 0, None, {}, 99)),
         ("tqdm", "  0%|          | 0/100 [00:00<?, ?it/s]", Told(-1, 0, None, {}, 99)),
         (r"(?P<step>\d+) of (?P<total>\d+)", "7 of 9", Told(7, 0, None, {}, 9)),

@@ -1,0 +1,334 @@
+"""Lines of a training log into runs, their steps and the values they told; what lines look like is each reader's.
+
+A line tells of the steps since the one before: its row has their mean duration, and the number of the last of them.
+Where lines have no time, the durations that they tell are added up: from the last moment that the log names, or so that
+the log ends when its file was last changed. Tags of the run say which.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.imported import imported_id
+from crosswind.data.lake import to_table
+from crosswind.data.metric import Scalar
+from crosswind.data.run import Run, RunState
+from crosswind.data.steps import PROGRESS, STEP
+from crosswind.data.trial import Configuration, Parameter
+from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
+from crosswind.ingest.readers.lines import numbered_lines
+from crosswind.ingest.readers.reader import Context, Record, Report
+
+ROWS_AT_ONCE = 50_000
+SECOND = 1_000_000_000
+DAY_NS = 86_400 * SECOND
+MOST_SECONDS = 10**9  # thirty years: longer takes no training
+MAX_SETTINGS = 2000  # of a run; a log in which every line looks like one is none
+KEYS = ("ts_ns", "run_id", "rank", "step")
+VALUE = ("name", "value")
+Numbered = Iterable[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """What one line tells; None or empty is what it does not tell.
+
+    `step` is the last one that ended, from 0, and -1 where none has; `seconds` of a step, or the mean of those since
+    the line before (or of so many `steps`); `passed_seconds` since that line, where it is not those of the steps alone.
+    Values without a step are of the newest one.
+    """
+
+    step: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+    passed_seconds: float | None = None
+    ts_ns: int | None = None
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    settings: Configuration = field(default_factory=dict)
+    world_size: int | None = None
+    begins: bool = False
+    state: RunState | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class Dialect(Protocol):
+    """How one framework writes; made anew for each reading, as it may remember lines."""
+
+    def look(self, line: str) -> LogLine | None:
+        """What the line tells. Raises: MalformedError for one that is meant to tell, and is damaged."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What is to be said of the log once it is read."""
+        ...
+
+
+@dataclass
+class _Run:
+    """A run as far as it is told."""
+
+    run_id: str
+    started_ns: int
+    last: int = -1
+    ended_ns: int = 0
+    told_ns: int | None = None  # the newest line that has its own time
+    widest: int = 1  # the most steps that one line tells of
+    is_placed: bool = False  # some of its times were added up
+    is_timed_by_lines: bool = False
+    state: RunState = RunState.LOST
+
+
+@dataclass
+class TrainingLog:
+    """One reading of one log. Raises: MalformedError, UnavailableError."""
+
+    name: str
+    path: Path
+    report: Report
+    context: Context
+    dialect: Callable[[], Dialect]
+    lines: Callable[[Path, Report], Numbered] = numbered_lines
+    _run: _Run | None = None
+    _now: int | None = None
+    _starts: int | None = None  # where the log begins, if its durations were added up back from its end
+    _settings: dict[str, Parameter] = field(default_factory=dict)
+    _world_size: int | None = None
+    _remarks: dict[str, str] = field(default_factory=dict)  # tags of the run
+    _runs: int = 0
+    _steps: list[tuple[Scalar, ...]] = field(default_factory=list)
+    _values: list[tuple[Scalar, ...]] = field(default_factory=list)
+    _first: int | None = None  # the first moment that the log names of the run
+    _passed: float = 0.0
+
+    def records(self) -> Iterator[Record]:
+        """The runs, and tables of what they told."""
+        dialect, latest_ns = self.dialect(), changed_ns(self.path) + DAY_NS
+        for number, line in self.lines(self.path, self.report):
+            try:
+                told = dialect.look(line)
+                if told is None:
+                    continue
+                self._check(told, latest_ns)
+            except MalformedError as error:
+                self.report.skip(number, line, str(error))
+                continue
+            yield from self._take(told, line)
+        yield from self._close()
+        self.report.notes += dialect.notes()
+        if not self._runs:
+            self.report.notes.append("no line tells of a step")
+
+    def _check(self, told: LogLine, latest_ns: int) -> None:
+        if told.ts_ns is not None and told.ts_ns > latest_ns:
+            raise MalformedError("its time is later than the file was changed; expected one before")
+        is_again = self._run and told.step == self._run.last and told.seconds is not None and told.steps is None
+        if is_again:
+            raise MalformedError(f"step {told.step} was told already")
+        if (told.seconds or 0) * (told.step or 1) + (told.passed_seconds or 0) > MOST_SECONDS:
+            raise MalformedError(f"{told.seconds} s a step; expected less than {MOST_SECONDS} s of all together")
+
+    def _take(self, told: LogLine, line: str) -> Iterator[Record]:
+        if self._run and (told.begins or (told.step is not None and told.step < self._run.last)):
+            yield from self._close()
+            self._first = None
+            if told.begins:
+                self._settings, self._world_size, self._remarks = {}, None, {}
+        self._remember(told)
+        if told.step is not None or (self._run and told.values):
+            self._advance(told, line)
+        elif told.ts_ns is not None:
+            self._now = told.ts_ns
+        if self._run and told.state:
+            self._run.state = told.state
+            self._run.ended_ns = max(self._run.ended_ns, told.ts_ns or 0)
+        if len(self._steps) + len(self._values) > ROWS_AT_ONCE:
+            yield from self._tables()
+
+    def _remember(self, told: LogLine) -> None:
+        """What is of the whole run."""
+        if len(self._settings) < MAX_SETTINGS:
+            self._settings.update(told.settings)
+        self._world_size = told.world_size or self._world_size
+        self._remarks.update(told.tags)
+        if self._first is None:
+            self._first = told.ts_ns
+
+    def _advance(self, told: LogLine, line: str) -> None:
+        run = self._run
+        steps = 1 if run is None or told.step is None else told.step - run.last
+        steps = steps if told.steps is None else told.steps
+        seconds = told.seconds if told.step is not None and steps else None
+        now = self._moment(told, (seconds or 0.0) * steps)
+        if run is None:
+            run = self._open(line, now - round((told.passed_seconds or seconds or 0.0) * SECOND))
+        elif seconds is None and steps and told.step is not None and told.ts_ns and run.told_ns is not None:
+            seconds = (told.ts_ns - run.told_ns) / SECOND / steps
+            run.is_timed_by_lines = True
+        if told.step is not None:
+            run.widest = max(run.widest, steps if run.ended_ns or told.steps else 1)
+            run.last = told.step
+            if told.ts_ns and (steps or run.told_ns is None):
+                run.told_ns = told.ts_ns
+        run.ended_ns = max(run.ended_ns, now)
+        run.is_placed |= told.ts_ns is None and told.step is not None
+        self._note(run, now, seconds, told.values)
+
+    def _moment(self, told: LogLine, passed_seconds: float) -> int:
+        """When the line was written."""
+        if told.passed_seconds is not None:
+            passed_seconds = told.passed_seconds
+        self._passed += passed_seconds
+        if told.ts_ns is not None:
+            self._now = told.ts_ns
+        elif self._now is None:
+            self._starts = self._beginning()
+            self._now = self._starts + round(passed_seconds * SECOND)
+        else:
+            self._now += round(passed_seconds * SECOND)
+        if self._now > LATEST_SECONDS * SECOND:
+            raise MalformedError(f"{self.path}: its durations end after the year 2262")
+        return self._now
+
+    def _beginning(self) -> int:
+        """When a log without times began, if it ended when its file was last changed."""
+        trial = _Lengthless(self.name, self.path, Report("", ""), self.context, self.dialect, self.lines)
+        for _ in trial.records():
+            pass
+        begin = changed_ns(self.path) - round(min(trial._passed, 1e10) * SECOND)
+        if begin < EARLIEST_SECONDS * SECOND:
+            told = f"{trial._passed:.0f} s of steps end when it was changed"
+            raise MalformedError(f"{self.path}: {told}; expected to begin after 2001")
+        return begin
+
+    def _open(self, line: str, started_ns: int) -> _Run:
+        """Facts that stay as the log grows: its name and first line of a step."""
+        plain = self.path.name.removesuffix(".gz")
+        run_id = imported_id(self.name, self.context.system, plain, self._runs, " ".join(line.split()))
+        self._runs += 1
+        first_ns = started_ns if self._first is None else min(self._first, started_ns)
+        self._run = _Run(run_id, first_ns)
+        return self._run
+
+    def _note(self, run: _Run, now: int, seconds: float | None, values: Mapping[str, float | None]) -> None:
+        if run.last < 0:
+            return
+        if seconds is not None and seconds >= 0:
+            duration = round(seconds * SECOND)
+            self._steps.append((now - duration, run.run_id, 0, run.last, duration))
+        self._values += [(now, run.run_id, 0, run.last, name, value) for name, value in values.items()]
+
+    def _tables(self) -> Iterator[pa.Table]:
+        for metric_set, names, rows in ((STEP, ("duration_seconds",), self._steps), (PROGRESS, VALUE, self._values)):
+            if rows:
+                self.report.read += len(rows)
+                columns = zip((*KEYS, *names), map(list, zip(*rows, strict=True)), strict=True)
+                yield to_table(metric_set, dict(columns))
+                rows.clear()
+
+    def _close(self) -> Iterator[Record]:
+        yield from self._tables()
+        run, self._run = self._run, None
+        if run is None:
+            return
+        self.report.read += 1
+        tags = self._tags(run)
+        for name in ("time_from", "year_from"):
+            if name in tags and self._runs == 1:
+                self.report.notes.append(f"{name}: {tags[name]}")
+        yield Run(
+            run.run_id,
+            self.context.workload,
+            self.context.system,
+            run.state,
+            world_size=self._world_size,
+            configuration=dict(self._settings),
+            nodes=(self.context.node,) if self.context.node else (),
+            started_ns=run.started_ns,
+            ended_ns=max(run.ended_ns, run.started_ns),
+            software={},
+            tags=tags,
+        )
+
+    def _tags(self, run: _Run) -> dict[str, str]:
+        tags = {"read_from": self.name, "ranks": "rank 0 stands for all: the log is one for the whole run"}
+        if run.is_placed:
+            since = "back from the file's modification time" if self._starts else "from the last moment that it names"
+            tags["time_from"] = f"durations of the log, added up {since}"
+        if run.widest > 1:
+            tags["steps_from"] = f"lines of up to {run.widest} steps: each row has their mean duration"
+        if run.is_timed_by_lines:
+            tags["durations_from"] = "times of the lines: what lies between steps is in them"
+        return tags | self._remarks
+
+
+class _Lengthless(TrainingLog):
+    """A reading that only adds up how long the log is."""
+
+    def _beginning(self) -> int:
+        return EARLIEST_SECONDS * SECOND
+
+
+def setting(text: str) -> Parameter | None:
+    """A value as a log's settings tell it; None for one that is not set."""
+    text = text.strip()
+    if text in ("None", "", "null"):
+        return None
+    if text in ("True", "False"):
+        return text == "True"
+    if re.fullmatch(r"[-+]?[0-9]{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?", text) and (value := finite(text)) is not None:
+        return value
+    return text[:500]
+
+
+def moment(clock: Clock, date: str, time: str, fraction: str | None) -> int:
+    """A date YYYY-MM-DD and a time with decimals, in ns UTC. Raises: MalformedError."""
+    whole = clock.nanoseconds("time", f"{date}T{time}")
+    if whole is None:
+        raise MalformedError(f"{date} {time} is no time; expected YYYY-MM-DD HH:MM:SS")
+    return whole + int((fraction or "0")[:9].ljust(9, "0"))
+
+
+def remarks(clock: Clock) -> list[str]:
+    """What is to be said of times that named no zone."""
+    notes = []
+    if clock.local:
+        notes.append(f"time_zone: {clock.local} times have no zone and were read as {clock.zone}")
+    if clock.ambiguous:
+        change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
+        notes.append(f"{clock.ambiguous} times, {clock.first_ambiguous} first, {change}")
+    return notes
+
+
+@lru_cache(maxsize=1000)
+def snake(text: str) -> str:
+    """What a log calls a value, as a name."""
+    return "_".join(re.findall(r"[a-z0-9]+", text.lower()))[:100]
+
+
+def finite(text: str, places: int = 0) -> float | None:
+    """A number as logs write them, of which the point moves by so many places; None for nan and inf.
+
+    Raises: MalformedError.
+    """
+    try:
+        value = float(Decimal(text).scaleb(places)) if places else float(text)
+    except (ValueError, ArithmeticError) as error:
+        raise MalformedError(f"{text[:40]!r} is no number; expected one such as 1.5 or 1E-05") from error
+    return value if abs(value) < float("inf") else None
+
+
+def changed_ns(path: Path) -> int:
+    """When a file was last changed. Raises: UnavailableError."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error

@@ -1,0 +1,53 @@
+"""What a reader of training logs makes of a text: its runs, the rows of each set without ids, the report."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from crosswind.data.lake import set_of
+from crosswind.data.run import Run
+from crosswind.ingest.readers.reader import Context, Reader, Report
+
+SECOND = 1_000_000_000
+CHANGED = 1_800_000_000 * SECOND  # when the files of these tests were last changed, unless a test says otherwise
+HERE = Context("test")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of one file."""
+
+    runs: list[Run]
+    rows: dict[str, list[dict[str, object]]]
+    report: Report
+
+    def steps(self) -> list[tuple[object, object, object]]:
+        """Start, number and duration of each."""
+        return [(row["ts_ns"], row["step"], row["duration_seconds"]) for row in self.rows.get("step", [])]
+
+    def values(self, step: int) -> dict[object, object]:
+        """What was recorded of a step."""
+        return {row["name"]: row["value"] for row in self.rows.get("progress", []) if row["step"] == step}
+
+
+def told(reader: Reader, path: Path, *, changed_ns: int | None = None, context: Context = HERE) -> Told:
+    """Reads a file, or first makes it seem to have been changed then."""
+    if changed_ns is not None:
+        os.utime(path, ns=(changed_ns, changed_ns))
+    report = Report(str(path), reader.name)
+    runs, rows = [], {}
+    for record in reader.read(path, report, context):
+        if isinstance(record, pa.Table):
+            rows.setdefault(set_of(record.schema).name, []).extend(record.to_pylist())
+        elif isinstance(record, Run):
+            runs.append(record)
+    return Told(runs, rows, report)
+
+
+def told_by(reader: Reader, folder: Path, text: str, *, context: Context = HERE) -> Told:
+    """Reads a text as a file changed at CHANGED."""
+    path = folder / "train.log"
+    path.write_text(text)
+    return told(reader, path, changed_ns=CHANGED, context=context)
