@@ -10,6 +10,9 @@ NAME_LIMIT = 253  # characters; the longest host name that the domain name syste
 UNASSIGNED = ("", "None assigned", "(null)")  # what Slurm writes for a job that never got nodes
 TOKEN = re.compile(r"\[([^\[\]]*)\]|([^\[\],]+)|(,)")
 RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+RANGES_ALONE = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}\[([0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-[0-9]{1,9})?)*)\]"
+)  # what most lists are
 LETTERS = re.compile(r"[A-Za-z0-9._-]+")
 
 Ranges = tuple[tuple[int, int, int], ...]  # first, last, width in digits
@@ -39,6 +42,9 @@ def expand(text: str, limit: int = NODES_LIMIT) -> tuple[str, ...]:
 
 def count(text: str, limit: int = NODES_LIMIT) -> int:
     """How many nodes `expand` names, without writing them out. Raises: MalformedError, whenever `expand` does."""
+    simple = RANGES_ALONE.fullmatch(text)
+    if simple and 0 < (names := _quick_count(simple[1])) <= limit:
+        return names
     if text.strip() in UNASSIGNED:
         return 0
     expressions = _expressions(text)
@@ -46,6 +52,18 @@ def count(text: str, limit: int = NODES_LIMIT) -> int:
         if (isinstance(parts[0], str) and not parts[0][0].isalnum()) or sum(map(_longest, parts)) > NAME_LIMIT:
             raise MalformedError(f"node list {text[:80]!r}: one of them is no host name")
     return _check_count(expressions, text, limit)
+
+
+def _quick_count(ranges: str) -> int:
+    """How many names these ranges stand for; 0 when one of them ends before it begins."""
+    total = 0
+    for each in ranges.split(","):
+        first, _, last = each.partition("-")
+        names = int(last or first) - int(first) + 1
+        if names < 1:
+            return 0
+        total += names
+    return total
 
 
 def _check_count(expressions: list[list[str | Ranges]], text: str, limit: int) -> int:

@@ -6,7 +6,7 @@ the newest. Users stand there by pseudonyms, whose names are in the catalog.
 
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -57,6 +57,10 @@ _NEWEST = """
     qualify row_number() over (partition by system, job_id order by ts_ns desc) = 1
 """
 _PLACE = "(coalesce(started_ns, 0), system, job_id)"
+_AMONG = "job_id in (select unnest(?))"
+_Row = dict[str, Any]
+_Rows = Callable[[str, Sequence[object]], list[_Row]]
+LOOKED_AT = 4  # accounts for each job that is wanted: most jobs are told less often
 
 
 def job_table(jobs: Sequence[Job], *, told_ns: int) -> pa.Table:
@@ -89,7 +93,7 @@ class Jobs:
 
     def get(self, system: str, job_id: str) -> Job | None:
         """One job, if it is known."""
-        return next(self._newest("system = ? and job_id = ?", [system, job_id]), None)
+        return next(iter(self._newest("system = ? and job_id = ?", [system, job_id])), None)
 
     def named(self, job_id: str) -> list[Job]:
         """The jobs of this id, one a system."""
@@ -106,14 +110,11 @@ class Jobs:
     def of_name(self, name: str, *, system: str, limit: int) -> list[Job]:
         """The newest jobs that their users called so, oldest first."""
         order = f"order by {_PLACE} desc limit {int(limit)}"
-        return list(self._newest("name = ? and system = ?", [name, system], order))[::-1]
+        return self._newest("name = ? and system = ?", [name, system], order)[::-1]
 
     def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
-        order = f"order by {_PLACE} desc limit {int(limit)}"
-        if before is None:
-            return list(self._newest("true", [], order))
-        return list(self._newest("true", list(before), f"{order}", f"where {_PLACE} < (?, ?, ?)"))
+        return self._jobs(self._asked(lambda rows: _first_jobs(rows, before, limit)))
 
     def all(self) -> Iterator[Job]:
         """Every job, oldest first."""
@@ -125,23 +126,59 @@ class Jobs:
             return 0
         return int(self._lake.frame("select count(distinct (system, job_id)) as jobs from job").jobs.iloc[0])
 
-    def _newest(self, where: str, parameters: Iterable[object], order: str = "", later: str = "") -> Iterator[Job]:
+    def _newest(self, where: str, parameters: Sequence[object], order: str = "") -> list[Job]:
+        return self._jobs(self._asked(lambda rows: rows(_newest(where, order), parameters)))
+
+    def _asked(self, question: Callable[[_Rows], list[_Row]]) -> list[_Row]:
+        """What is found over the accounts, in one look at them."""
         if JOB.name not in self._lake.sets():
-            return
-        names = ", ".join(f'"{name}"' for name in FACTS)
-        sql = f"select {names} from ({_NEWEST.format(where=where)}) {later} {order}"  # noqa: S608 - our own texts
+            return []
 
-        def ask(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+        def ask(connection: duckdb.DuckDBPyConnection) -> list[_Row]:
             connection.execute(f"create view job as select * from {self._lake.files(JOB.name)}")  # noqa: S608
-            found = connection.sql(sql, params=list(parameters)).to_arrow_table()
-            rows: list[dict[str, Any]] = found.to_pylist()
-            return rows
+            return question(lambda sql, parameters: _rows(connection, sql, parameters))
 
-        rows = self._lake.answer(ask)
+        return self._lake.answer(ask)
+
+    def _jobs(self, rows: Sequence[_Row]) -> list[Job]:
         with self._catalog.read() as session:
             names_of = session.people.names({row["user"] for row in rows if row["user"]})
-        for row in rows:
-            yield _job(row, names_of)
+        return [_job(row, names_of) for row in rows]
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> list[_Row]:
+    found: list[_Row] = connection.sql(sql, params=list(parameters)).to_arrow_table().to_pylist()
+    return found
+
+
+def _newest(where: str, order: str) -> str:
+    names = ", ".join(f'"{name}"' for name in FACTS)
+    return f"select {names} from ({_NEWEST.format(where=where)}) {order}"  # noqa: S608 - our own texts
+
+
+def _first_jobs(rows: _Rows, before: tuple[int, str, str] | None, limit: int) -> list[_Row]:
+    """The newest jobs by when they started: accounts first, of which those are left out that were told again later."""
+    where = "true" if before is None else f"coalesce(started_ns, 0) <= $1 and {_PLACE} < ($1, $2, $3)"
+    looked_at = LOOKED_AT * limit
+    while True:
+        sql = f"select ts_ns, system, job_id from job where {where} order by {_PLACE} desc limit {int(looked_at)}"  # noqa: S608
+        first = rows(sql, before or ())
+        found = _of_last_accounts(rows, first)
+        if len(found) >= limit or len(first) < looked_at:
+            return found[:limit]
+        looked_at *= LOOKED_AT
+
+
+def _of_last_accounts(rows: _Rows, accounts: Sequence[_Row]) -> list[_Row]:
+    """The jobs of those accounts that are the last ones of their jobs, newest first."""
+    sql = f"select max(ts_ns) as ts_ns, system, job_id from job where {_AMONG} group by all"  # noqa: S608
+    last = {tuple(row.values()) for row in rows(sql, [sorted({row["job_id"] for row in accounts})])}
+    held = last.intersection(tuple(row.values()) for row in accounts)
+    parameters = [sorted({job_id for _, _, job_id in held}), sorted({told_ns for told_ns, _, _ in held})]
+    where = f"{_AMONG} and ts_ns in (select unnest(?))"
+    found = rows(_newest(where, f"order by {_PLACE} desc"), parameters) if held else []
+    jobs = {(system, job_id) for _, system, job_id in held}
+    return [row for row in found if (row["system"], row["job_id"]) in jobs]
 
 
 def _job(row: Mapping[str, Any], names_of: Mapping[str, str]) -> Job:

@@ -37,16 +37,17 @@ def digests_of(path: Path, sizes: Iterable[int]) -> Digests:
 
 
 def _of_file(path: Path, sizes: list[int]) -> Digests:
-    digest, size, lines, lines_bytes = hashlib.sha256(), 0, hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
+    before, whole_lines, lines_bytes = digest.copy(), b"", 0  # up to the last line end: digested once, at the end
     beginnings: dict[int, str] = {}
     for block in _blocks(path):
         for wanted in (each for each in sizes if size < each <= size + len(block)):
             beginnings[wanted] = _continued(digest, block[: wanted - size]).hexdigest()
         if cut := block.rfind(b"\n") + 1:
-            lines, lines_bytes = _continued(digest, block[:cut]), size + cut
+            before, whole_lines, lines_bytes = digest.copy(), block[:cut], size + cut
         digest.update(block)
         size += len(block)
-    return Digests(digest.hexdigest(), lines.hexdigest(), lines_bytes, beginnings)
+    return Digests(digest.hexdigest(), _continued(before, whole_lines).hexdigest(), lines_bytes, beginnings)
 
 
 def _of_folder(path: Path) -> Digests:

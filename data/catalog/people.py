@@ -36,8 +36,9 @@ class People:
             return {}
         key = self._key()
         found = {name: f"u-{_digest(key, name)}" for name in names}
-        for name, pseudonym in found.items():
-            rows.add_unless_there(self._connection, tables.pseudonyms, {"pseudonym": pseudonym, "name": name})
+        known = self.names(found.values())
+        fresh = [{"pseudonym": each, "name": name} for name, each in found.items() if each not in known]
+        rows.add_those_not_there(self._connection, tables.pseudonyms, fresh)
         return found
 
     def names(self, pseudonyms: Collection[str]) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """Moving dataclasses in and out of the catalog's tables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -49,6 +49,13 @@ def add_unless_there(connection: Connection, table: Table, row: Mapping[str, Any
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(**row).on_conflict_do_nothing()
     return connection.execute(statement.execution_options(preserve_rowcount=True)).rowcount == 1
+
+
+def add_those_not_there(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows at once, but for those whose primary key is there."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    if rows:
+        connection.execute(dialect.insert(table).on_conflict_do_nothing(), [dict(row) for row in rows])
 
 
 def change(connection: Connection, table: Table, key: Mapping[str, object], **values: object) -> None:

@@ -58,7 +58,7 @@ def cells_of(data: bytes, columns: int, separator: bytes = b"|") -> Cells:
     return Cells(data, line_begins, line_ends, lines, begins, ends)
 
 
-def sliced(data: bytes, begins: Ints, ends: Ints) -> pa.Array:
+def sliced(data: bytes | pa.Buffer, begins: Ints, ends: Ints) -> pa.Array:
     """The texts between these places, which are in order: every second one of an array that has the rest, too."""
     if not len(begins):
         return pa.array([], pa.string())

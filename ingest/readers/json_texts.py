@@ -7,23 +7,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def json_objects(columns: Iterable[tuple[str, pa.Array]], rows: int) -> pa.Array:
+def json_objects(columns: Iterable[tuple[str, pa.Array]], rows: int, *, are_plain: bool) -> pa.Array:
     """The objects as `json.dumps` writes them, without what is empty; null for those without anything.
 
-    The texts hold no control characters.
+    The texts hold no control characters, and no quotation mark or backslash when they `are_plain`.
     """
     parts, literal = [], ""
-    for name, texts in columns:
+    for name, raw_texts in columns:
+        texts = raw_texts if are_plain else _escaped(raw_texts)
         before = f", {json.dumps(name, ensure_ascii=False)}: " + '"'
         is_empty = pc.equal(pc.binary_length(texts), 0)
         if pc.all(is_empty).as_py():
             continue
         if pc.any(is_empty).as_py():
-            some = pc.binary_join_element_wise(before, _escaped(texts), '"', "")
+            some = pc.binary_join_element_wise(before, texts, '"', "")
             parts += [literal, pc.if_else(is_empty, "", some)]
             literal = ""
         else:
-            parts += [literal + before, _escaped(texts)]
+            parts += [literal + before, texts]
             literal = '"'
     if not parts:
         return pa.nulls(rows, pa.string())
@@ -38,6 +39,5 @@ def _is_nothing(part: str | pa.Array) -> bool:
 
 def _escaped(texts: pa.Array) -> pa.Array:
     for character, escaped in (("\\", "\\\\"), ('"', '\\"')):
-        if pc.any(pc.match_substring(texts, character)).as_py():
-            texts = pc.replace_substring(texts, character, escaped)
+        texts = pc.replace_substring(texts, character, escaped)
     return texts

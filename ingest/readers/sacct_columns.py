@@ -65,7 +65,8 @@ class BlockJobs:
         steps = pc.if_else(pc.equal(self.facts["steps"], 0), "", self.facts["steps"].cast(pa.string()))
         rss = self.facts["max_rss_bytes"].cast(pa.string()).fill_null("")
         told = [("State", self.facts["said"]), ("steps", steps), ("energy_from", self.facts["energy_from"])]
-        return json_objects([*texts, *told, ("max_rss_bytes", rss)], len(self.rows))
+        are_plain = b'"' not in self.cells.data and b"\\" not in self.cells.data
+        return json_objects([*texts, *told, ("max_rss_bytes", rss)], len(self.rows), are_plain=are_plain)
 
 
 def jobs_in(cells: Cells, layout: Layout, clock: Clock) -> BlockJobs:

@@ -1,17 +1,17 @@
 """The columns of jobs in a block of Slurm's accounting, each turned into values at once."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data import hostlist
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.readers import slurm_values as slurm
 from crosswind.ingest.readers.cells import Cells, Flags, Ints
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
+from crosswind.ingest.readers.node_counts import node_counts
 from crosswind.ingest.readers.sacct_lines import IDENTIFIERS, STILL_GOING
 from crosswind.ingest.readers.sacct_steps import joules_of
 from crosswind.ingest.readers.text_values import Values, Words, whole_numbers
@@ -21,7 +21,6 @@ TIMES = {"submitted_ns": "Submit", "started_ns": "Start", "ended_ns": "End"}
 TOLD_OF_STEPS = ("steps", "energy_from", "max_rss_bytes")
 SECOND = 1_000_000_000
 LOCAL_LENGTH = len("2026-01-01T00:00:00")  # of a time that names no zone; one that does is longer
-SHORT = 1000  # characters of node lists that are remembered
 
 
 @dataclass(frozen=True)
@@ -107,19 +106,8 @@ def _put_state(facts: Facts, states: Words, codes: Words) -> None:
 
 def _put_nodes(facts: Facts, texts: pa.Array) -> None:
     """The lists in their short form, and how many nodes each names."""
-    is_name = pc.and_(pc.ascii_is_alnum(texts), pc.less_equal(pc.binary_length(texts), hostlist.NAME_LIMIT))
-    is_list = pc.invert(is_name)
-    lists = Words(texts.filter(is_list)).told(_node_count, pa.int64())
-    counts = pc.replace_with_mask(pa.repeat(pa.scalar(1, pa.int64()), len(texts)), is_list, lists.values)
-    facts.columns |= {"nodes": pc.if_else(pc.equal(counts, 0), "", texts), "nodes_named": counts}
-    facts.doubtful[is_list.to_numpy(zero_copy_only=False)] |= lists.doubtful
-
-
-def _node_count(text: str) -> int:
-    return _remembered_count(text) if len(text) < SHORT else hostlist.count(text)
-
-
-_remembered_count = lru_cache(maxsize=20_000)(hostlist.count)
+    counts = facts.put("nodes_named", node_counts(texts))
+    facts.columns["nodes"] = pc.if_else(pc.equal(counts, 0), "", texts)
 
 
 def _put_times(facts: Facts, written: dict[str, pa.Array], clock: Clock) -> None:

@@ -28,16 +28,23 @@ class Words:
 
     def __init__(self, texts: pa.Array) -> None:
         encoded = texts.dictionary_encode()
-        self._words: list[str] = encoded.dictionary.to_pylist()
+        self.words = encoded.dictionary
         self._places = encoded.indices
 
     def told(self, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
         """What a function makes of each; doubtful where it raises MalformedError."""
-        values, doubtful = [], np.zeros(len(self._words), np.bool_)
-        for place, word in enumerate(self._words):
-            value, doubtful[place] = _told(meaning, word)
-            values.append(value)
-        return Values(pa.array(values, kind).take(self._places), doubtful[self._places.to_numpy()])
+        return self.each(told_by(self.words, meaning, kind))
+
+    def each(self, of_words: Values) -> Values:
+        """The values of the texts, from those of the different words."""
+        return Values(of_words.values.take(self._places), of_words.doubtful[self._places.to_numpy()])
+
+
+def told_by(words: pa.Array, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
+    """What a function makes of each text; doubtful where it raises MalformedError."""
+    told = [_told(meaning, word) for word in words.to_pylist()]
+    doubtful = np.array([is_doubtful for _, is_doubtful in told], np.bool_)
+    return Values(pa.array([value for value, _ in told], kind), doubtful)
 
 
 def _told(meaning: Callable[[str], Value], word: str) -> tuple[Value, bool]:

@@ -65,6 +65,17 @@ def test_jobs_are_paged_newest_first_over_systems(store: Store) -> None:
     assert store.jobs.named("1") == jobs[:2]
 
 
+def test_a_page_holds_what_was_told_last_even_of_jobs_that_were_told_often(store: Store) -> None:
+    started = [Job("a", str(number), started_ns=1000 + number) for number in range(40)]
+    for _ in range(6):  # the first accounts of a page are all of two jobs, of which the last ones are elsewhere
+        store.jobs.put(*started)
+    moved = [replace(job, started_ns=5) for job in started[20:]]
+    store.jobs.put(*moved)
+    assert store.jobs.find(limit=3) == [started[19], started[18], started[17]]
+    assert store.jobs.find(before=(1017, "a", "17"), limit=19)[-2:] == [moved[19], moved[18]]
+    assert store.jobs.find(limit=100) == [*started[19::-1], *sorted(moved, key=lambda job: job.job_id, reverse=True)]
+
+
 def test_users_stand_in_the_lake_by_pseudonyms(store: Store) -> None:
     store.jobs.put(FULL, replace(FULL, job_id="8", user="bob"), replace(FULL, job_id="9", user=None))
     stored = store.lake.frame('select job_id, "user" from job order by job_id').set_index("job_id")["user"]
