@@ -128,7 +128,8 @@ def _is_usual(message: bytes) -> bool:
 def _are_usual(tails: Tails) -> Bools:
     """Which of these octets are one sample as senders write it."""
     are_times = ((tails["time"][:, :5] & MORE) != 0).all(axis=1) & (tails["time"][:, 5] < MORE)
-    return (tails["head"] == HEAD).all(axis=1) & (tails["key"] == TIME_KEY) & are_times
+    are_usual: Bools = (tails["head"] == HEAD).all(axis=1) & (tails["key"] == TIME_KEY) & are_times
+    return are_usual
 
 
 def _usual(codes: list[int], tails: Tails) -> Samples:

@@ -149,7 +149,7 @@ class Scrapes:
             found = np.isin(scrape.codes, self.known.named(name)) & (scrape.ts_ns == UNDATED)
             times = scrape.values[found]
             if len(times) == 1 and EARLIEST <= times[0] < LATEST:
-                return round(times[0] * 1e6) * 1000
+                return round(float(times[0]) * 1e6) * 1000
         return None
 
     def _tables(self) -> Iterator[pa.Table]:

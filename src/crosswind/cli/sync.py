@@ -1,4 +1,4 @@
-"""`crosswind sync`: many nodes' spools into the store or to a server, or Slurm's accounting, once or repeatedly."""
+"""`crosswind sync`: nodes' spools into the store or to a server, or what Slurm or Prometheus know; once or often."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from crosswind.cli import sync_slurm
+from crosswind.cli import sync_prometheus, sync_slurm
 from crosswind.cli.output import printable, say, say_json
 from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.ingest.agent import stop_on_signals
@@ -39,21 +39,28 @@ Take = Callable[[Path, Round], None]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="folders with spools anywhere below; or `slurm` (the folder: ./slurm)"
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="folders with spools anywhere below; or `slurm`, or `prometheus URL` (a folder of that name: ./slurm)",
     )
     parser.add_argument("--to", metavar="URL", help="a server (http://, https://, unix:///PATH) instead of the store")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="look again and again, until SIGTERM or Ctrl-C")
     sync_slurm.configure(parser)
+    sync_prometheus.configure(parser)
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Takes what is sealed; exit code 75 when something has to wait or a spool could not be gone through."""
     if arguments.every is not None and not 0.1 <= arguments.every <= 86_400:
         raise InvalidInputError(f"--every {arguments.every}: expected 0.1 to 86400 seconds")
+    if sync_prometheus.is_meant(arguments.paths):
+        return sync_prometheus.execute(arguments, settings)
+    sync_prometheus.refuse_elsewhere(arguments)
     if sync_slurm.is_meant(arguments.paths):
         return sync_slurm.execute(arguments, settings)
     if arguments.since is not None:
-        raise InvalidInputError("--since is for `crosswind sync slurm`")
+        raise InvalidInputError("--since is for `crosswind sync slurm` and `crosswind sync prometheus URL`")
     paths = [Path(path) for path in arguments.paths] or [settings.spool]
     take = _shipping(arguments.to) if arguments.to else _storing(settings)
     if arguments.every is None:

@@ -20,11 +20,11 @@ BEFORE_NOW = re.compile(r"now-([0-9]{1,6})(minutes|hours|days|weeks)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments that only Slurm has."""
+    """Adds the arguments that Slurm has."""
     parser.add_argument(
         "--since",
         metavar="TIME",
-        help="slurm: ask from then on, such as 2026-11-01 or now-7days (default: where it was)",
+        help="slurm, prometheus: ask from then on, such as 2026-11-01 or now-7days (default: where it was)",
     )
 
 

@@ -1,0 +1,201 @@
+"""What a Prometheus server has, window by window, into the store exactly once.
+
+Raw samples are asked for, by an instant query of a range vector: their times are those of the scrapes, so that rows of
+our sets are what the exporter said at one moment. A range query would show values of up to five minutes before at times
+when nobody looked; it is used where a step is asked for.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from crosswind.data.catalog.read_files import ReadFile
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.locks import alone
+from crosswind.data.store import Store
+from crosswind.ingest.prometheus.known_series import KnownSeries
+from crosswind.ingest.prometheus.query import Server, TooMuchError
+from crosswind.ingest.prometheus.sample_tables import Samples, joined, tables, without_repeats
+from crosswind.ingest.prometheus.series_text import NAME_LABEL
+
+EVERYTHING = '{__name__=~".+"}'
+FIRST_WINDOW_MS, LONGEST_WINDOW_MS, SHORTEST_WINDOW_MS = 60_000, 3_600_000, 1_000
+WANTED = 200_000  # samples of a window
+DEFAULT_AGE_MS = 3_600_000  # of the first samples, where nobody says since when
+LAG_MS = 30_000  # a scrape has the time of its start, and is there when it ended
+MOST_POINTS = 10_000  # of a series; Prometheus refuses 11 000
+NS = 1_000_000
+LOCK = ".prometheus.lock"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is pulled: series by selectors, and with a step, their values at such times rather than as scraped."""
+
+    selectors: tuple[str, ...] = (EVERYTHING,)
+    step_ms: int | None = None
+
+
+@dataclass
+class Pulled:
+    """What one pull did."""
+
+    since_ms: int
+    until_ms: int
+    windows: int = 0
+    samples: int = 0
+    rows: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Puller:
+    """Pulls from one server into a store; where it got to stands in the catalog."""
+
+    store: Store
+    system: str
+    server: Server
+    wanted: Wanted
+    now_ms: Callable[[], int] = lambda: time.time_ns() // NS
+
+    def pull(self, since_ms: int | None = None, until_ms: int | None = None) -> Pulled:
+        """Stores what is new, a window at a time. Raises: UnavailableError, InvalidInputError."""
+        with alone(self.store.home / LOCK) as is_alone:
+            if not is_alone:
+                raise UnavailableError(f"{self.store.home}: somebody else pulls into this store; wait for it to end")
+            self._clear()
+            return self._pull(since_ms, until_ms)
+
+    def _pull(self, since_ms: int | None, until_ms: int | None) -> Pulled:
+        latest = self.now_ms() - LAG_MS
+        until = latest if until_ms is None else min(until_ms, latest)
+        with self.store.catalog.read() as session:
+            reached = session.positions.of(self.source, self.system)
+        asked = self.now_ms() - DEFAULT_AGE_MS if since_ms is None else since_ms
+        pulled = Pulled(asked if reached is None else reached // NS, until)
+        if reached is not None and since_ms is not None:
+            pulled.notes.append("goes on where it was: --since counts for the first time alone")
+        start, window = pulled.since_ms, FIRST_WINDOW_MS
+        known = self._known()
+        while start < until:
+            end = min(start + window, until)
+            try:
+                count = self._window(known, start, end, pulled)
+            except TooMuchError as error:
+                if window <= SHORTEST_WINDOW_MS:
+                    raise UnavailableError(f"{error}; narrow --match") from error
+                window = max(window // 4, SHORTEST_WINDOW_MS)
+                continue
+            start = end
+            window = _next_window(window, count)
+        return pulled
+
+    @property
+    def source(self) -> str:
+        """What is pulled, as the catalog knows it."""
+        told = [self.server.url.rstrip("/"), sorted(self.wanted.selectors), self.wanted.step_ms]
+        return f"prometheus-{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]}"
+
+    def _known(self) -> KnownSeries:
+        known = KnownSeries()
+        metadata = self.server.ask("metadata", {})
+        for name, told in metadata.items() if isinstance(metadata, dict) else ():
+            if told:
+                known.families.types[name] = str(told[0].get("type", ""))
+                known.families.units[name] = str(told[0].get("unit", ""))
+        return known
+
+    def _window(self, known: KnownSeries, start: int, end: int, pulled: Pulled) -> int:
+        """Stores one window; gives its samples."""
+        parts = [self._samples(known, selector, start, end) for selector in self.wanted.selectors]
+        samples = without_repeats(joined(parts))
+        rows = self._store(known, samples, start, end)
+        pulled.windows += 1
+        pulled.samples += len(samples)
+        pulled.rows += rows
+        return len(samples)
+
+    def _samples(self, known: KnownSeries, selector: str, start: int, end: int) -> Samples:
+        """The samples after `start` and up to `end`."""
+        step = self.wanted.step_ms
+        if step is None:
+            question = {"query": f"{selector}[{end - start}ms]", "time": _seconds(end)}
+            data = self.server.ask("query", question)
+        else:
+            first = (start // step + 1) * step
+            if first > end:
+                return _samples_of([], known)
+            if (end - first) // step > MOST_POINTS:
+                raise TooMuchError(f"{self.server.url}: more than {MOST_POINTS} steps")
+            question = {"query": selector, "start": _seconds(first), "end": _seconds(end), "step": _seconds(step)}
+            data = self.server.ask("query_range", question)
+        try:
+            samples = _samples_of(data["result"], known)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UnavailableError(f"{self.server.url}: answers, but not as a Prometheus does; is it one?") from error
+        return samples.of((samples.ts_ns > start * NS) & (samples.ts_ns <= end * NS))
+
+    def _store(self, known: KnownSeries, samples: Samples, start: int, end: int) -> int:
+        told = list(tables(known, samples))
+        identity = hashlib.sha256(f"{self.source} {self.system} {start} {end}".encode()).hexdigest()
+        parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(told)}
+        note = ReadFile(
+            self.source, hashlib.sha256(self.system.encode()).hexdigest(), self.system, end, {}, tuple(parts)
+        )
+        staged = self.store.lake.stage(parts)
+        with self.store.catalog.write() as session:
+            session.read_files.put(note)
+        self.store.lake.publish(staged)
+        rows = sum(map(len, told))
+        with self.store.catalog.write() as session:
+            session.add_batch(identity, self.server.url[:200], row_count=rows, skipped=0)
+            session.positions.put(self.source, self.system, end * NS)
+            session.read_files.put(replace(note, parts=()))
+        return rows
+
+    def _clear(self) -> None:
+        """Removes what somebody stored who was killed before noting it."""
+        with self.store.catalog.read() as session:
+            begun = [each for each in session.read_files.of_path(self.source, self.system) if each.parts]
+        for each in begun:
+            self.store.lake.remove(each.parts)
+
+
+def _next_window(window: int, count: int) -> int:
+    """A window that holds about as many samples as are wanted, at most four times as long."""
+    fitting = window * WANTED // max(count, 1)
+    return max(SHORTEST_WINDOW_MS, min(fitting, 4 * window, LONGEST_WINDOW_MS))
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
+
+
+def _samples_of(result: Sequence[Any], known: KnownSeries) -> Samples:
+    codes, counts, pairs = [], [], []
+    for code, values in _series(result, known):
+        codes.append(code)
+        counts.append(len(values))
+        pairs += values
+    times = np.array([at for at, _ in pairs], np.float64)
+    length = len(pairs)
+    return Samples(
+        np.repeat(np.array(codes, np.int32), np.array(counts, np.int64)),
+        np.rint(times * 1000).astype(np.int64) * NS,
+        np.array([float(text) for _, text in pairs], np.float64),
+        np.ones(length, np.bool_),
+    )
+
+
+def _series(result: Sequence[Any], known: KnownSeries) -> Iterator[tuple[int, list[Any]]]:
+    for each in result:
+        labels = dict(each["metric"])
+        name = labels.pop(NAME_LABEL, "")
+        if not name:
+            raise MalformedError("a selector gives series without a name; expected selectors, not expressions")
+        yield known.code(name, labels), each.get("values", [])
