@@ -20,6 +20,7 @@ FIRST_JOB = re.compile(r'"jobs"\s*:\s*\[\s*\{')
 NO_JOB = re.compile(r'"jobs"\s*:\s*\[\s*\]')
 BY_SLURM = re.compile(r'"(?:openapi\\?/|data_parser/)')
 STILL_GOING = ("PENDING", "RUNNING", "SUSPENDED")  # Slurm writes an exit code for these, too
+START_LOST = "jobs whose start is written as when they became eligible (Slurm 21.08): it is the end less the run time"
 CODE_LOST = "jobs failed with an exit code that this version of sacct writes as 0: it is unknown"
 
 
@@ -76,6 +77,7 @@ class _Reading:
         requested = slurm.resources("tres/requested", slurm.inside(told, "tres", "requested"))
         had = allocated or requested
         elapsed = slurm.number("time/elapsed", slurm.inside(told, "time", "elapsed"))
+        started = self._start(told.get("time"), elapsed)
         return Job(
             system=self.system,
             job_id=_job_id(told),
@@ -90,11 +92,21 @@ class _Reading:
             node_count=had.get("node") or slurm.number("allocation_nodes", told.get("allocation_nodes")) or None,
             cpu_count=had.get("cpu") or slurm.number("required/CPUs", slurm.inside(told, "required", "CPUs")) or None,
             submitted_ns=slurm.time_ns(clock, "time/submission", slurm.inside(told, "time", "submission")),
-            started_ns=slurm.time_ns(clock, "time/start", slurm.inside(told, "time", "start")),
+            started_ns=slurm.time_ns(clock, "time/start", started),
             ended_ns=slurm.time_ns(clock, "time/end", slurm.inside(told, "time", "end")),
             elapsed_seconds=None if elapsed is None else float(elapsed),
             fields=_fields(told, words if words != state else "", allocated, requested),
         )
+
+    def _start(self, times: object, elapsed: int | None) -> int | None:
+        """The start in seconds; plugins dbv0.0.36 and 0.0.37 write the time of eligibility there."""
+        names = ("start", "eligible", "end", "suspended")
+        start, eligible, end, suspended = (slurm.number(f"time/{name}", slurm.inside(times, name)) for name in names)
+        if not start or start != eligible or not end or elapsed is None:
+            return start
+        began = end - elapsed - (suspended or 0)
+        self.remarks.counts[START_LOST] += began != start
+        return began
 
     def _exit_code(self, state: str, value: object) -> tuple[int | None, int | None]:
         if state in STILL_GOING:

@@ -23,6 +23,7 @@ TIME_USED = re.compile(r"(?:(?:(?:([0-9]{1,6})-)?([0-9]{1,2}):)?([0-9]{1,2}):)([
 CUT_SHORT = "names, users or partitions fill their column and may be cut short: left out; use squeue --format='{}'"
 MAY_BE_CUT = ("NAME", "USER", "PARTITION")
 STATE_WIDTH = 8
+POOR = "squeue tells no exit codes, and its table no times: what is told last of a job holds, so ask sacct after it"
 Row: TypeAlias = dict[str, str]
 
 
@@ -63,6 +64,8 @@ class SqueueReader:
                 report.skip(number, line, str(error))
                 continue
             yield remarks.seen(job)
+        if report.read:
+            report.notes.append(POOR)
         remarks.note()
 
 

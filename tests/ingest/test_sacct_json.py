@@ -83,6 +83,14 @@ def test_a_job_that_never_began_has_no_start_and_a_running_one_no_end() -> None:
     assert (running.started_ns, running.ended_ns) == (1795299698 * SECOND, None)
 
 
+def test_a_start_that_is_when_the_job_became_eligible_is_computed(tmp_path: Path) -> None:
+    """Source: src/plugins/openapi/dbv0.0.37/parse.c, which writes `eligible` as time/start."""
+    times = {"eligible": 1795299600, "start": 1795299600, "end": 1795299691, "elapsed": 10, "suspended": 31}
+    jobs, report = changed(OLD, tmp_path, 5, {"time": times})
+    assert jobs[4].started_ns == 1795299650 * SECOND
+    assert any(note.startswith("1 jobs whose start is written as when they became eligible") for note in report.notes)
+
+
 def test_later_versions_tell_the_same_and_exit_codes_too() -> None:
     old = {(job.job_id, job.state): job for job in read(OLD)[0]}
     new, report = read(NEW)

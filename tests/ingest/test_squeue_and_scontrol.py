@@ -11,7 +11,7 @@ from crosswind.data.job import Job
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.reader import Context, Reader, Report
 from crosswind.ingest.readers.scontrol import ScontrolReader
-from crosswind.ingest.readers.squeue import FORMAT, SqueueReader, squeue_command
+from crosswind.ingest.readers.squeue import FORMAT, POOR, SqueueReader, squeue_command
 from crosswind.ingest.readers.squeue_json import SqueueJsonReader
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -132,7 +132,7 @@ def test_squeues_columns_tell_ids_as_jobs_see_them() -> None:
     job = jobs["3"]
     assert (job.name, job.user, job.account, job.nodes) == ("three|bars", "root", "weather", ("node2",))
     assert jobs["1"].elapsed_seconds == 14.0
-    assert report.notes == []
+    assert report.notes == [POOR]
 
 
 def test_squeues_table_gives_no_name_that_may_be_cut_short() -> None:
@@ -151,7 +151,7 @@ def test_squeues_table_gives_no_name_that_may_be_cut_short() -> None:
         "12": "never",
     }
     fault = "names, users or partitions fill their column and may be cut short: left out"
-    assert report.notes == [f"3 {fault}; use squeue --format='{FORMAT}'"]
+    assert report.notes == [POOR, f"3 {fault}; use squeue --format='{FORMAT}'"]
     assert (jobs["5"].nodes, jobs["5"].node_count, jobs["4"].nodes) == (("node2", "node3"), 2, ())
     assert [seconds(job) for job in jobs.values()] == [[None] * 3] * 14
 
