@@ -47,7 +47,8 @@ REASONS = {
     **dict(enumerate(("TERM_REQUEUE_OWNER", "TERM_REQUEUE_ADMIN", "TERM_CPULIMIT", "TERM_CHKPNT", "TERM_OWNER"), 10)),
     **dict(enumerate(("TERM_ADMIN", "TERM_MEMLIMIT", "TERM_EXTERNAL_SIGNAL", "TERM_RMS", "TERM_ZOMBIE"), 15)),
     **dict(enumerate(("TERM_SWAP", "TERM_THREADLIMIT", "TERM_SLURM", "TERM_BUCKET_KILL", "TERM_CTRL_PID"), 20)),
-    **dict(enumerate(("TERM_CWD_NOTEXIST", "TERM_REMOVE_HUNG_JOB", "TERM_ORPHAN_SYSTEM"), 25)),
+    **dict(enumerate(("TERM_CWD_NOTEXIST", "TERM_REMOVE_HUNG_JOB", "TERM_ORPHAN_SYSTEM", "TERM_PRE_EXEC_FAIL"), 25)),
+    **dict(enumerate(("TERM_DATA", "TERM_MC_RECALL", "TERM_RC_RECLAIM", "TERM_CSM_ALLOC", "TERM_KUBE"), 29)),
 }
 STATES = {  # Slurm's words where it has one that means the same; every other EXIT is FAILED
     **dict.fromkeys(("TERM_OWNER", "TERM_ADMIN", "TERM_FORCE_OWNER", "TERM_FORCE_ADMIN"), "CANCELLED"),

@@ -6,6 +6,7 @@ from crosswind.data.errors import MalformedError
 from crosswind.data.hostlist import NODES_LIMIT
 from crosswind.ingest.readers.accounts import LAST_SIGNAL, shell_signal
 
+BLANK_IN_QUOTES = re.compile(r"""=(?:"[^"\s]*\s|'[^'\s]*\s)""")
 QUOTES = ('"', "'")
 PAIR = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*(?: [^\s="']++(?!\S))*)""")
 HOST = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})/([0-9]{1,9}(?:[,-][0-9]{1,9})*)(?:\*([0-9]{1,9}))?")
@@ -20,10 +21,10 @@ def pairs(text: str) -> dict[str, str]:
     A word without `=` belongs to the value before: groups may be named `domain users`.
     Source: cpy_quote_value in OpenPBS, src/server/accounting.c: with a blank in it, a value stands in " or in '.
     """
-    found = PAIR.findall(text)
-    values = dict(found)
-    if len(values) < len(found):
-        values = dict(reversed(found))
+    words = [word.partition("=") for word in text.split()]
+    values = {name: value for name, equals, value in words if equals}
+    if len(values) < len(words) or BLANK_IN_QUOTES.search(text):
+        values = dict(reversed(PAIR.findall(text)))
     if '"' in text or "'" in text:
         values |= {name: value[1:-1] for name, value in values.items() if value[:1] in QUOTES and _is_quoted(value)}
     return values

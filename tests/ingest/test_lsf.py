@@ -110,7 +110,8 @@ def test_what_is_not_known_is_left_out_and_a_resource_of_zero_is_known() -> None
         (16, "OUT_OF_MEMORY", "TERM_MEMLIMIT"),
         (20, "FAILED", "TERM_SWAP"),
         (25, "FAILED", "TERM_CWD_NOTEXIST"),
-        (31, "FAILED", "31"),
+        (31, "FAILED", "TERM_RC_RECLAIM"),
+        (99, "FAILED", "99"),
     ],
 )
 def test_why_a_job_was_ended_becomes_its_state(tmp_path: Path, number: int, state: str, reason: str) -> None:
