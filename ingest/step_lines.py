@@ -25,9 +25,8 @@ class LinePattern:
 
 # Those with `done` tell how many steps are done, of which the first is step 0 as it is in the ranks.
 # Source: Megatron-LM megatron/training/training.py, training_log; DeepSpeed deepspeed/utils/timer.py, ThroughputTimer;
-# Lightning's TQDMProgressBar; Caffe src/caffe/solver.cpp, Step; Keras
-# keras/src/utils/progbar.py; FlexFlow src/metrics_functions/metrics_functions.cc,
-# PerfMetrics::print; tqdm's bar_format "{l_bar}{bar}{r_bar}".
+# Lightning's TQDMProgressBar; Caffe src/caffe/solver.cpp, Step; Keras keras/src/utils/progbar.py; FlexFlow
+# src/metrics_functions/metrics_functions.cc, PerfMetrics::print; tqdm's bar_format "{l_bar}{bar}{r_bar}".
 KNOWN: Mapping[str, LinePattern] = {
     "megatron": LinePattern(
         r"iteration +(?P<done>\d+)/ *\d+ \|.*?elapsed time per iteration \(ms\): (?P<ms>[\d.]+)"

@@ -8,8 +8,11 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 from crosswind.ingest.readers.caffe import CaffeReader
 from crosswind.ingest.readers.configurations import ConfigurationsReader
 from crosswind.ingest.readers.deepspeed import DeepSpeedReader
+from crosswind.ingest.readers.estimator import EstimatorReader
 from crosswind.ingest.readers.flexflow import FlexFlowReader
 from crosswind.ingest.readers.flux import FluxReader
+from crosswind.ingest.readers.horovod import HorovodReader
+from crosswind.ingest.readers.keras import KerasReader
 from crosswind.ingest.readers.kernel_tuner import KernelTunerReader
 from crosswind.ingest.readers.lbann import LbannReader
 from crosswind.ingest.readers.ldms import LdmsReader
@@ -50,6 +53,9 @@ READERS: tuple[Reader, ...] = (
     CaffeReader(),
     LbannReader(),
     FlexFlowReader(),
+    HorovodReader(),
+    KerasReader(),
+    EstimatorReader(),
     LdmsReader(),
     PrometheusReader(),
     TensorBoardReader(),

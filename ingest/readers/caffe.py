@@ -3,30 +3,19 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.run import RunState
-from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.lines import plain_head
+from crosswind.ingest.readers.log_values import finite, remarks, setting, snake
 from crosswind.ingest.readers.reader import Context, Record, Report
-from crosswind.ingest.readers.training_log import (
-    LogLine,
-    TrainingLog,
-    changed_ns,
-    finite,
-    moment,
-    remarks,
-    setting,
-    snake,
-)
+from crosswind.ingest.readers.training_log import LogLine, TrainingLog
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
-LOGGED = re.compile(
-    r"(?:^|\s)[IWEF](?P<year>\d{4})?(?P<month>\d\d)(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)\.(?P<fraction>\d+) +\d+ "
-    r"\w*solver\.(?:cpp|cc|hpp):\d+\] (?P<text>.*)$"
-)
+LOGGED = re.compile(PREFIX + r"\w*solver\.(?:cpp|cc|hpp):\d+\] (?P<text>.*)$")
 ITERATION = re.compile(KNOWN["caffe"].expression)
 SPEED = re.compile(rf"\((?P<rate>{NUMBER}) iter/s, (?P<seconds>{NUMBER})s/\d+ iters?\)")
 RATE = re.compile(rf"Iteration (?P<step>\d+), lr = (?P<learning_rate>{NUMBER})")
@@ -35,22 +24,16 @@ CREATED = re.compile(r"^Log file created at: (\d{4})/\d\d/\d\d ")
 PARAMETER = re.compile(r"^(\w+): (.*)$")
 BEGINS = "Initializing solver from parameters"
 ENDS = ("Optimization Done.", "Optimization stopped early.")
-HALF_A_YEAR = 183
 
 
 @dataclass
 class Caffe:
     """Lines of the solver in the form of glog, whose older versions name no year.
 
-    Source: BVLC/caffe src/caffe/solver.cpp, Step, Test and Solve; src/caffe/solvers/sgd_solver.cpp, ApplyUpdate;
-    google/glog, README, "log line prefix".
+    Source: BVLC/caffe src/caffe/solver.cpp, Step, Test and Solve; src/caffe/solvers/sgd_solver.cpp, ApplyUpdate.
     """
 
-    clock: Clock
-    changed: datetime  # the log, in its zone
-    _year: int | None = None
-    _newest: datetime | None = None
-    _is_from_file: bool = False  # the year is that in which the file was changed
+    glog: GlogClock
     _has_speed: bool = False
     _is_in_parameters: bool = False
     _outputs: set[str] = field(default_factory=set)
@@ -61,7 +44,7 @@ class Caffe:
             self._is_in_parameters = BEGINS in match["text"]
             return self._said(match)
         if match := CREATED.match(line):
-            self._year = int(match[1])
+            self.glog.year = int(match[1])
         elif self._is_in_parameters and (match := PARAMETER.match(line)):
             value = setting(match[2].strip('"'))
             return None if value is None else LogLine(settings={match[1]: value})
@@ -69,28 +52,27 @@ class Caffe:
 
     def notes(self) -> list[str]:
         """What was taken on trust."""
-        return remarks(self.clock)
+        return remarks(self.glog.clock)
 
     def _said(self, match: re.Match[str]) -> LogLine | None:
         text = match["text"]
         found = ITERATION.search(text) or RATE.search(text)
         if found and (told := told_by(found)) and told.step is not None:
-            return self._iteration(text, told.step, told.values, self._time(match))
+            return self._iteration(text, told.step, told.values, self.glog.nanoseconds(match.groupdict()))
         if output := OUTPUT.search(text):
-            return LogLine(ts_ns=self._time(match), values=self._output(output))
+            return LogLine(ts_ns=self.glog.nanoseconds(match.groupdict()), values=self._output(output))
         if text.startswith("Iteration "):  # a test begins
             self._outputs.clear()
         state = RunState.COMPLETED if text.startswith(ENDS) else None
-        return LogLine(ts_ns=self._time(match), begins=BEGINS in text, state=state)
+        return LogLine(ts_ns=self.glog.nanoseconds(match.groupdict()), begins=BEGINS in text, state=state)
 
     def _iteration(self, text: str, step: int, values: Mapping[str, float | None], ts_ns: int) -> LogLine:
         self._outputs.clear()
-        tags = {"year_from": "the file's modification time: the log names none"} if self._is_from_file else {}
         speed = SPEED.search(text)
         if speed is None and self._has_speed and "loss" in values:  # of the trained net: no step
             return LogLine(ts_ns=ts_ns, values={"final_loss": values["loss"]})
         self._has_speed |= speed is not None
-        return LogLine(step, _seconds(speed), ts_ns=ts_ns, values=values, tags=tags)
+        return LogLine(step, _seconds(speed), ts_ns=ts_ns, values=values, tags=self.glog.tags())
 
     def _output(self, match: re.Match[str]) -> dict[str, float | None]:
         """Outputs of several numbers have one name for all: the further ones by their place."""
@@ -100,19 +82,6 @@ class Caffe:
         self._outputs.add(name)
         return {name: finite(match["value"])}
 
-    def _time(self, match: re.Match[str]) -> int:
-        if match["year"]:
-            self._year, self._is_from_file = int(match["year"]), False
-        day = int(match["month"]), int(match["day"])
-        if self._year is None:
-            self._is_from_file = True
-            self._year = self.changed.year - (day > (self.changed.month, self.changed.day))
-        elif not match["year"] and self._newest and day[0] + 6 < self._newest.month:  # the year turned
-            self._year += 1
-        ts_ns = moment(self.clock, f"{self._year}-{match['month']}-{match['day']}", match["time"], match["fraction"])
-        self._newest = datetime(self._year, *day, tzinfo=UTC)
-        return ts_ns
-
 
 def _seconds(speed: re.Match[str] | None) -> float | None:
     """Of one step: of how many the seconds are, the rate tells; the count beside it is how many were asked for."""
@@ -121,6 +90,10 @@ def _seconds(speed: re.Match[str] | None) -> float | None:
     rate, seconds = finite(speed["rate"]) or 0.0, finite(speed["seconds"]) or 0.0
     steps = round(min(rate * seconds, 1e9))
     return seconds / steps if steps else None
+
+
+def _dialect(path: Path, context: Context) -> Caffe:
+    return Caffe(glog_clock(path, context.zone))
 
 
 class CaffeReader:
@@ -135,5 +108,5 @@ class CaffeReader:
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Runs, their steps and losses. Raises: MalformedError, UnavailableError."""
-        changed = datetime.fromtimestamp(changed_ns(path) // 1_000_000_000, context.zone)
-        return TrainingLog(self.name, path, report, context, lambda: Caffe(Clock(context.zone), changed)).records()
+        dialect = partial(_dialect, path, context)
+        return TrainingLog(self.name, path, report, context, dialect).records()

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import plain_head
+from crosswind.ingest.readers.log_values import finite, moment, remarks, setting, snake
 from crosswind.ingest.readers.reader import Context, Record, Report
-from crosswind.ingest.readers.training_log import LogLine, TrainingLog, finite, moment, remarks, setting, snake
+from crosswind.ingest.readers.training_log import LogLine, TrainingLog
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
 STEP = re.compile(r"\[Rank 0\] step=(?P<done>\d+), skipped=(?P<skipped_steps>\d+), lr=\[(?P<lr>[^\]]*)\]")

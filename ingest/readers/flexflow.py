@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.lines import plain_head
+from crosswind.ingest.readers.log_values import finite, snake
 from crosswind.ingest.readers.reader import Context, Record, Report
-from crosswind.ingest.readers.training_log import LogLine, TrainingLog, finite, snake
+from crosswind.ingest.readers.training_log import LogLine, TrainingLog
 from crosswind.ingest.step_lines import KNOWN, NUMBER
 
 METRICS = re.compile(KNOWN["flexflow"].expression)

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.readers.lines import plain_head
+from crosswind.ingest.readers.log_values import finite, snake
 from crosswind.ingest.readers.reader import Context, Record, Report
-from crosswind.ingest.readers.training_log import LogLine, TrainingLog, finite, snake
+from crosswind.ingest.readers.training_log import LogLine, TrainingLog
 from crosswind.ingest.step_lines import NUMBER
 
 EPOCH = re.compile(r"\[(\d{1,9})\] Epoch : stats formated \[tr/v/te[^\]]*\] iter/epoch = \[(\d{1,9})/")

@@ -10,8 +10,9 @@ from crosswind.data.errors import MalformedError
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import plain_head
+from crosswind.ingest.readers.log_values import finite, moment, remarks, setting, snake
 from crosswind.ingest.readers.reader import Context, Record, Report
-from crosswind.ingest.readers.training_log import LogLine, TrainingLog, finite, moment, remarks, setting, snake
+from crosswind.ingest.readers.training_log import LogLine, TrainingLog
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
 ITERATION = re.compile(KNOWN["megatron"].expression)
