@@ -26,6 +26,7 @@ NEEDED = (
     *("NumNodes", "NumCPUs", "TRES", "ReqTRES", "AllocTRES", "Reason", "Restarts"),
 )
 NOTHING = ("(null)", "N/A", "None", "Unknown")
+FIRST_CHARACTERS = 4096  # in which a job's name and user stand; names are shorter than 1024
 LINES_LIMIT = 10_000  # of one job: `scontrol -d` writes one for each kind of node
 
 
@@ -38,7 +39,7 @@ class ScontrolReader:
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether it begins as a job does: with its id, its name and its user."""
-        return bool(FIRST_LINES.match(plain_head(head)))
+        return bool(FIRST_LINES.match(plain_head(head)[:FIRST_CHARACTERS]))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the file's order. Raises: UnavailableError, MalformedError (too large)."""
