@@ -7,11 +7,13 @@ from pathlib import Path
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.ingest.readers.caffe import CaffeReader
 from crosswind.ingest.readers.configurations import ConfigurationsReader
+from crosswind.ingest.readers.dcgmi_dmon import DcgmiDmonReader
 from crosswind.ingest.readers.deepspeed import DeepSpeedReader
 from crosswind.ingest.readers.estimator import EstimatorReader
 from crosswind.ingest.readers.flexflow import FlexFlowReader
 from crosswind.ingest.readers.flux import FluxReader
 from crosswind.ingest.readers.horovod import HorovodReader
+from crosswind.ingest.readers.influx import InfluxReader
 from crosswind.ingest.readers.keras import KerasReader
 from crosswind.ingest.readers.kernel_tuner import KernelTunerReader
 from crosswind.ingest.readers.lbann import LbannReader
@@ -22,10 +24,13 @@ from crosswind.ingest.readers.lsf import LsfReader
 from crosswind.ingest.readers.megatron import MegatronReader
 from crosswind.ingest.readers.mlflow_run import MlflowReader
 from crosswind.ingest.readers.mllog import MllogReader
+from crosswind.ingest.readers.nvidia_dmon import NvidiaDmonReader
+from crosswind.ingest.readers.nvidia_smi import NvidiaSmiReader
 from crosswind.ingest.readers.optuna_journal import OptunaJournalReader
 from crosswind.ingest.readers.optuna_sqlite import OptunaReader
 from crosswind.ingest.readers.pbs import PbsReader
 from crosswind.ingest.readers.prometheus import PrometheusReader
+from crosswind.ingest.readers.ptd_power import PtdPowerReader
 from crosswind.ingest.readers.reader import Reader
 from crosswind.ingest.readers.sacct import SacctReader
 from crosswind.ingest.readers.sacct_json import SacctJsonReader
@@ -57,6 +62,11 @@ READERS: tuple[Reader, ...] = (
     KerasReader(),
     EstimatorReader(),
     LdmsReader(),
+    NvidiaSmiReader(),
+    NvidiaDmonReader(),
+    DcgmiDmonReader(),
+    PtdPowerReader(),
+    InfluxReader(),
     PrometheusReader(),
     TensorBoardReader(),
     WandbReader(),
