@@ -76,8 +76,14 @@ def _columns(
     value_end = np.where(is_alone, ends, first)
     is_plain = (is_alone | is_timed) & (value_end > cut + 1) & (ends > first + 1)
     starts, cut, value_end, ends = (places[is_plain] for places in (starts, cut, value_end, ends))
-    times = _texts(data, np.minimum(value_end + 1, ends), ends)
+    is_timed = value_end < ends
+    times = _texts(data, np.minimum(value_end + 1, ends), ends) if is_timed.any() else _empty_texts(len(ends))
     return is_plain, _texts(data, starts, cut), _texts(data, cut + 1, value_end), times
+
+
+def _empty_texts(length: int) -> pa.StringArray:
+    offsets = np.zeros(length + 1, np.int32)
+    return pa.StringArray.from_buffers(length, pa.py_buffer(offsets), pa.py_buffer(b""))
 
 
 def _texts(data: bytes, starts: Places, ends: Places) -> pa.StringArray:

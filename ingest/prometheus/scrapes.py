@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,8 @@ class Scrapes:
     written_ns: int
     said: dict[str, str] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
+    order: list[str] = field(default_factory=list)  # the lines that declared them
+    before: tuple[set[str], list[str]] = (set(), [])
     first: int | None = None
     held: list[Samples] = field(default_factory=list)
     dated: list[Samples] = field(default_factory=list)
@@ -48,34 +51,51 @@ class Scrapes:
 
     def declare(self, comments: Comments) -> list[int]:
         """Notes types and units; gives the lines at which another scrape begins."""
-        cuts, declared = [], self.declared
-        for number, text in zip(comments.numbers.tolist(), comments.texts, strict=True):
-            family = self.said.get(text)
-            if family is None:
-                family = self.said[text] = self._declare(*[*text.split(), "", ""][1:4])
-            if family in declared or family == END:
-                cuts.append(number)
-                declared.clear()
-            if family and family != END:
-                declared.add(family)
+        cuts, texts, place = [], comments.texts, 0
+        while place < len(texts):
+            family = self._family(texts[place])
+            if family in self.declared or family == END:
+                cuts.append(int(comments.numbers[place]))
+                self.before, self.declared, self.order = (self.declared, self.order), set(), []
+            if family == END:
+                place += 1
+                continue
+            if not self.declared and self._is_as_before(texts, place):
+                self.declared, self.order = self.before
+                place += len(self.order)
+                continue
+            if family:
+                self.declared.add(family)
+            self.order.append(texts[place])
+            place += 1
         return cuts
 
-    def _declare(self, word: str, family: str, told: str) -> str:
-        """Notes one; gives the family that begins here, if any, or END."""
-        if word == "TYPE":
-            self.known.families.types[family] = told
-        elif word == "UNIT":
-            self.known.families.units[family] = told
-        return {"TYPE": family, "EOF": END}.get(word, "")
+    def _is_as_before(self, texts: list[str], place: int) -> bool:
+        """Whether the scrape that begins here declares what the one before did, as most do: it is read at once."""
+        order = self.before[1]
+        return bool(order) and texts[place : place + len(order)] == order
+
+    def _family(self, text: str) -> str:
+        """The family that is declared here, END, or nothing; types and units are noted."""
+        family = self.said.get(text)
+        if family is None:
+            word, name, told = [*text.split(), "", ""][1:4]
+            if word == "TYPE":
+                self.known.families.types[name] = told
+            elif word == "UNIT":
+                self.known.families.units[name] = told
+            family = self.said[text] = {"TYPE": name, "EOF": END}.get(word, "")
+        return family
 
     def take(self, samples: Samples, numbers: Lines, cuts: Sequence[int]) -> Iterator[pa.Table]:
         """Takes a block's samples, and gives tables when there are enough."""
         samples, numbers = self._without_future(samples, numbers)
         declared = np.searchsorted(numbers, np.array(cuts, np.int64))
         places = sorted({*declared.tolist(), *self._repeated(samples)})
-        for start, end in zip([0, *places], [*places, len(samples)], strict=True):
-            if start:
-                self._finish()
+        places.append(len(samples))
+        self._hold(samples.of(slice(0, places[0])))
+        for start, end in pairwise(places):
+            self._finish()
             self._hold(samples.of(slice(start, end)))
         if sum(map(len, self.dated)) > AT_ONCE:
             yield from self._tables()

@@ -16,6 +16,11 @@ from crosswind.data.metric import NODE_KEYS
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
+from crosswind.ingest.prometheus.known_series import KnownSeries
+from crosswind.ingest.prometheus.sample_lines import split
+from crosswind.ingest.prometheus.sample_values import samples_of
+from crosswind.ingest.prometheus.scrapes import Scrapes
+from crosswind.ingest.readers.lines import Block
 from crosswind.ingest.readers.prometheus import PrometheusReader
 from crosswind.ingest.readers.reader import Context, Report
 
@@ -132,6 +137,30 @@ def test_two_scrapes_without_times_are_refused(tmp_path: Path) -> None:
     for text in (OPEN_METRICS * 2, OPEN_METRICS.replace("# EOF\n", "") * 2, 'up{job="a"} 1\nb 2\n' * 2):
         with pytest.raises(MalformedError, match="a second scrape without times; expected a time behind each value"):
             read(written(tmp_path, text))
+
+
+def test_a_scrape_may_begin_where_a_block_does(tmp_path: Path) -> None:
+    report, known = Report("a", "prometheus"), KnownSeries("n1")
+    scrapes = Scrapes(tmp_path, report, known, WRITTEN_NS)
+    found = []
+    for number in range(3):
+        text = (
+            f"# TYPE x gauge\n# UNIT x s\n# TYPE y gauge\n# UNIT y s\nx 1\ny 2\nnode_time_seconds 178999999{number}\n"
+        )
+        comments, columns = split(Block(1 + 7 * number, text.encode()))
+        cuts = scrapes.declare(comments)
+        assert cuts == ([1 + 7 * number] if number else [])
+        found += list(scrapes.take(*samples_of(columns, known.code_of_text, report.skip), cuts))
+    [table] = [*found, *scrapes.end()]
+    times = [number * 10**9 for number in (1789999990, 1789999991, 1789999992)]
+    assert [row["ts_ns"] for row in table.to_pylist() if row["name"] == "y"] == times
+
+
+def test_scrapes_that_end_in_eof_are_told_apart(tmp_path: Path) -> None:
+    text = "".join(f"# TYPE x gauge\nx {n}\nnode_time_seconds 178999999{n}\n# EOF\n" for n in range(4))
+    found, _ = read(written(tmp_path, text))
+    rows = [(row["ts_ns"] // 10**9 - 1789999990, row["value"]) for row in found["series"] if row["name"] == "x"]
+    assert rows == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
 
 
 def test_times_may_be_seconds_or_milliseconds(tmp_path: Path) -> None:
