@@ -23,6 +23,7 @@ from crosswind.ingest.readers.lines import head_of
 from crosswind.ingest.readers.lsf import LsfReader
 from crosswind.ingest.readers.megatron import MegatronReader
 from crosswind.ingest.readers.mlflow_run import MlflowReader
+from crosswind.ingest.readers.mlflow_sqlite import MlflowSqliteReader
 from crosswind.ingest.readers.mllog import MllogReader
 from crosswind.ingest.readers.nvidia_dmon import NvidiaDmonReader
 from crosswind.ingest.readers.nvidia_smi import NvidiaSmiReader
@@ -77,6 +78,7 @@ READERS: tuple[Reader, ...] = (
     OptunaJournalReader(),
     KernelTunerReader(),
     ConfigurationsReader(),
+    MlflowSqliteReader(),
 )
 GROUP = "crosswind.readers"  # entry points by which other people's packages add theirs
 

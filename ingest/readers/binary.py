@@ -21,7 +21,7 @@ class Bytes:
         self._path, self._report, self._limit = path, report, limit
         packed = head_of(path).startswith(GZIP_MAGIC)
         self._stream: IO[bytes] = gzip.open(path) if packed else path.open("rb")  # type: ignore[assignment]  # noqa: SIM115  __exit__ closes it
-        self._waiting = b""
+        self._waiting, self._taken = b"", 0
         self.place = 0
 
     def __enter__(self) -> Self:
@@ -34,9 +34,10 @@ class Bytes:
 
     def take(self, count: int) -> bytes:
         """The next so many bytes; fewer at the end. Raises: UnavailableError, MalformedError (too large)."""
-        while len(self._waiting) < count and (block := self._block()):
-            self._waiting += block
-        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        if len(self._waiting) - self._taken < count:
+            self._waiting, self._taken = self._filled(self._waiting[self._taken :], count), 0
+        taken = self._waiting[self._taken : self._taken + count]
+        self._taken += len(taken)
         self.place += len(taken)
         return taken
 
@@ -47,7 +48,14 @@ class Bytes:
             left -= taken
         return count - left
 
-    def _block(self) -> bytes:
+    def _filled(self, waiting: bytes, count: int) -> bytes:
+        blocks, size = [waiting], len(waiting)
+        while size < count and (block := self._block(size)):
+            blocks.append(block)
+            size += len(block)
+        return b"".join(blocks)
+
+    def _block(self, waiting: int) -> bytes:
         try:
             block = self._stream.read1(BLOCK_BYTES)  # type: ignore[attr-defined]
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -55,7 +63,7 @@ class Bytes:
             return b""
         except OSError as error:
             raise UnavailableError(f"{self._path}: after {self.place} bytes: {error.strerror}") from error
-        if self.place + len(self._waiting) + len(block) > self._limit:
+        if self.place + waiting + len(block) > self._limit:
             raise MalformedError(f"{self._path}: more than {self._limit} bytes")
         return bytes(block)
 

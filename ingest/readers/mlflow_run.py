@@ -66,10 +66,10 @@ class MlflowReader:
             run_id,
             _experiment(path, report) or context.workload or "unknown",
             context.system,
-            _state(meta, report),
+            state_of(meta, report),
             configuration=_configuration(path / "params", report),
-            started_ns=_time(meta, "start_time", report),
-            ended_ns=_time(meta, "end_time", report),
+            started_ns=time_of(meta, "start_time", report),
+            ended_ns=time_of(meta, "end_time", report),
             tags={"imported_from": self.name, "imported_id": told_id[:TEXT_LIMIT]} | _tags(path / "tags", meta, report),
         )
 
@@ -86,21 +86,23 @@ def _experiment(path: Path, report: Report) -> str:
     return name[:200] if isinstance(name, str) else ""
 
 
-def _state(meta: Mapping[object, object], report: Report) -> RunState:
+def state_of(meta: Mapping[object, object], report: Report) -> RunState:
+    """How a run stands, or ended."""
     status = meta.get("status")
     if isinstance(status, int | str) and status in STATES:
         return STATES[status]
-    report.skip(0, META, f"status {status!r:.80}; expected one of 1 to 5")
+    report.skip(0, "status", f"status {status!r:.80}; expected one of 1 to 5")
     return RunState.LOST
 
 
-def _time(meta: Mapping[object, object], name: str, report: Report) -> int | None:
+def time_of(meta: Mapping[object, object], name: str, report: Report) -> int | None:
+    """A time of a run in ns; None where there is none."""
     told = meta.get(name)
     if told is None:
         return None
     if isinstance(told, int) and not isinstance(told, bool) and not fault_of(Value(told * MILLISECOND_NS, 0, name, 0)):
         return told * MILLISECOND_NS
-    report.skip(0, META, f"{name} {told!r:.80}; expected milliseconds since 1970")
+    report.skip(0, name, f"{name} {told!r:.80}; expected milliseconds since 1970")
     return None
 
 

@@ -37,7 +37,13 @@ class Message:
 
     def data(self, number: int) -> bytes | None:
         """Bytes, or None where the field is not there. Raises: MalformedError."""
-        return next(reversed(self.each(number)), None)
+        values = self.fields.get(number)
+        if values is None:
+            return None
+        value = values[-1]
+        if not isinstance(value, bytes):
+            raise MalformedError(f"field {number} is a number; expected bytes")
+        return value
 
     def message(self, number: int) -> "Message | None":
         """A message in the message, or None. Raises: MalformedError."""
@@ -70,9 +76,13 @@ class Message:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
+    place, end = 0, len(data)
+    while place < end:
+        key = data[place]
+        if key < 128:  # as nearly all are
+            place += 1
+        else:
+            key, place = _varint(data, place)
         match key & 7:
             case 0:
                 value, place = _varint(data, place)
@@ -86,19 +96,18 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 length, place = _varint(data, place)
             case other:
                 raise MalformedError(f"wire type {other} at byte {place}; expected 0, 1, 2 or 5")
-        if place + length > len(data):
-            raise MalformedError(f"field {key >> 3} wants {length} bytes at {place} of {len(data)}")
+        if place + length > end:
+            raise MalformedError(f"field {key >> 3} wants {length} bytes at {place} of {end}")
         yield key >> 3, data[place : place + length]
         place += length
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
+    if place < len(data) and data[place] < 128:
+        return data[place], place + 1
     value = 0
-    for index in range(VARINT_BYTES):
-        if place + index >= len(data):
-            raise MalformedError(f"a number is cut short at byte {place}")
-        byte = data[place + index]
+    for index, byte in enumerate(data[place : place + VARINT_BYTES]):
         value |= (byte & 127) << (7 * index)
         if byte < 128:
             return value & (2 * SIGN - 1), place + index + 1
-    raise MalformedError(f"a number at byte {place} is longer than {VARINT_BYTES} bytes")
+    raise MalformedError(f"a number at byte {place} is cut short, or longer than {VARINT_BYTES} bytes")

@@ -53,9 +53,9 @@ def masked(data: bytes) -> int:
 
 def crc32c(data: bytes) -> int:
     """The CRC-32 of Castagnoli's polynomial. Source: RFC 3720, section 12.1."""
-    crc = 0xFFFFFFFF
+    crc, table = 0xFFFFFFFF, _TABLE
     for byte in data:
-        crc = _TABLE[(crc ^ byte) & 255] ^ crc >> 8
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
     return crc ^ 0xFFFFFFFF
 
 

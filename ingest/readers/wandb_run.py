@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from crosswind.ingest.readers.wandb_log import BEGINNING, records
 HISTORY, CONFIG, RUN, EXIT, HEADER, ENVIRONMENT = 2, 5, 17, 18, 21, 26  # fields of wandb_internal.Record
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16  # of HistoryItem, ConfigItem
 BOOLEAN, INTEGER, NUMBER, TEXT, JSON = 4, 5, 6, 7, 8  # of HistoryItem, instead of VALUE_JSON
+NAME = re.compile(r"run-([0-9A-Za-z_-]{1,128})\.wandb(?:\.gz)?")  # of the file, with the run's id
 OWN = "_"  # what W&B itself adds begins so
 
 
@@ -58,15 +60,15 @@ class WandbReader:
 
         Source: wandb/proto/wandb_internal.proto, "Persistent on disk data".
         """
-        told = _Told()
+        told = _Told(wandb_id=match[1] if (match := NAME.fullmatch(path.name)) else "")
         with Bytes(path, report) as stream:
             values = _values(stream, report, told)
-            first = next(values, None)  # the run's own record stands before it
+            first = next(values, None)  # the run's own record, if it is whole, stands before it
             run_id = imported_id(self.name, context.system, told.wandb_id)
             if first is not None:
                 yield from progress(run_id, _with(first, values), report)
         if not told.wandb_id:
-            raise MalformedError(f"{path}: has no record of a run before its history")
+            raise MalformedError(f"{path}: no record tells of a run, and the file is not called run-<id>.wandb")
         if told.others:
             report.notes.append(f"{told.others} texts, media and other values that are no numbers: left out")
         report.read += 1

@@ -1,0 +1,64 @@
+"""SQLite files of other tools, plain or gzip: nothing is written to them, and nothing in them is executed."""
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.ingest.readers.binary import Bytes, plain_bytes
+from crosswind.ingest.readers.lines import GZIP_MAGIC, head_of
+from crosswind.ingest.readers.reader import Report
+
+MAGIC = b"SQLite format 3\0"
+PACKED_LIMIT = 1 << 28  # bytes, unpacked: a packed file is read in memory
+
+
+@contextlib.contextmanager
+def opened(path: Path, report: Report, needed: Collection[str]) -> Iterator[sqlite3.Connection]:
+    """The database, which somebody else may be writing to; it has these tables.
+
+    Raises: UnavailableError; MalformedError, also for what SQLite says while it is open.
+    """
+    try:
+        with contextlib.closing(_connection(path, report)) as database:
+            database.execute("pragma trusted_schema = off")
+            database.text_factory = lambda text: text.decode(errors="replace")
+            if lacking := sorted(set(needed) - tables_of(database)):
+                raise MalformedError(f"{path}: has no table {', '.join(lacking)}")
+            yield database
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where a message quotes damaged names
+        raise MalformedError(f"{path}: SQLite says: {error}") from error
+
+
+def has_tables(path: Path, head: bytes, needed: Collection[str]) -> bool:
+    """Whether a file that begins with `head` is an SQLite file with these tables; never raises."""
+    if not plain_bytes(head).startswith(MAGIC):
+        return False
+    try:
+        with opened(path, Report(str(path), ""), needed):
+            return True
+    except (UnavailableError, MalformedError, OSError):
+        return False
+
+
+def tables_of(database: sqlite3.Connection) -> set[str]:
+    """The names of its tables; a view is none, as any query may be behind it."""
+    return {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
+
+
+def columns_of(database: sqlite3.Connection, table: str) -> set[str]:
+    """The names of a table's columns."""
+    return {name for (name,) in database.execute("select name from pragma_table_info(?)", [table])}
+
+
+def _connection(path: Path, report: Report) -> sqlite3.Connection:
+    if not head_of(path).startswith(GZIP_MAGIC):
+        return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    with Bytes(path, report, limit=PACKED_LIMIT) as stream:
+        content = stream.take(PACKED_LIMIT + 1)
+    if not content.startswith(MAGIC):
+        raise MalformedError(f"{path}: no SQLite file after unpacking")
+    database = sqlite3.connect(":memory:")
+    database.deserialize(content)
+    return database
