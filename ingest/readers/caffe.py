@@ -23,6 +23,7 @@ OUTPUT = re.compile(rf"(?P<net>Train|Test) net output #(?P<index>\d+): (?P<name>
 CREATED = re.compile(r"^Log file created at: (\d{4})/\d\d/\d\d ")
 PARAMETER = re.compile(r"^(\w+): (.*)$")
 BEGINS = "Initializing solver from parameters"
+MAX_OUTPUTS = 10_000  # of an iteration
 ENDS = ("Optimization Done.", "Optimization stopped early.")
 
 
@@ -79,7 +80,8 @@ class Caffe:
         name = f"{match['net'].lower()}_{snake(match['name'])}"
         if name in self._outputs:
             name = f"{name}_{match['index']}"
-        self._outputs.add(name)
+        if len(self._outputs) < MAX_OUTPUTS:
+            self._outputs.add(name)
         return {name: finite(match["value"])}
 
 

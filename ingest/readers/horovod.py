@@ -38,7 +38,7 @@ DTYPE = re.compile(r"[a-z]+?(\d+)")
 SHAPE = re.compile(r"\[(\d{1,18}(?:, *\d{1,18})*)?\]")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Tensor:
     """What Horovod is doing with one tensor: it models tensors as processes."""
 

@@ -25,6 +25,7 @@ SETTING = re.compile(
     r"|Processes per trainer)\s+: (\d{1,9})\s*$"
 )
 BEGINS = "STARTING lbann with this command line"
+MAX_VALUES = 1000  # of an epoch, of all trainers
 RUN_TIME, STATISTICS = "run time", "mini-batch time statistics"
 
 
@@ -67,7 +68,8 @@ class Lbann:
         if match["name"] == RUN_TIME and not trainer:
             self._seconds = values["seconds"]
         if match["name"] != STATISTICS:
-            self._waiting |= named
+            if len(self._waiting) < MAX_VALUES:
+                self._waiting |= named
             return None
         return LogLine(values=named) if trainer else self._epoch(int(match["epoch"]), named)
 

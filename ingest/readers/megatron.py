@@ -12,9 +12,10 @@ from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.log_values import finite, moment, remarks, setting, snake
 from crosswind.ingest.readers.reader import Context, Record, Report
-from crosswind.ingest.readers.training_log import LogLine, TrainingLog
+from crosswind.ingest.readers.training_log import LOOKED_AT, LogLine, TrainingLog
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
+ELAPSED = "elapsed time per iteration (ms)"
 ITERATION = re.compile(KNOWN["megatron"].expression)
 TOTAL = re.compile(r"iteration +\d+/ *(\d+) \|")
 VALUE = re.compile(rf"(?P<name>[^|]*?):? +(?P<value>{NUMBER})(?P<unit>[A-Za-z]*)")
@@ -23,14 +24,15 @@ STAMP = re.compile(rf"\[{TIME}\] .*iteration")
 DATETIME = re.compile(rf"\[([^\]]+)\] datetime: {TIME}")
 ARGUMENTS = re.compile(r"-{8,} arguments -{8,}")
 END_OF_ARGUMENTS = re.compile(r"-{8,} end of arguments -{8,}")
-ARGUMENT = re.compile(r"^\s*(?:\w+: +)?(\w+) \.+ ?(.*)$")
-OURS = re.compile(r"^\s*(?:\w+: +)?(?:tensor_)?model_parallel_size \.+", re.MULTILINE)
+ARGUMENT = re.compile(r"^(?:\S+: +)?\s*(\w+) \.+ ?(.*)$")
+OURS = re.compile(r"^(?:\S+: +)?[ \t]*(?:tensor_)?model_parallel_size \.+", re.MULTILINE)
 VALIDATION = re.compile(r"validation loss at [^|]*?iteration (\d+)[^|]*\|(.*)")
+LONGEST_VALUE = 200  # characters, with its name
 ENDS = ("after training is done", "exiting program")
 NAMES = {
     "lm loss": "loss",
     "lm_loss": "loss",
-    "elapsed time per iteration (ms)": "",  # is the step's duration
+    ELAPSED: "",  # is the step's duration
     "throughput per GPU (TFLOP/s/GPU)": "tflops_per_gpu",
     "TFLOPs": "tflops_per_gpu",
     "samples/sec": "samples_per_second",
@@ -112,7 +114,7 @@ def _values(line: str) -> dict[str, float | None]:
     """What stands between bars as `name: number` or, in old logs, `name number`; a unit becomes part of the name."""
     values = {}
     for part in line.split("|"):
-        if match := VALUE.fullmatch(part.strip()):
+        if len(part) < LONGEST_VALUE and (match := VALUE.fullmatch(part.strip())):
             told = match["name"].strip()
             if name := NAMES.get(told, snake(f"{told} {match['unit']}")):
                 values[name] = finite(match["value"])
@@ -128,7 +130,9 @@ class MegatronReader:
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether an iteration, or the arguments of this program, are in the head."""
         text = plain_head(head)
-        return bool(ITERATION.search(text) or (ARGUMENTS.search(text) and OURS.search(text)))
+        if any(ITERATION.search(line[:LOOKED_AT]) for line in text.splitlines() if ELAPSED in line):
+            return True
+        return bool(ARGUMENTS.search(text) and OURS.search(text))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Runs, their steps and what was logged. Raises: MalformedError, UnavailableError."""

@@ -3,6 +3,7 @@
 arguments.py, _print_args, and training.py, print_datetime.
 """
 
+import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -183,6 +184,15 @@ def test_a_log_that_grew_is_in_the_store_once(tmp_path: Path) -> None:
         steps = store.lake.frame("select ts_ns, step, duration_seconds from step order by step")
     assert steps.values.tolist() == [[NEW, 0, 1.0], [NEW + SECOND, 1, 1.0]]
     assert run.ended_ns == NEW + 2 * SECOND
+
+
+def test_a_line_made_to_take_long_does_not(tmp_path: Path) -> None:
+    text = 50_000 * " iteration 1/ 2 |" + "\n" + iteration(1) + f" iteration 2/ 100 |{' ' * 500_000}x|\n"
+    begun = time.process_time()
+    log = told_by(READER, tmp_path, text)
+    assert time.process_time() - begun < 5  # some 0.1 s; with patterns over all of it minutes
+    assert [step for _, step, _ in log.steps()] == [0]
+    assert [each.line for each in log.report.quoted] == [1, 3]
 
 
 def test_another_programs_arguments_are_not_recognised(tmp_path: Path) -> None:
