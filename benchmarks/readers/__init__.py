@@ -4,9 +4,10 @@
 """
 
 from benchmarks.readers.compare import compare
+from benchmarks.readers.ldms import LDMS
 from benchmarks.readers.sacct import SACCT, SACCT_WITH_STEPS
 
-FORMATS = (SACCT, SACCT_WITH_STEPS)
+FORMATS = (SACCT, SACCT_WITH_STEPS, LDMS)
 
 
 def main() -> None:
