@@ -5,8 +5,10 @@ import random
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +33,7 @@ OVERLAP_SECONDS = 3_600  # asked again: ends arrive out of order
 LATE_SECONDS = 86_400  # so long may slurmdbd be away: slurmctld keeps what it has to tell
 PAUSE_SECONDS = 1.0  # between two questions
 TIMEOUT_SECONDS = 600.0
+LOOK_SECONDS = 0.2
 LONGEST_DELAY_SECONDS = 3_600.0
 JOBS_AT_ONCE = 20_000
 ABSENT = (
@@ -53,6 +56,7 @@ class Sacct:
 
     program: str = "sacct"
     timeout_seconds: float = TIMEOUT_SECONDS
+    stop: threading.Event = field(default_factory=threading.Event)  # set by whoever does not want the answer any more
 
     def answer(self, start: int, end: int, into: Path) -> None:
         """Asks it once. Raises: UnavailableError when it is absent, fails, or does not answer in time."""
@@ -77,10 +81,16 @@ class Sacct:
                 raise UnavailableError(f"{self.program}: exit code {status}: {(words or ['it said nothing'])[0]}")
 
     def _ended(self, process: subprocess.Popen[bytes]) -> int:
+        deadline = time.monotonic() + self.timeout_seconds
         try:
-            return process.wait(self.timeout_seconds)
-        except subprocess.TimeoutExpired as error:
-            raise UnavailableError(f"{self.program}: no answer in {self.timeout_seconds:g} s") from error
+            while process.poll() is None:
+                if self.stop.is_set():
+                    raise UnavailableError(f"{self.program}: was not waited for")
+                if time.monotonic() > deadline:
+                    raise UnavailableError(f"{self.program}: no answer in {self.timeout_seconds:g} s")
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK_SECONDS)
+            return process.returncode
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

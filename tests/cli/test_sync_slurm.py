@@ -143,3 +143,20 @@ def test_it_asks_again_and_again_until_it_is_told_to_stop(home: Path) -> None:
             process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     assert first.endswith(": 2 accounts of jobs, 2 new or changed\n")
+
+
+def test_told_to_stop_it_does_not_wait_for_an_answer(home: Path) -> None:
+    sacct(home, f"echo $$ > {home.parent}/pid; exec /bin/sleep 300")
+    command = [sys.executable, "-m", "crosswind.cli.main", "sync", "slurm", "--every", "10"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not (home.parent / "pid").exists() or not (home.parent / "pid").read_text().strip():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            process.send_signal(signal.SIGTERM)
+        said = process.stdout.read() if process.stdout else ""
+        assert process.wait(20) == 0
+    assert said == ""
+    assert not Path(f"/proc/{(home.parent / 'pid').read_text().strip()}").exists()

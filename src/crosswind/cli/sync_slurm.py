@@ -4,6 +4,7 @@ import argparse
 import random
 import re
 import shutil
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -47,7 +48,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         raise InvalidInputError(f"--every {arguments.every:g}: expected {SHORTEST_SECONDS:g} seconds or more for Slurm")
     since = None if arguments.since is None else seconds_of(arguments.since, time.time())
     if arguments.every is None:
-        _ask(settings, since, as_json=arguments.json)
+        _ask(settings, since, threading.Event(), as_json=arguments.json)
         return 0
     _repeat(arguments, settings, since)
     return 0
@@ -67,12 +68,12 @@ def seconds_of(text: str, now: float) -> int:
     return seconds
 
 
-def _ask(settings: Settings, since: int | None, *, as_json: bool) -> None:
+def _ask(settings: Settings, since: int | None, stop: threading.Event, *, as_json: bool) -> None:
     from crosswind.data.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
-    from crosswind.ingest.slurm_poll import Poller  # noqa: PLC0415
+    from crosswind.ingest.slurm_poll import Poller, Sacct  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:
-        polled = Poller(store, settings.system).poll(since)
+        polled = Poller(store, settings.system, Sacct(stop=stop)).poll(since)
     if as_json:
         say_json(polled)
         return
@@ -92,11 +93,11 @@ def _repeat(arguments: argparse.Namespace, settings: Settings, since: int | None
     stop, failures, chance, told = stop_on_signals(), 0, random.Random(), ""  # noqa: S311 - jitter
     while not stop.is_set():
         try:
-            _ask(settings, since, as_json=arguments.json)
+            _ask(settings, since, stop, as_json=arguments.json)
             since, failures, told = None, 0, ""
         except ProjectError as error:  # a database that is away for a while
             failures += 1
-            if str(error) != told:
+            if str(error) != told and not stop.is_set():
                 _tell_problem(str(error), as_json=arguments.json)
             told = str(error)
         stop.wait(delay_seconds(arguments.every, failures, chance))
