@@ -138,8 +138,8 @@ def _rest_set(name: str, schema: str, columns: Mapping[str, str]) -> MetricSet:
 
 
 def _mapped(names: Mapping[str, str], places: Mapping[str, int], form: str = "{}") -> dict[str, int]:
-    found = {column: form.format(name) for name, column in names.items()}
-    return {column: places[name] for column, name in found.items() if name in places}
+    """The places of those names that are there, by their columns; several names may be one column's."""
+    return {column: places[told] for name, column in names.items() if (told := form.format(name)) in places}
 
 
 def _whole_node(places: Mapping[str, int]) -> Iterator[Share]:

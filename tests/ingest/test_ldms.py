@@ -85,6 +85,28 @@ def test_bytes_in_the_lake_are_bytes(store: Store) -> None:
     assert frame["total_bytes"].tolist() == [24684084 * 1024]
 
 
+def test_vmstat_becomes_memory_too(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "vmstat"
+    path.write_text(
+        "#Time,Time_usec,ProducerName,component_id,nr_free_pages,pgpgin,pgfault,workingset_refault_file,pgalloc_normal\n"
+        "1763762400.000250,250,n1,1,5514715,700,80,9,6\n"
+    )
+    rows, _ = read(path)
+    assert rows["memory"] == [
+        {
+            "ts_ns": 1763762400_000250_000,
+            "node": "n1",
+            "device": "node",
+            "paged_in_bytes_total": 700,
+            "page_faults_total": 80,
+            "refaulted_file_pages_total": 9,
+        }
+    ]
+    assert [(row["nr_free_pages"], row["pgalloc_normal"]) for row in rows["ldms_vmstat"]] == [(5514715, 6)]
+    load(store, path)
+    assert store.lake.frame("select paged_in_bytes_total as b from memory")["b"].tolist() == [700 * 1024]
+
+
 def test_procstat_becomes_all_and_each_core_that_is_up() -> None:
     rows, report = read(RECORDED / "procstat")
     assert [(row["device"], row["user_seconds_total"], row["softirq_seconds_total"]) for row in rows["cpu"]] == [
