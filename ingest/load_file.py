@@ -25,6 +25,7 @@ from crosswind.ingest.load import Loaded
 from crosswind.ingest.readers.reader import Context, Reader, Record, Report
 
 CELLS_MAX = 4_000_000  # of a part: rows x columns; what is read of a file is never all in memory
+BYTES_MAX = 1 << 27  # of a part in memory: texts may be long
 JOBS_AT_ONCE = 20_000
 AHEAD_NS = 86_400_000_000_000  # by which clocks and time zones may be wrong
 
@@ -121,7 +122,8 @@ class _Taken:
             table = table.slice(max(0, self.known.get(name, 0) - before))
         waiting = self.waiting.setdefault(name, [])
         waiting.append(table)
-        if sum(len(each) * each.num_columns for each in waiting) > CELLS_MAX:
+        is_large = sum(each.nbytes for each in waiting) > BYTES_MAX
+        if is_large or sum(len(each) * each.num_columns for each in waiting) > CELLS_MAX:
             self._stage(name)
 
     def _stage(self, name: str) -> None:

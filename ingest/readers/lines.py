@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
@@ -109,18 +110,37 @@ def _chunks(path: Path, report: Report, limit: int) -> Iterator[bytes]:
     with gzip.open(path) if packed else path.open("rb") as stream:
         while True:
             try:
-                chunk = stream.read1(BLOCK_BYTES)  # what was unpacked before the damage, too
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                report.skip(0, "", f"after {size} bytes the compressed data is damaged or cut short: {error}")
-                return
+                chunk, damage = _filled(stream)
             except OSError as error:
                 raise UnavailableError(f"{path}: after {size} bytes: {error.strerror}") from error
-            if not chunk:
-                return
-            yield chunk.removeprefix(BYTE_ORDER_MARK) if not size else chunk
+            if chunk:
+                yield chunk.removeprefix(BYTE_ORDER_MARK) if not size else chunk
             size += len(chunk)
             if size > limit:
                 raise MalformedError(f"{path}: more than {limit} bytes of text; split the export by date")
+            if damage:
+                report.skip(0, "", f"after {size} bytes the compressed data is damaged or cut short: {damage}")
+            if damage or not chunk:
+                return
+
+
+def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, str]:
+    """The next bytes, half a block at least unless they end, and what is wrong where they end early. Raises: OSError.
+
+    Compressed data comes in small pieces, and what is done for each block takes longer than for a small one's lines.
+    """
+    pieces: list[bytes] = []
+    held = 0
+    while 2 * held < BLOCK_BYTES:
+        try:
+            piece = stream.read1(BLOCK_BYTES - held)  # what was unpacked before the damage, too
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            return b"".join(pieces), str(error)
+        if not piece:
+            break
+        pieces.append(piece)
+        held += len(piece)
+    return b"".join(pieces), ""
 
 
 class _Rest:

@@ -100,8 +100,12 @@ def _put_state(facts: Facts, states: Words, codes: Words) -> None:
     facts.put("said", states.told(lambda text: "" if slurm.state_word(text) == text else text, pa.string()))
     is_going = states.told(lambda text: slurm.state_word(text) in STILL_GOING, pa.bool_()).values
     for place, name in enumerate(("exit_code", "signal")):
-        found = facts.put(name, codes.told(lambda text, place=place: slurm.exit_code(text)[place], pa.int64()))
+        found = facts.put(name, codes.told(partial(_part_of_exit_code, place), pa.int64()))
         facts.columns[name] = pc.if_else(is_going, pa.scalar(None, pa.int64()), found)
+
+
+def _part_of_exit_code(place: int, text: str) -> int | None:
+    return slurm.exit_code(text)[place]
 
 
 def _put_nodes(facts: Facts, texts: pa.Array) -> None:

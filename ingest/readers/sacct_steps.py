@@ -31,7 +31,8 @@ class Steps:
     @property
     def doubtful(self) -> Flags:
         """Which steps are left to those who look at each line."""
-        return self.rss.doubtful | self.joules.doubtful | (self.kinds == UNCERTAIN)
+        flags: Flags = self.rss.doubtful | self.joules.doubtful | (self.kinds == UNCERTAIN)
+        return flags
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,11 @@ def test_rows_of_times_that_have_not_been_are_left_out_and_told(store: Store, tm
     )
 
 
-def test_a_large_file_becomes_several_parts(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CELLS_MAX", 10)
+@pytest.mark.parametrize(("bound", "most"), [("CELLS_MAX", 10), ("BYTES_MAX", 100)])
+def test_a_large_file_becomes_several_parts(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+) -> None:
+    monkeypatch.setattr(module, bound, most)
     monkeypatch.setattr("crosswind.ingest.readers.lines.BLOCK_BYTES", 50)
     path = tmp_path / "heat.txt"
     path.write_text("".join(f"{number} n1 {number}\n" for number in range(1, 101)))

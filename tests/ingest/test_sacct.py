@@ -357,7 +357,7 @@ def test_the_command_asks_for_all_that_is_read() -> None:
 
 
 def test_the_command_is_the_documented_one() -> None:
-    documentation = Path(__file__).parents[2] / "docs" / "readers.md"
+    documentation = Path(__file__).parents[2] / "docs" / "readers" / "slurm.md"
     assert f"\n{shlex.join(sacct_command('now-7days'))} > jobs.txt\n" in documentation.read_text()
 
 
