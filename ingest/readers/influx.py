@@ -31,6 +31,7 @@ WITHOUT_POINTS = re.compile(r"#|CREATE DATABASE ")  # comments, and what influx_
 HOSTS = ("host", "hostname")
 EXACT = 1 << 53
 KEYS = 100_000  # measurements with their tags that are remembered
+FIELDS = 1000  # of each of them
 WHEN = "time is not between 2001 and 2262 in ns since 1970; write it with precision ns"
 
 
@@ -72,6 +73,15 @@ class _Key:
     measurement: str
     node: str | None
     labels: str
+    names: dict[str, str] = field(default_factory=dict, compare=False)  # of series, by fields as they stand
+
+    def name_of(self, text: str) -> str:
+        """The series of a field."""
+        if text not in self.names:
+            if len(self.names) == FIELDS:
+                self.names.clear()
+            self.names[text] = f"{self.measurement}.{_plain(text)}"
+        return self.names[text]
 
 
 @dataclass
@@ -94,9 +104,10 @@ class _Reading:
         if not EARLIEST_SECONDS * 10**9 <= ts_ns <= LATEST_SECONDS * 10**9:
             raise MalformedError(WHEN)
         key = self._key(found["key"])
-        for name, value in self._numbers(found["fields"]):
-            row = {"ts_ns": ts_ns, "node": key.node, "device": "", "name": f"{key.measurement}.{name}"}
-            yield from self.rows.add({**row, "labels": key.labels, "value": value})
+        names, values = self._numbers(found["fields"], key)
+        if names:
+            same = {"ts_ns": ts_ns, "node": key.node, "device": "", "labels": key.labels}
+            yield from self.rows.extend(same, {"name": names, "value": values})
 
     def _key(self, text: str) -> _Key:
         if text not in self.keys:
@@ -111,15 +122,19 @@ class _Reading:
         host = next((tags.pop(name) for name in HOSTS if name in tags), self.context.node)
         return _Key(_plain(measurement), host[:253] or None, labels_text(tags))
 
-    def _numbers(self, text: str) -> Iterator[tuple[str, float]]:
+    def _numbers(self, text: str, key: _Key) -> tuple[list[str], list[float]]:
+        """Names and values of the fields that are numbers."""
+        names, values = [], []
         for name, value in FIELD.findall(text):
             found = NUMBER.fullmatch(value)
             if found and isfinite(number := float(found[1])):
+                names.append(key.name_of(name))
+                values.append(number)
                 if found[2] and abs(number) >= EXACT:
                     self.remarks["whole numbers from 2^53 on were rounded"] += 1
-                yield _plain(name), number
             else:
                 self.remarks["fields that are texts, truths or no numbers were left out"] += 1
+        return names, values
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from crosswind.data.errors import MalformedError
 from crosswind.data.metric import MAX_COLUMNS, NODE_KEYS, Column, Kind, MetricSet
 from crosswind.ingest.collectors.cpu import CPU
 from crosswind.ingest.collectors.disk import DISKS
@@ -42,6 +43,7 @@ ENTRY = "_entry_idx"
 TEXTS = Column(
     "texts", "cells that are no number, or one that was rounded: a JSON object by column", Kind.FACT, "string"
 )
+MOST = 20_000  # columns of a file that are told apart: a node of 1000 cores in procstat has 11 000
 ROOM = MAX_COLUMNS - len(NODE_KEYS) - 1
 IDENTITY = frozenset(column.name for column in (*NODE_KEYS, TEXTS))
 
@@ -119,9 +121,11 @@ def remark_on_ticks(found: Layout) -> str:
 def rest_sets(schema: str, layouts: Sequence[Layout]) -> tuple[tuple[MetricSet, Mapping[str, str]], ...]:
     """The schema's own sets, with the name in the file of each column; more than one where a set would be too wide.
 
-    Raises: MalformedError when the schema's name cannot be one.
+    Raises: MalformedError when the schema's name cannot be one, or there are too many columns.
     """
     names = list(dict.fromkeys(name for each in layouts for name in each.rest))
+    if len(names) > MOST:
+        raise MalformedError(f"schema {schema[:80]!r}: {len(names)} columns in its headers; expected {MOST} at most")
     columns = safe_names(names, IDENTITY)
     first = checked_set_name(schema)
     made = []

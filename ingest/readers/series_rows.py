@@ -1,6 +1,6 @@
 """Rows of a set, collected one by one and given as tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -28,8 +28,13 @@ class CollectedRows:
 
     def add(self, row: Mapping[str, Scalar]) -> Iterator[pa.Table]:
         """Takes in a row; gives a table when there are enough."""
+        return self.extend(row, {"ts_ns": [row["ts_ns"]]})
+
+    def extend(self, same: Mapping[str, Scalar], each: Mapping[str, Sequence[Scalar]]) -> Iterator[pa.Table]:
+        """Takes in rows that have some values in common, and of the others one each; gives a table as `add` does."""
+        count = len(next(iter(each.values())))
         for name, values in self._columns.items():
-            values.append(row.get(name))
+            values.extend(each[name] if name in each else [same.get(name)] * count)
         if len(self._columns["ts_ns"]) >= AT_ONCE:
             yield from self.rest()
 

@@ -333,6 +333,12 @@ def test_more_columns_than_a_set_holds_become_several(fans: Path) -> None:
     }
 
 
+def test_a_header_of_countless_columns_is_refused(fans: Path) -> None:
+    fans.write_text(f"#Time,Time_usec,ProducerName,{','.join(f'c{number}' for number in range(20_001))}\n")
+    with pytest.raises(MalformedError, match="schema 'fans': 20001 columns in its headers; expected 20000 at most"):
+        read(fans)
+
+
 def test_columns_keep_their_type_whatever_a_file_holds(store: Store, fans: Path, tmp_path: Path) -> None:
     texts = ("7", "7.5", "fast", "18446744073709551615")
     for number, text in enumerate(texts):
