@@ -36,12 +36,15 @@ class OptunaReader:
 
         Source: optuna/storages/_rdb/models.py, schema version 12 and those back to Optuna 2.4.
         """
+        clock = Clock(context.zone)
         with opened(path, report, NEEDED) as database:
             for study_id, name in database.execute("select study_id, study_name from studies order by study_id"):
-                told = _study(database, study_id, str(name), Clock(context.zone))
+                told = _study(database, study_id, str(name), clock)
                 history = history_of(told, report, context)
                 if history is not None:
                     yield history
+        if clock.local:
+            report.notes.append(f"time_zone: {clock.local} times have no zone and were read as {clock.zone}")
 
 
 def _study(database: sqlite3.Connection, study_id: object, name: str, clock: Clock) -> ToldStudy:

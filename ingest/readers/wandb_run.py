@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from crosswind.data import hostlist
 from crosswind.data.errors import MalformedError
 from crosswind.data.imported import imported_id
 from crosswind.data.run import Run, RunState
@@ -19,8 +20,10 @@ from crosswind.ingest.readers.protobuf import Message
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.scalars import TEXT_LIMIT, flat
 from crosswind.ingest.readers.wandb_log import BEGINNING, records
+from crosswind.ingest.readers.wandb_samples import Place, samples
 
 HISTORY, CONFIG, RUN, EXIT, HEADER, ENVIRONMENT = 2, 5, 17, 18, 21, 26  # fields of wandb_internal.Record
+PYTHON, SLURM = 2, 27  # of EnvironmentRecord, which older versions do not write
 KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16  # of HistoryItem, ConfigItem
 BOOLEAN, INTEGER, NUMBER, TEXT, JSON = 4, 5, 6, 7, 8  # of HistoryItem, instead of VALUE_JSON
 NAME = re.compile(r"run-([0-9A-Za-z_-]{1,128})\.wandb(?:\.gz)?")  # of the file, with the run's id
@@ -41,12 +44,14 @@ class _Told:
     exit_code: int | None = None
     configuration: dict[str, object] = field(default_factory=dict)
     tags: list[str] = field(default_factory=list)
+    job_id: str | None = None
+    nodes: tuple[str, ...] = ()
     others: int = 0
 
 
 @dataclass(frozen=True)
 class WandbReader:
-    """One run per file: its history as progress, its config as configuration."""
+    """One run per file: its history as progress, its config as configuration, system metrics as series."""
 
     name: ClassVar[str] = "wandb"
     description: ClassVar[str] = "W&B's local record of a run, run-<id>.wandb (also gzip)"
@@ -56,7 +61,7 @@ class WandbReader:
         return plain_bytes(head).startswith(BEGINNING)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
-        """The values, then their run. Raises: MalformedError, UnavailableError.
+        """The values, what was sampled beside them, then the run. Raises: MalformedError, UnavailableError.
 
         Source: wandb/proto/wandb_internal.proto, "Persistent on disk data".
         """
@@ -71,6 +76,8 @@ class WandbReader:
             raise MalformedError(f"{path}: no record tells of a run, and the file is not called run-<id>.wandb")
         if told.others:
             report.notes.append(f"{told.others} texts, media and other values that are no numbers: left out")
+        with Bytes(path, report) as stream:
+            yield from samples(stream, Place(told.host or context.node, told.wandb_id), report)
         report.read += 1
         yield _run(run_id, told, context)
 
@@ -86,6 +93,8 @@ def _run(run_id: str, told: _Told, context: Context) -> Run:
         context.system,
         state,
         configuration=flat(configuration),
+        job_id=told.job_id and told.job_id[:64],
+        nodes=told.nodes,
         started_ns=told.started_ns,
         ended_ns=told.last_ns,
         exit_code=told.exit_code,
@@ -118,7 +127,8 @@ def _take(record: Message, told: _Told) -> None:
     if config := record.message(CONFIG):
         _take_config(config, told)
     if environment := record.message(ENVIRONMENT):
-        told.python = environment.text(2).removeprefix("CPython ") or told.python
+        told.python = environment.text(PYTHON).removeprefix("CPython ") or told.python
+        _take_slurm(environment, told)
     if ending := record.message(EXIT):
         told.exit_code = ending.whole(1) or 0
 
@@ -132,6 +142,14 @@ def _take_run(run: Message, told: _Told) -> None:
     if start := run.message(17):
         started = Value((start.whole(1) or 0) * SECOND_NS + (start.whole(2) or 0), 0, "start_time", 0.0)
         told.started_ns = None if fault_of(started) else started.ts_ns
+
+
+def _take_slurm(environment: Message, told: _Told) -> None:
+    """The job and its nodes, as Slurm's variables told them to the process."""
+    entries = map(Message.parsed, environment.each(SLURM))
+    variables = {entry.text(1): entry.text(2) for entry in entries}
+    told.job_id = variables.get("job_id") or told.job_id
+    told.nodes = hostlist.expand(variables.get("job_nodelist", "")) or told.nodes
 
 
 def _take_config(config: Message, told: _Told) -> None:

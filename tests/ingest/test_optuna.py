@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_what_is_maximised_is_stored_with_the_sign_turned(path: Path) -> None:
     [first, history], report = read(path)
     assert history.study.objective == "-tokens_per_second"
     assert [trial.objective for trial in history.trials] == [-700.0, -1600.0, -200.0, -600.0]
-    assert report.notes == [
+    assert report.notes[:4] == [
         f"study {first.study.name}: 8 trials",
         "study 'throughput': 1 trials have not ended: left out",
         "study 'throughput' is to be maximised: its objective is stored with the sign turned",
@@ -81,6 +82,14 @@ def test_a_study_of_two_objectives_is_refused_and_the_others_are_read(path: Path
         ("both", "study 'both' has 2 objectives; expected one")
     ]
     assert report.read == 12
+
+
+def test_times_of_databases_have_no_zone_and_are_of_the_one_that_is_told() -> None:
+    reader, report = OptunaReader(), Report(str(DATABASE), "optuna")
+    [berlin, _] = reader.read(DATABASE, report, Context("lab", zone=ZoneInfo("Europe/Berlin")))
+    [utc, _], _ = read(DATABASE)
+    assert utc.study.created_ns - berlin.study.created_ns == 3600 * 10**9
+    assert report.notes[-1] == "time_zone: 15 times have no zone and were read as Europe/Berlin"
 
 
 def changed(tmp_path: Path, *statements: str) -> Path:

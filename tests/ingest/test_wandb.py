@@ -1,4 +1,4 @@
-"""W&B's local records. Recorded: wandb 0.31.0, WANDB_MODE=offline."""
+"""W&B's local records. Recorded: wandb 0.31.0, WANDB_MODE=offline; one of them with variables as Slurm sets them."""
 
 import zlib
 from pathlib import Path
@@ -7,18 +7,21 @@ import pyarrow as pa
 import pytest
 
 from crosswind.data.errors import MalformedError
+from crosswind.data.lake import set_of
 from crosswind.data.run import Run, RunState
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.wandb_log import BEGINNING, HEADER
 from crosswind.ingest.readers.wandb_run import WandbReader
 
-[RECORDED] = (Path(__file__).parent / "recorded/wandb").iterdir()
+RECORDED = Path(__file__).parent / "recorded/wandb/run-n0k6xmrm.wandb"
+SAMPLED = RECORDED.with_name("run-poul1m45.wandb")
 
 
 def read(path: Path) -> tuple[list[tuple[int, str, float | None]], list[Run], Report]:
     report = Report(str(path), "wandb")
     records = list(WandbReader().read(path, report, Context("lab")))
-    rows = [row for each in records if isinstance(each, pa.Table) for row in each.to_pylist()]
+    tables = [each for each in records if isinstance(each, pa.Table) and set_of(each.schema).name == "progress"]
+    rows = [row for each in tables for row in each.to_pylist()]
     runs = [each for each in records if isinstance(each, Run)]
     return [(row["step"], row["name"], row["value"]) for row in rows], runs, report
 
@@ -77,6 +80,47 @@ def test_history_is_progress_and_config_the_configuration() -> None:
     }
     assert run.software == {"python": "3.11.7"}
     assert report.notes == ["5 texts, media and other values that are no numbers: left out"]
+
+
+def test_system_metrics_are_series_of_the_host_under_their_own_names() -> None:
+    report = Report(str(SAMPLED), "wandb")
+    tables = [each for each in WandbReader().read(SAMPLED, report, Context("lab")) if isinstance(each, pa.Table)]
+    [rows] = [each.to_pylist() for each in tables if set_of(each.schema).name == "series"]
+    assert rows[0] == {
+        "ts_ns": 1795301200038096306,
+        "node": "vm",
+        "device": "",
+        "name": "network.sent",
+        "labels": '{"wandb_run":"poul1m45"}',
+        "value": 0.0,
+        "kind": None,
+        "unit": None,
+    }
+    assert [row["value"] for row in rows if row["name"] == "cpu"][:3] == [13.72549057006836, 11.764705657958984, 7.500000476837158]
+    assert len({row["ts_ns"] for row in rows}) == 9
+    assert (report.read, report.skipped) == (119, 0)
+
+
+def test_slurms_job_and_nodes_are_the_runs() -> None:
+    _, [run], _ = read(SAMPLED)
+    assert (run.job_id, run.nodes, run.world_size) == ("4711", ("n1", "n2"), None)
+
+
+def test_samples_that_are_no_numbers_are_left_out_and_times_that_are_none_refused(tmp_path: Path) -> None:
+    def stats(seconds: int, **values: str) -> bytes:
+        items = [field(3, field(1, name.encode()) + field(16, text.encode())) for name, text in values.items()]
+        return fragment(1, field(7, field(2, b"\x08" + varint(seconds)) + b"".join(items)))
+
+    good, bad = stats(1_750_000_000, cpu="0.5", odd="true", none="NaN"), stats(17, cpu="1")
+    path = written(tmp_path, fragment(1, RUN), good, bad, stats(1_750_000_015, cpu="{"))
+    report = Report(str(path), "wandb")
+    [table, _] = WandbReader().read(path, report, Context("lab", node="n7"))
+    assert isinstance(table, pa.Table)
+    assert [(row["node"], row["name"], row["value"]) for row in table.to_pylist()] == [("n7", "cpu", 0.5)]
+    assert [each.reason for each in report.quoted] == [
+        "record 3: time 17000000000 ns of 'cpu' is not between 2001 and 2262",
+        "record 4: 'cpu': no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+    ]
 
 
 def test_a_run_that_is_still_written_has_no_end_yet(tmp_path: Path) -> None:
