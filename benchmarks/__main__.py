@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 
-SPEED = ("startup", "tuner", "agent", "slowdown", "ingest", "probe", "lake", "readers")
+SPEED = ("startup", "tuner", "agent", "slowdown", "ingest", "remote_write", "probe", "lake", "readers")
 ACCURACY = ("tuner", "predict", "explain")
 
 

@@ -30,7 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         first, rest = _packed(folder / "first", range(1)), _packed(folder / "rest", range(1, MINUTES))
-        with _server(folder / "home") as (url, pid):
+        with server(folder / "home") as (url, pid):
             _send(first, url)
             began, busy = time.perf_counter(), cpu_seconds(pid)
             _send(rest, url)
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 @contextmanager
-def _server(home: Path) -> Iterator[tuple[str, int]]:
+def server(home: Path) -> Iterator[tuple[str, int]]:
     """A real `crosswind serve` over a store; where it answers, and its pid."""
     command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--port", "0", "--json"]
     environment = {**os.environ, "CROSSWIND_HOME": str(home)}

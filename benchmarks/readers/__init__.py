@@ -5,9 +5,10 @@
 
 from benchmarks.readers.compare import compare
 from benchmarks.readers.ldms import LDMS
+from benchmarks.readers.prometheus import PROMETHEUS
 from benchmarks.readers.sacct import SACCT, SACCT_WITH_STEPS
 
-FORMATS = (SACCT, SACCT_WITH_STEPS, LDMS)
+FORMATS = (SACCT, SACCT_WITH_STEPS, LDMS, PROMETHEUS)
 
 
 def main() -> None:

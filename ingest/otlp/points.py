@@ -23,7 +23,7 @@ HOST = "host.name"  # of a resource, by OpenTelemetry's conventions
 EARLIEST_NS, LATEST_NS = 10**18, 9_200_000_000_000_000_000  # 2001 to 2261
 ENUMS = {"AGGREGATION_TEMPORALITY_DELTA": DELTA, "AGGREGATION_TEMPORALITY_CUMULATIVE": CUMULATIVE}
 FORMS = {"gauge", "sum", "histogram", "summary", "exponentialHistogram"}  # a metric has one
-LONGEST_TEXT = 4096
+LONGEST_TEXT, LONGEST_NUMBER = 4096, 20
 Part = tuple[str, dict[str, str], float]  # what is added to the name, what to the labels, and the value
 
 
@@ -175,11 +175,16 @@ def _list(value: object) -> list[Any]:
 
 def _integer(value: object) -> int:
     """A 64-bit number, which JSON has as a text."""
-    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii() and len(value) <= 20:
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if (
+        isinstance(value, str)
+        and value.isascii()
+        and value.removeprefix("-").isdecimal()
+        and len(value) <= LONGEST_NUMBER
+    ):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**64:
         return value
-    raise MalformedError(f"OTLP: {value!r:.80}: expected a whole number")
+    raise MalformedError(f"OTLP: {value!r:.80}: expected a whole number of 64 bits")
 
 
 def _number(value: object) -> float:

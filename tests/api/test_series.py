@@ -214,6 +214,14 @@ def test_json_that_is_no_request_is_refused(sender: TestClient, body: bytes) -> 
     assert sender.post(OTLP, content=body, headers={"Content-Type": "application/json"}).status_code == 400
 
 
+@pytest.mark.parametrize("number", ["1" * 400, str(2**64), '"12e3"', "true", '"x"', "{}"])
+def test_a_number_of_no_64_bits_is_refused(sender: TestClient, number: str) -> None:
+    point = f'{{"timeUnixNano": "1795300118950362307", "asInt": {number}}}'
+    body = f'{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"a","gauge":{{"dataPoints":[{point}]}}}}]}}]}}]}}'
+    answer = sender.post(OTLP, content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, "expected a whole number of 64 bits" in answer.json()["detail"]) == (400, True)
+
+
 def test_damage_is_refused_and_never_a_crash(sender: TestClient) -> None:
     for suffix, media in (("bin", "application/x-protobuf"), ("json", "application/json")):
         content = (RECORDED / f"python-sdk-1.45.{suffix}").read_bytes()
