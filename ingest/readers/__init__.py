@@ -25,6 +25,7 @@ from crosswind.ingest.readers.megatron import MegatronReader
 from crosswind.ingest.readers.mlflow_run import MlflowReader
 from crosswind.ingest.readers.mlflow_sqlite import MlflowSqliteReader
 from crosswind.ingest.readers.mllog import MllogReader
+from crosswind.ingest.readers.mlperf_power import MlperfPowerReader
 from crosswind.ingest.readers.nvidia_dmon import NvidiaDmonReader
 from crosswind.ingest.readers.nvidia_smi import NvidiaSmiReader
 from crosswind.ingest.readers.optuna_journal import OptunaJournalReader
@@ -53,6 +54,7 @@ READERS: tuple[Reader, ...] = (
     LsfReader(),
     FluxReader(),
     SwfReader(),
+    MlperfPowerReader(),
     MllogReader(),
     MegatronReader(),
     DeepSpeedReader(),
@@ -72,13 +74,13 @@ READERS: tuple[Reader, ...] = (
     TensorBoardReader(),
     WandbReader(),
     MlflowReader(),
+    MlflowSqliteReader(),
     LightningCsvReader(),
     TrainerStateReader(),
     OptunaReader(),
     OptunaJournalReader(),
     KernelTunerReader(),
     ConfigurationsReader(),
-    MlflowSqliteReader(),
 )
 GROUP = "crosswind.readers"  # entry points by which other people's packages add theirs
 
