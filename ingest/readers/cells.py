@@ -9,7 +9,7 @@ import pyarrow as pa
 
 Ints: TypeAlias = npt.NDArray[np.int32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-NEWLINE, RETURN, SPACE = b"\n\r "
+NEWLINE, RETURN, SPACE, ZERO, NINE = b"\n\r 09"
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Cells:
     line_begins: Ints
     line_ends: Ints
     lines: Ints  # which lines have their cells below, in order
-    begins: Ints  # (columns, len(lines))
-    ends: Ints
+    first_begins: Ints  # of the first cell of each
+    ends: Ints  # (columns, len(lines))
 
     def line(self, number: int) -> str:
         """A line without its end."""
@@ -29,7 +29,20 @@ class Cells:
 
     def texts(self, column: int, rows: Ints | slice) -> pa.Array:
         """The texts of a column in some of `lines`."""
-        return sliced(self.data, self.begins[column, rows], self.ends[column, rows])
+        begins, ends = self.begins(column)[rows], self.ends[column, rows]
+        if (begins == ends).all():
+            return pa.repeat(pa.scalar("", pa.string()), len(begins))
+        return sliced(self.data, begins, ends)
+
+    def begins(self, column: int) -> Ints:
+        """Where the cells of a column begin."""
+        return self.ends[column - 1] + np.int32(1) if column else self.first_begins
+
+    def first_letters(self) -> Flags:
+        """Which lines begin with anything but a digit, as one does that names columns."""
+        first = np.frombuffer(self.data, np.uint8)[self.line_begins]
+        flags: Flags = (first < ZERO) | (first > NINE)
+        return flags
 
     def with_control_characters(self) -> Ints:
         """Which lines hold a character below the space, apart from what ends them."""
@@ -43,19 +56,22 @@ class Cells:
 def cells_of(data: bytes, columns: int, separator: bytes = b"|") -> Cells:
     """The cells of whole lines, at most 2 GiB, each with its end, that have so many columns (at least two)."""
     letters = np.frombuffer(data, np.uint8)
-    marks = np.flatnonzero((letters == separator[0]) | (letters == NEWLINE)).astype(np.int32)
-    last_marks = np.flatnonzero(letters[marks] == NEWLINE)  # of each line
-    line_ends = marks[last_marks]
-    is_whole = np.diff(last_marks, prepend=-1) == columns
+    is_end = letters == NEWLINE
+    line_ends = np.flatnonzero(is_end).astype(np.int32)
+    marks = np.flatnonzero(np.logical_or(is_end, letters == separator[0], out=is_end)).astype(np.int32)
     is_windows = letters[line_ends - 1] == RETURN
-    is_whole &= ~(is_windows & (letters[np.maximum(line_ends - 2, 0)] == RETURN))
-    lines = np.flatnonzero(is_whole).astype(np.int32)
-    rows = marks.reshape(-1, columns) if is_whole.all() else marks[last_marks[lines, None] + np.arange(1 - columns, 1)]
+    is_whole = ~(is_windows & (letters[np.maximum(line_ends - 2, 0)] == RETURN))
+    if len(marks) == columns * len(line_ends) and (marks[columns - 1 :: columns] == line_ends).all() and is_whole.all():
+        lines, rows = np.arange(len(line_ends), dtype=np.int32), marks.reshape(-1, columns)
+    else:
+        last_marks = np.searchsorted(marks, line_ends)  # of each line
+        is_whole &= np.diff(last_marks, prepend=-1) == columns
+        lines = np.flatnonzero(is_whole).astype(np.int32)
+        rows = marks[last_marks[lines, None] + np.arange(1 - columns, 1)]
     ends = np.ascontiguousarray(rows.T)
-    line_begins = np.concatenate([np.zeros(1, np.int32), line_ends[:-1] + np.int32(1)])
-    begins = np.concatenate([line_begins[None, lines], ends[:-1] + np.int32(1)])
     ends[-1] -= is_windows[lines]
-    return Cells(data, line_begins, line_ends, lines, begins, ends)
+    line_begins = np.concatenate([np.zeros(1, np.int32), line_ends[:-1] + np.int32(1)])
+    return Cells(data, line_begins, line_ends, lines, line_begins[lines], ends)
 
 
 def sliced(data: bytes | pa.Buffer, begins: Ints, ends: Ints) -> pa.Array:

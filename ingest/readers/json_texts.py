@@ -19,6 +19,8 @@ def json_objects(columns: Iterable[tuple[str, pa.Array]], rows: int, *, are_plai
         is_empty = pc.equal(pc.binary_length(texts), 0)
         if pc.all(is_empty).as_py():
             continue
+        if not parts and not pc.any(is_empty).as_py():
+            before = "{" + before[2:]
         if pc.any(is_empty).as_py():
             some = pc.binary_join_element_wise(before, texts, '"', "")
             parts += [literal, pc.if_else(is_empty, "", some)]
@@ -29,6 +31,8 @@ def json_objects(columns: Iterable[tuple[str, pa.Array]], rows: int, *, are_plai
     if not parts:
         return pa.nulls(rows, pa.string())
     joined = pc.binary_join_element_wise(*(part for part in parts if not _is_nothing(part)), literal + "}", "")
+    if isinstance(parts[0], str) and parts[0]:  # a text that is never empty comes first
+        return joined
     objects = pc.binary_replace_slice(joined, start=0, stop=2, replacement="{")
     return pc.if_else(pc.equal(pc.binary_length(joined), 1), pa.scalar(None, pa.string()), objects)
 

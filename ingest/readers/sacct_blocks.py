@@ -33,6 +33,10 @@ class BlockReading:
     def tables(self, block: Block) -> Iterator[pa.Table]:
         """The jobs that are complete with the lines of a block, in their order."""
         number, begin = block.number, 0
+        cells = self._cells(block.data)
+        if cells is not None and not cells.first_letters().any():
+            yield from self._looked_at(self._by_columns(cells, number))
+            return
         for end, after in _headers(block.data):
             yield from self._looked_at(self._rows(number, block.data[begin:end]))
             number += block.data.count(b"\n", begin, end)
@@ -51,18 +55,24 @@ class BlockReading:
             times = pa.array(np.arange(len(rows)))  # those of when it is told are the loader's
             yield rows.append_column("ts_ns", times).select(JOB_COLUMNS).cast(arrow_schema(JOB))
 
+    def _cells(self, data: bytes) -> Cells | None:
+        """The cells, where reading by columns is worth it and the columns are as expected."""
+        if not data or len(data) < self.few_bytes or not Layout(tuple(self.lines.columns)).is_plain:
+            return None
+        return cells_of(data, len(self.lines.columns))
+
     def _rows(self, number: int, data: bytes) -> pa.Table:
-        layout = Layout(tuple(self.lines.columns))
-        if not data or len(data) < self.few_bytes or not layout.is_plain:
+        cells = self._cells(data)
+        if cells is None:
             return allocations_table(self._by_line(number, data.decode().split("\n")))
-        return self._by_columns(cells_of(data, len(layout.columns)), layout, number)
+        return self._by_columns(cells, number)
 
     def _by_line(self, number: int, texts: list[str]) -> list[Allocation]:
         numbered = enumerate(texts, number)
         return list(self.lines.finished((each, text.rstrip("\r")) for each, text in numbered if text.strip()))
 
-    def _by_columns(self, cells: Cells, layout: Layout, number: int) -> pa.Table:
-        jobs = jobs_in(cells, layout, self.lines.clock)
+    def _by_columns(self, cells: Cells, number: int) -> pa.Table:
+        jobs = jobs_in(cells, Layout(tuple(self.lines.columns)), self.lines.clock)
         allocations: list[Allocation] = []
         for begin, end, is_left in _stretches(jobs.left):
             if is_left:

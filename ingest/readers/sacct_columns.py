@@ -88,7 +88,7 @@ def jobs_in(cells: Cells, layout: Layout, clock: Clock) -> BlockJobs:
 
 def _identified(cells: Cells, layout: Layout) -> Identified:
     column = layout.columns.index(layout.identifier)
-    begins, ends = cells.begins[column], cells.ends[column]
+    begins, ends = cells.begins(column), cells.ends[column]
     texts = sliced(cells.data, begins, ends)
     dots = begins + pc.find_substring(texts, ".").to_numpy()
     is_plain = ~np.isin(cells.lines, cells.with_control_characters())
@@ -142,6 +142,8 @@ def _with_steps(columns: pa.Table, folded: Folded) -> pa.Table:
 
 def _known(texts: pa.Array) -> pa.Array:
     """The texts, null where empty."""
+    if not pc.any(pc.equal(pc.binary_length(texts), 0)).as_py():
+        return texts
     return pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.string()), texts)
 
 

@@ -118,6 +118,8 @@ def _put_times(facts: Facts, written: dict[str, pa.Array], clock: Clock) -> None
     local = np.zeros(len(facts.doubtful), np.int64)
     for name, texts in written.items():
         times = facts.put(name, _times(texts, TIMES[name], clock))
+        if (pc.max(pc.binary_length(texts)).as_py() or 0) < LOCAL_LENGTH:
+            continue
         is_local = pc.and_(times.is_valid(), pc.equal(pc.binary_length(texts), LOCAL_LENGTH))
         local += is_local.to_numpy(zero_copy_only=False)
     facts.columns["local_times"] = pa.array(local)

@@ -23,12 +23,17 @@ class Remembered:
         count, place = 0, 0
         while place < len(job_ids):
             some = job_ids[place : place + REMEMBERED - len(self.young)]
-            count += len(some) - len(set(some) - self.young - self.old)
-            self.young.update(some)
+            different = set(some)
+            known = sum(each in self.young or each in self.old for each in different) if self._knows(different) else 0
+            count += len(some) - len(different) + known
+            self.young |= different
             place += len(some)
             if len(self.young) == REMEMBERED:
                 self.old, self.young = self.young, set()
         return count
+
+    def _knows(self, job_ids: set[str]) -> bool:
+        return not (self.young.isdisjoint(job_ids) and self.old.isdisjoint(job_ids))
 
 
 @dataclass

@@ -15,6 +15,7 @@ from crosswind.ingest.readers.text_values import Values, Words, whole_numbers
 
 Numbers = npt.NDArray[np.int64]
 OTHER, EXTERN, NUMBERED, UNCERTAIN = range(4)  # kinds of steps, by their names
+SOURCES = ["", "batch", "steps", "extern"]
 EXACT = 1 << 53  # joules; whole numbers up to here add up exactly in any order
 
 
@@ -81,8 +82,8 @@ def fold(steps: Steps, job_joules: pa.Array) -> Folded:
     is_metered = steps.joules.values.is_valid().to_numpy(zero_copy_only=False)
     is_metered &= job_joules.is_null().to_numpy(zero_copy_only=False)[steps.jobs]
     joules, sources, doubtful = _energy(steps, np.flatnonzero(is_metered), jobs)
-    told = pc.coalesce(job_joules.cast(pa.float64(), safe=False), pa.array(joules, mask=sources == ""))
-    return Folded(counts, _largest(steps, jobs), told, pa.array(sources, pa.string()), doubtful)
+    told = pc.coalesce(job_joules.cast(pa.float64(), safe=False), pa.array(joules, mask=sources == 0))
+    return Folded(counts, _largest(steps, jobs), told, pa.array(SOURCES).take(pa.array(sources)), doubtful)
 
 
 def _largest(steps: Steps, jobs: int) -> pa.Array:
@@ -94,14 +95,12 @@ def _largest(steps: Steps, jobs: int) -> pa.Array:
     return pa.array(largest, mask=largest < 0)
 
 
-def _energy(
-    steps: Steps, metered: Numbers, jobs: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.object_], Flags]:
-    """Joules of jobs by their steps, whose they are, and where one has to look at each line."""
-    joules, sources = np.zeros(jobs), np.full(jobs, "", np.object_)
+def _energy(steps: Steps, metered: Numbers, jobs: int) -> tuple[npt.NDArray[np.float64], Numbers, Flags]:
+    """Joules of jobs by their steps, whose they are (place in SOURCES), and where one has to look at each line."""
+    joules, sources = np.zeros(jobs), np.zeros(jobs, np.int64)
     doubtful = np.zeros(jobs, np.bool_)
     values, kinds = steps.joules.values.fill_null(0).to_numpy(), steps.kinds
-    for kind, source in ((OTHER, "batch"), (NUMBERED, "steps"), (EXTERN, "extern")):  # the later one holds
+    for source, kind in enumerate((OTHER, NUMBERED, EXTERN), 1):  # the later one holds
         rows = metered[kinds[metered] == kind]
         owners = steps.jobs[rows]
         sums = np.bincount(owners, values[rows], minlength=jobs)
