@@ -17,6 +17,7 @@ from crosswind.ingest.prometheus.series_text import parsed_series
 Codes = NDArray[np.int32]
 INSTANCE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9][A-Za-z0-9._-]*))(?::[0-9]{1,5})?")
 MOST_SERIES = 1_000_000  # some 1 GB; more than the Prometheus server of a large cluster has
+MOST_FAMILIES = 100_000
 WORDS = ("node", "device", "name", "labels", "kind", "unit")
 NOWHERE = -1
 
@@ -73,13 +74,15 @@ class KnownSeries:
         """The number of the series that is written so. Raises: MalformedError."""
         code = self._of_text.get(text)
         if code is None:
+            if len(self._of_text) == MOST_SERIES:  # the same ones, written in more and more ways
+                self._of_text.clear()
             code = self._of_text[text] = self.code(*parsed_series(text))
         return code
 
     def retell(self, family: str, kind: str, unit: str) -> None:
         """Takes in metadata that comes at any time, also for series that are known already."""
         types, units = self.families.types, self.families.units
-        if (types.get(family), units.get(family)) == (kind, unit):
+        if (types.get(family), units.get(family)) == (kind, unit) or len(types) > MOST_FAMILIES:
             return
         types[family], units[family] = kind, unit
         for name, codes in self._named.items():

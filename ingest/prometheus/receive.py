@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +17,13 @@ from crosswind.ingest.otlp.messages import decoded
 from crosswind.ingest.otlp.points import Points
 from crosswind.ingest.prometheus.known_series import KnownSeries
 from crosswind.ingest.prometheus.remote_write import Decoder, Refusals
-from crosswind.ingest.prometheus.sample_tables import tables, without_repeats
+from crosswind.ingest.prometheus.sample_tables import Samples, tables, without_repeats
 
 log = logging.getLogger("crosswind.ingest")
 KEPT_SERIES = 200_000  # some 200 MB; beyond it everything is worked out anew
+
+ONE_DAY_NS = 86_400 * 10**9
+FUTURE = "a time more than a day ahead of this server's clock"
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,9 @@ class Receiver:
         return self._take("otlp", body, lambda refusals: _points(decoded(body) if value is None else value, refusals))
 
     def _written(self, body: bytes, refusals: Refusals) -> list[pa.Table]:
-        if len(self._decoder.known) > KEPT_SERIES:
+        if max(len(self._decoder.known), len(self._decoder.codes)) > KEPT_SERIES:
             self._decoder = Decoder(KnownSeries(families=self._decoder.known.families))
-        return list(tables(self._decoder.known, without_repeats(self._decoder.samples(body, refusals))))
+        return _tables(self._decoder.known, self._decoder.samples(body, refusals), refusals)
 
     def _take(self, origin: str, body: bytes, tables_of: Callable[[Refusals], list[pa.Table]]) -> Received:
         identity = hashlib.sha256(origin.encode() + b"\0" + body).hexdigest()
@@ -85,4 +89,10 @@ def _points(value: object, refusals: Refusals) -> list[pa.Table]:
     points = Points(KnownSeries())
     points.add(value)
     refusals.update(points.refusals)
-    return list(tables(points.known, without_repeats(points.samples())))
+    return _tables(points.known, points.samples(), refusals)
+
+
+def _tables(known: KnownSeries, samples: Samples, refusals: Refusals) -> list[pa.Table]:
+    is_believed = samples.ts_ns <= time.time_ns() + ONE_DAY_NS
+    refusals[FUTURE] += int((~is_believed).sum())
+    return list(tables(known, without_repeats(samples.of(is_believed))))

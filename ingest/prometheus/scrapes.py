@@ -20,8 +20,8 @@ from crosswind.ingest.readers.reader import Report
 CLOCKS = ("node_time_seconds", "collector_last_sweep_timestamp_seconds")  # when the scrape was taken that holds one
 AT_ONCE = 200_000  # samples that become tables together
 HELD = 1_000_000  # samples of one scrape
+MOST_DECLARATIONS = 200_000  # different ones; more are not believed
 END = "# EOF"  # no family is called so
-ONE_DAY_NS = 86_400 * 10**9
 Lines = NDArray[np.int64]
 
 
@@ -46,7 +46,6 @@ class Scrapes:
     dated: list[Samples] = field(default_factory=list)
     is_whole: bool = True
     is_dated_by_file: bool = False
-    future: int = 0
     without_value: int = 0
 
     def declare(self, comments: Comments) -> list[int]:
@@ -78,18 +77,17 @@ class Scrapes:
     def _family(self, text: str) -> str:
         """The family that is declared here, END, or nothing; types and units are noted."""
         family = self.said.get(text)
-        if family is None:
+        if family is None and len(self.said) < MOST_DECLARATIONS:
             word, name, told = [*text.split(), "", ""][1:4]
             if word == "TYPE":
                 self.known.families.types[name] = told
             elif word == "UNIT":
                 self.known.families.units[name] = told
             family = self.said[text] = {"TYPE": name, "EOF": END}.get(word, "")
-        return family
+        return family or ""
 
     def take(self, samples: Samples, numbers: Lines, cuts: Sequence[int]) -> Iterator[pa.Table]:
         """Takes a block's samples, and gives tables when there are enough."""
-        samples, numbers = self._without_future(samples, numbers)
         declared = np.searchsorted(numbers, np.array(cuts, np.int64))
         places = sorted({*declared.tolist(), *self._repeated(samples)})
         places.append(len(samples))
@@ -107,20 +105,9 @@ class Scrapes:
         notes = self.report.notes
         if self.without_value:
             notes.append(f"{self.without_value} samples are NaN, which is no value: left out")
-        if self.future:
-            notes.append(f"{self.future} samples are from more than a day after the file was written: left out")
         if self.is_dated_by_file:
             written = datetime.fromtimestamp(self.written_ns / 1e9, UTC)
             notes.append(f"samples without a time got that of the file's last change: {written:%Y-%m-%dT%H:%M:%SZ}")
-
-    def _without_future(self, samples: Samples, numbers: Lines) -> tuple[Samples, Lines]:
-        is_future = samples.ts_ns > self.written_ns + ONE_DAY_NS
-        if not is_future.any():
-            return samples, numbers
-        self.future += int(is_future.sum())
-        for number in numbers[is_future].tolist():
-            self.report.skip(number, "", "its time is more than a day after the file was written")
-        return samples.of(~is_future), numbers[~is_future]
 
     def _repeated(self, samples: Samples) -> list[int]:
         """Where the first series without a time comes again, in a file without declarations."""

@@ -148,6 +148,14 @@ def test_what_cannot_be_stored_is_told_and_the_rest_is_stored(sender: TestClient
     assert [row[4] for row in stored(empty)] == [3.0]
 
 
+def test_times_of_tomorrow_are_not_believed(sender: TestClient, empty: Store) -> None:
+    body = series(LABELS, (1.0, MS + 10**12), (3.0, MS))
+    answer = sender.post(WRITE, content=snappy(body), headers=WRITE_HEADERS)
+    said = "1 samples stored; refused: 1 x a time more than a day ahead of this server's clock"
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    assert [row[4] for row in stored(empty)] == [3.0]
+
+
 def test_other_codings_types_and_sizes_are_refused(empty: Store) -> None:
     settings = ServerSettings(segment_bytes=1000, batch_bytes=2000)
     with TestClient(create_app(empty, settings), base_url="http://localhost:8000") as sender:
@@ -217,7 +225,8 @@ def test_json_that_is_no_request_is_refused(sender: TestClient, body: bytes) -> 
 @pytest.mark.parametrize("number", ["1" * 400, str(2**64), '"12e3"', "true", '"x"', "{}"])
 def test_a_number_of_no_64_bits_is_refused(sender: TestClient, number: str) -> None:
     point = f'{{"timeUnixNano": "1795300118950362307", "asInt": {number}}}'
-    body = f'{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"a","gauge":{{"dataPoints":[{point}]}}}}]}}]}}]}}'
+    metric = f'{{"name": "a", "gauge": {{"dataPoints": [{point}]}}}}'
+    body = f'{{"resourceMetrics": [{{"scopeMetrics": [{{"metrics": [{metric}]}}]}}]}}'
     answer = sender.post(OTLP, content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, "expected a whole number of 64 bits" in answer.json()["detail"]) == (400, True)
 
