@@ -1,4 +1,4 @@
-"""Optuna's storages. Recorded: optuna 5.0.0, the same searches in SQLite and in a journal."""
+"""Optuna's storages. Recorded: optuna 5.0.0, the same searches in SQLite and in a journal; optuna 2.10.1."""
 
 import json
 import sqlite3
@@ -16,6 +16,7 @@ from crosswind.ingest.readers.reader import Context, Report
 
 RECORDED = Path(__file__).parent / "recorded"
 DATABASE, JOURNAL = RECORDED / "optuna/optuna.db", RECORDED / "optuna_journal/journal.log"
+OLD = DATABASE.with_name("optuna-2.10.db")
 BOTH = pytest.mark.parametrize("path", [DATABASE, JOURNAL], ids=["sqlite", "journal"])
 SPACE = {
     "workers": {"kind": "int", "low": 1, "high": 8, "log": False},
@@ -117,16 +118,23 @@ def test_infinite_objectives_are_failures(tmp_path: Path) -> None:
     assert "study 'step-time': 1 trials ended without a finite objective: failed" in report.notes
 
 
-def test_storages_of_version_2_have_other_distributions_and_no_kinds_of_values(tmp_path: Path) -> None:
-    old = json.dumps({"name": "IntLogUniformDistribution", "attributes": {"low": 1, "high": 64, "step": 1}})
-    path = changed(
-        tmp_path,
-        "alter table trial_values drop column value_type",
-        f"update trial_params set distribution_json = '{old}' where param_name = 'batch'",
-    )
-    [_, history], _ = read(path)
-    assert history.study.space == {"batch": {"kind": "int", "low": 1, "high": 64, "log": True}}
-    assert history.trials[0].objective == -700.0
+def test_storages_of_version_2_have_other_distributions_and_no_kinds_of_values() -> None:
+    [history], report = read(OLD)
+    assert history.study.space == {
+        "lr": {"kind": "float", "low": 1e-05, "high": 0.1, "log": True},
+        "u": {"kind": "float", "low": 0.0, "high": 1.0, "log": False},
+        "q": {"kind": "ordinal", "values": [0.0, 0.25, 0.5, 0.75, 1.0]},
+        "n": {"kind": "ordinal", "values": [1, 3, 5, 7, 9]},
+        "m": {"kind": "int", "low": 1, "high": 64, "log": True},
+        "c": {"kind": "categorical", "values": ['"a"', "null", "3"]},
+    }
+    assert [trial.objective for trial in history.trials] == [
+        -11.765807199764795,
+        None,  # infinite
+        -2.481062396032962,
+        -8.68999606917219,
+    ]
+    assert report.notes[0] == "study 'old': 1 trials ended without a finite objective: failed"
 
 
 def test_a_view_in_the_place_of_a_table_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""TensorBoard's event files. Recorded: torch.utils.tensorboard of PyTorch 2.13 with TensorBoard 2.21."""
+"""TensorBoard's event files. Recorded: torch.utils.tensorboard of PyTorch 2.13, and tf.summary of TensorFlow 2.21."""
 
 import struct
 from pathlib import Path
@@ -13,6 +13,7 @@ from crosswind.ingest.readers.tfrecord import crc32c, masked
 RECORDED = Path(__file__).parent / "recorded/tensorboard"
 SCALARS = RECORDED / "events.out.tfevents.1795298762.vm.27376.0"
 HYPERPARAMETERS = RECORDED / "events.out.tfevents.1795298762.vm.27376.1"
+TENSORFLOW = RECORDED / "events.out.tfevents.1795301440.vm.10836.0.v2"
 Row = tuple[int, str, float | None]
 
 
@@ -67,6 +68,20 @@ def test_hyperparameters_are_the_configuration_and_a_session_that_ended_well_is_
     assert rows == [(0, "hparam/accuracy", 0.8999999761581421)]
     assert run.configuration == {"lr": 0.1, "bsize": 32.0, "amp": 1.0, "opt": "sgd"}
     assert run.state is RunState.COMPLETED
+
+
+def test_tensorflows_tensors_of_one_number_are_scalars() -> None:
+    rows, [run], report = read(TENSORFLOW)
+    assert rows == [
+        (0, "loss", 1.5),
+        (0, "count", 0.0),
+        (1, "loss", 0.75),
+        (1, "count", 10.0),
+        (2, "loss", 0.5),
+        (2, "count", 20.0),
+    ]
+    assert run.tags == {"imported_from": "tensorboard", "folder": "tensorboard"}
+    assert report.notes == ["2 texts, images, histograms and tensors are no scalars: left out"]
 
 
 def test_a_file_that_is_still_written_gives_what_is_whole_and_later_the_rest(tmp_path: Path) -> None:

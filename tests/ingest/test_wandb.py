@@ -1,4 +1,6 @@
-"""W&B's local records. Recorded: wandb 0.31.0, WANDB_MODE=offline; one of them with variables as Slurm sets them."""
+"""W&B's local records. Recorded: wandb 0.31.0, WANDB_MODE=offline; one of them with variables as Slurm sets
+them; and wandb 0.16.6, whose records another program wrote.
+"""
 
 import zlib
 from pathlib import Path
@@ -15,6 +17,7 @@ from crosswind.ingest.readers.wandb_run import WandbReader
 
 RECORDED = Path(__file__).parent / "recorded/wandb/run-n0k6xmrm.wandb"
 SAMPLED = RECORDED.with_name("run-poul1m45.wandb")
+OLD = RECORDED.with_name("run-vtiazpac.wandb")
 
 
 def read(path: Path) -> tuple[list[tuple[int, str, float | None]], list[Run], Report]:
@@ -96,9 +99,28 @@ def test_system_metrics_are_series_of_the_host_under_their_own_names() -> None:
         "kind": None,
         "unit": None,
     }
-    assert [row["value"] for row in rows if row["name"] == "cpu"][:3] == [13.72549057006836, 11.764705657958984, 7.500000476837158]
+    assert [row["value"] for row in rows if row["name"] == "cpu"][:3] == [
+        13.72549057006836,
+        11.764705657958984,
+        7.500000476837158,
+    ]
     assert len({row["ts_ns"] for row in rows}) == 9
     assert (report.read, report.skipped) == (119, 0)
+
+
+def test_records_of_2024_are_read_alike() -> None:
+    rows, [run], report = read(OLD)
+    assert rows == [
+        (0, "loss", 1.0),
+        (0, "eval.acc", 0.0),
+        (1, "loss", 0.5),
+        (1, "eval.acc", 1.0),
+        (2, "loss", 0.3333333333333333),
+        (2, "eval.acc", 2.0),
+    ]
+    assert (run.workload, run.state, run.exit_code) == ("old", RunState.FAILED, 1)
+    assert run.configuration == {"lr": 0.1, "opt.name": "adam"}
+    assert report.notes == ["3 texts, media and other values that are no numbers: left out"]  # histograms
 
 
 def test_slurms_job_and_nodes_are_the_runs() -> None:
