@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from crosswind.data.errors import MalformedError
+from crosswind.ingest.prometheus.families import COUNTS
 from crosswind.ingest.prometheus.known_series import KnownSeries, host_in
 from crosswind.ingest.prometheus.sample_tables import Samples
 
@@ -84,7 +85,8 @@ class Points:
         end, further, _ = part
         kind = stream.kind if not end else None if stream.is_delta else "counter"
         node = host_in(stream.labels.get(HOST, "")) or self.known.node
-        return self.known.code(stream.name + end, labels | further, kind=kind, unit=stream.unit, node=node)
+        unit = None if end in COUNTS else stream.unit
+        return self.known.code(stream.name + end, labels | further, kind=kind, unit=unit, node=node)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 ENDS = ("_bucket", "_count", "_sum", "_total", "_created", "_info", "_gcount", "_gsum")  # that series add to a family
+COUNTS = ("_bucket", "_count", "_gcount", "_created")  # what these tell has not the family's unit
 CUMULATIVE = ("_bucket", "_count", "_sum")
 KINDS = {"counter": "counter", "gauge": "gauge", "gaugehistogram": "gauge", "info": "gauge", "stateset": "gauge"}
 
@@ -27,8 +28,11 @@ class Families:
         return KINDS.get(told or "")
 
     def unit(self, name: str) -> str | None:
-        """The unit of a series of this name; None where that was not told."""
-        return self.units.get(_family(name, self.units) or "") or None
+        """The unit of a series of this name; None where that was not told, or the series counts something."""
+        family = _family(name, self.units)
+        if family is None or name.removeprefix(family) in COUNTS:
+            return None
+        return self.units[family] or None
 
 
 def _family(name: str, known: Container[str]) -> str | None:

@@ -195,10 +195,10 @@ def test_what_the_sdk_sends_becomes_series(
     assert [row[2:] for row in rows] == [
         ("gpu.power", otlp_labels(gpu="0", ok="true"), 311.5, "gauge", "W"),
         ("queue", otlp_labels(), -3.0, "gauge", None),
-        ("step.duration_bucket", otlp_labels(le="+Inf"), 3.0, "counter", "s"),
-        ("step.duration_bucket", otlp_labels(le="0.1"), 1.0, "counter", "s"),
-        ("step.duration_bucket", otlp_labels(le="1.0"), 2.0, "counter", "s"),
-        ("step.duration_count", otlp_labels(), 3.0, "counter", "s"),
+        ("step.duration_bucket", otlp_labels(le="+Inf"), 3.0, "counter", None),
+        ("step.duration_bucket", otlp_labels(le="0.1"), 1.0, "counter", None),
+        ("step.duration_bucket", otlp_labels(le="1.0"), 2.0, "counter", None),
+        ("step.duration_count", otlp_labels(), 3.0, "counter", None),
         ("step.duration_sum", otlp_labels(), 7.55, "counter", "s"),
         ("tokens", otlp_labels(rank="0"), 4096.0, "counter", "{token}"),
     ]

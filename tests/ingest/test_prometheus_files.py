@@ -121,8 +121,8 @@ def test_open_metrics_has_kinds_units_exemplars_and_a_file_without_times_that_of
     assert series(found) == [
         ("requests_total", path, 3.0, "counter", None),
         ("requests_created", path, 1795299634.294498, "gauge", None),
-        ("step_seconds_bucket", '{"le":"0.1","rank":"0"}', 1.0, "counter", "seconds"),
-        ("step_seconds_bucket", '{"le":"+Inf","rank":"0"}', 2.0, "counter", "seconds"),
+        ("step_seconds_bucket", '{"le":"0.1","rank":"0"}', 1.0, "counter", None),
+        ("step_seconds_bucket", '{"le":"+Inf","rank":"0"}', 2.0, "counter", None),
         ("step_seconds_sum", '{"rank":"0"}', 7.05, "counter", "seconds"),
         ("limit", "{}", float("inf"), "gauge", None),
     ]
