@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ AT_ONCE = 20_000  # rows of a table
 NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?")
 MIB = 1 << 20
 RANGES = {"int64": (-(2**63), 2**63), "uint64": (0, 2**64)}
+RANGE_OF = {column.name: RANGES[column.dtype] for column in GPU.columns if column.dtype in RANGES}
 NO_NODE = "no row names its node: --node does"
 
 
@@ -41,6 +43,7 @@ class Told:
     unit: str
 
 
+@lru_cache(maxsize=10_000)  # clocks, temperatures and shares are few
 def raw(place: Place, text: str) -> int:
     """The raw value of a number as told. Raises: MalformedError when it is none, or finer than the column."""
     if not NUMBER.fullmatch(text):
@@ -48,10 +51,34 @@ def raw(place: Place, text: str) -> int:
     value = Decimal(text) * place.factor
     if value != int(value):
         raise MalformedError(f"{text[:40]!r} is finer than 1/{place.factor} {place.unit}".rstrip())
-    least, end = RANGES[GPU[place.column].dtype]
+    least, end = RANGE_OF[place.column]
     if not least <= value < end:
         raise MalformedError(f"{text[:40]!r} is more than {place.column} can be")
     return int(value)
+
+
+@dataclass
+class _Sparse:
+    """Rows of one set, as columns that are only as long as up to their last value."""
+
+    metric_set: MetricSet
+    count: int = 0
+    columns: dict[str, list[Scalar]] = field(default_factory=dict)
+
+    def add(self, row: Mapping[str, Scalar]) -> None:
+        """Takes in a row."""
+        for name, value in row.items():
+            values = self.columns.setdefault(name, [])
+            if len(values) < self.count:
+                values.extend([None] * (self.count - len(values)))
+            values.append(value)
+        self.count += 1
+
+    def table(self) -> pa.Table:
+        """The rows, which are forgotten."""
+        full = {name: values + [None] * (self.count - len(values)) for name, values in self.columns.items()}
+        self.count, self.columns = 0, {}
+        return to_table(self.metric_set, full)
 
 
 @dataclass
@@ -61,43 +88,31 @@ class GpuRows:
     report: Report
     context: Context
     tool: str
-    _gpu: dict[str, list[Scalar]] = field(default_factory=dict)
-    _series: dict[str, list[Scalar]] = field(default_factory=dict)
+    _gpu: _Sparse = field(default_factory=lambda: _Sparse(GPU_ROWS))
+    _series: _Sparse = field(default_factory=lambda: _Sparse(SERIES))
+
+    def __post_init__(self) -> None:
+        self._labels = labels_text({"tool": self.tool})
 
     def add(self, ts_ns: int, device: str, cells: Mapping[str, Scalar], others: list[Told]) -> Iterator[pa.Table]:
         """Takes in one GPU at one instant; gives tables when there are enough rows."""
-        node = self.context.node or None
+        identity: dict[str, Scalar] = {"ts_ns": ts_ns, "node": self.context.node or None, "device": device}
         if cells:
-            _append(self._gpu, GPU_ROWS, {"ts_ns": ts_ns, "node": node, "device": device, **cells})
-        labels = labels_text({"tool": self.tool})
+            self._gpu.add({**identity, **cells})
         for told in others:
-            facts: dict[str, Scalar] = {
-                "name": told.name,
-                "labels": labels,
-                "value": told.value,
-                "unit": told.unit or None,
-            }
-            _append(self._series, SERIES, {"ts_ns": ts_ns, "node": node, "device": device, **facts})
-        if max(len(each.get("ts_ns", ())) for each in (self._gpu, self._series)) >= AT_ONCE:
+            facts: dict[str, Scalar] = {"name": told.name, "value": told.value, "unit": told.unit or None}
+            self._series.add({**identity, "labels": self._labels, **facts})
+        if max(self._gpu.count, self._series.count) >= AT_ONCE:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.Table]:
         """The rows that are left."""
-        for metric_set, columns in ((GPU_ROWS, self._gpu), (SERIES, self._series)):
-            if columns:
-                table = to_table(metric_set, columns)
-                self.report.read += len(table)
-                columns.clear()
-                yield table
+        for rows in (self._gpu, self._series):
+            if rows.count:
+                self.report.read += rows.count
+                yield rows.table()
 
     def note(self) -> None:
         """Says what the rows lack."""
         if self.report.read and not self.context.node:
             self.report.notes.append(NO_NODE)
-
-
-def _append(columns: dict[str, list[Scalar]], metric_set: MetricSet, row: Mapping[str, Scalar]) -> None:
-    if not columns:
-        columns.update({column.name: [] for column in metric_set.columns})
-    for name, values in columns.items():
-        values.append(row.get(name))

@@ -103,7 +103,7 @@ class _Reading:
 
     def tables(self, number: int, text: str) -> Iterator[pa.Table]:
         """What a line becomes, with those before it."""
-        if header := header_of(text):
+        if text[:1].isalpha() and (header := header_of(text)):
             if "timestamp" not in {each.name for each in header}:
                 raise MalformedError(f"{self.path}: line {number}: no timestamp; ask for --query-gpu=timestamp,...")
             self.headings = header
