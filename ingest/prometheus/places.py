@@ -37,7 +37,7 @@ DEVICES: Mapping[tuple[str, ...], Callable[[Mapping[str, str]], str]] = {
     ("uuid",): lambda labels: labels["uuid"],
 }
 # DCGM's fields that are NVML's numbers in another unit: to our column, and by what to multiply.
-# Source: https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html
+# Source: dcgmlib/dcgm_fields.h and dcgmlib/src/dcgm_fields.cpp of https://github.com/NVIDIA/DCGM
 DCGM = {
     "DCGM_FI_DEV_GPU_TEMP": ("temperature_celsius", 1.0),
     "DCGM_FI_DEV_MEMORY_TEMP": ("memory_temperature_celsius", 1.0),
