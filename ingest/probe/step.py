@@ -6,7 +6,7 @@ All times are `perf_counter_ns` of the rank; `to_utc` leads from them to the nod
 from dataclasses import dataclass, field
 
 from crosswind.data.metric import Scalar
-from crosswind.ingest.probe.thread_usage import ThreadUsage
+from crosswind.ingest.probe.thread_usage import Reading, usage_of
 
 MARKED_PHASES = ("checkpoint", "other")
 
@@ -29,11 +29,11 @@ class Step:
     number: int
     begin: int
     to_utc: int
-    usage: ThreadUsage
+    usage: Reading
     body: int = 0  # when the batch was there
     waiting: int = 0
     end: int = 0
-    end_usage: ThreadUsage | None = None
+    end_usage: Reading | None = None
     marked: dict[str, int] = field(default_factory=dict)
     marked_total: int = 0
     open_phases: int = 0
@@ -100,7 +100,8 @@ def _tail(step: Step, compute: int) -> int | None:
     return max(0, min(*tails, compute)) if tails else None
 
 
-def _used(before: ThreadUsage, after: ThreadUsage) -> Row:
+def _used(first: Reading, last: Reading) -> Row:
+    before, after = usage_of(first), usage_of(last)
     waited = None
     if before.run_queue_wait_ns is not None and after.run_queue_wait_ns is not None:
         waited = after.run_queue_wait_ns - before.run_queue_wait_ns

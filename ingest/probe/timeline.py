@@ -23,7 +23,7 @@ from crosswind.ingest.probe.step import (
     numbered,
     step_row,
 )
-from crosswind.ingest.probe.thread_usage import ThreadUsage, ThreadUsageReader
+from crosswind.ingest.probe.thread_usage import Reading, ThreadUsageReader
 
 BUFFERED_ROWS = 20_000  # of each set, some 10 MB: when the disk is gone, older rows are let go of and counted
 UNSETTLED_STEPS = 5_000
@@ -43,7 +43,7 @@ class Timeline:
         self._current: Step | None = None
         self._ended: list[Step] = []
         self._next_number = 0
-        self._last_end: tuple[int, ThreadUsage] | None = None
+        self._last_end: tuple[int, Reading] | None = None
         self._undo: list[Callable[[], None]] = []
         self.watched: dict[int, tuple[object, object]] = {}  # by its id: a thing, and what is used in its place
         self.dropped_rows = 0

@@ -1,12 +1,14 @@
 """Ranks of programs that know nothing of us, recorded under `crosswind run`."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.conftest import free_port
 from tests.ingest.torch_forks import TorchForks, torch_forks
 
 from crosswind.data.metric import Scalar
@@ -91,12 +93,31 @@ distributed.destroy_process_group()
 """
 
 
-def test_an_unchanged_program_under_torchrun_is_recorded_with_all_its_steps_and_collectives(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(DATA_PARALLEL)
+FROM_OPEN_MPI = """
+import os
+os.environ |= {"RANK": os.environ["OMPI_COMM_WORLD_RANK"], "WORLD_SIZE": os.environ["OMPI_COMM_WORLD_SIZE"]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("launcher", "begin"),
+    [
+        ((sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"), ""),
+        (("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable), FROM_OPEN_MPI),
+    ],
+    ids=["torchrun", "mpirun"],
+)
+def test_an_unchanged_program_is_recorded_with_all_its_steps_and_collectives(
+    tmp_path: Path, launcher: tuple[str, ...], begin: str
+) -> None:
+    if shutil.which(launcher[0]) is None:
+        pytest.skip(f"{launcher[0]} is not installed")
+    (tmp_path / "train.py").write_text(begin + DATA_PARALLEL)
     spool = tmp_path / "spool"
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(tmp_path / "train.py")]
-    command = [sys.executable, "-m", "crosswind.cli.main", "run", "--no-ingest", "--no-agent", "--", *torchrun]
-    environment = os.environ | {"CROSSWIND_SPOOL": str(spool), "OMP_NUM_THREADS": "1"}
+    words = [*launcher, str(tmp_path / "train.py")]
+    command = [sys.executable, "-m", "crosswind.cli.main", "run", "--no-ingest", "--no-agent", "--", *words]
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    environment = os.environ | meeting | {"CROSSWIND_SPOOL": str(spool), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     numbered = sorted(zip(column(spool, "rank"), column(spool, "step"), strict=True))  # type: ignore[type-var]

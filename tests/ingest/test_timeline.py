@@ -10,7 +10,7 @@ from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import MetricSet, Scalar
 from crosswind.data.steps import COLLECTIVE, PHASES, PROGRESS, STEP
 from crosswind.ingest.probe.step import Arrival
-from crosswind.ingest.probe.thread_usage import ThreadUsageReader
+from crosswind.ingest.probe.thread_usage import ThreadUsageReader, usage_of
 from crosswind.ingest.probe.timeline import BUFFERED_ROWS, UNSETTLED_STEPS, Timeline
 
 EPOCH = 1_700_000_000_000_000_000
@@ -394,13 +394,13 @@ def test_the_time_in_the_run_queue_is_the_second_field_of_schedstat(tmp_path: Pa
     schedstat = tmp_path / "thread-self" / "schedstat"
     schedstat.write_text("111 222 3\n")
     reader = ThreadUsageReader(tmp_path)
-    assert reader.read().run_queue_wait_ns == 222
+    assert usage_of(reader.read()).run_queue_wait_ns == 222
     schedstat.write_text("")
-    assert reader.read().run_queue_wait_ns is None  # and nothing is raised into the training loop
+    assert usage_of(reader.read()).run_queue_wait_ns is None  # and nothing is raised into the training loop
     reader.close()
 
 
 def test_a_kernel_without_schedstat_leaves_the_run_queue_open(tmp_path: Path) -> None:
-    usage = ThreadUsageReader(tmp_path).read()
+    usage = usage_of(ThreadUsageReader(tmp_path).read())
     assert usage.run_queue_wait_ns is None
     assert usage.minor_faults > 0

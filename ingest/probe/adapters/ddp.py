@@ -1,22 +1,25 @@
-"""When a rank comes to its first and last gradient bucket of DistributedDataParallel, and when all are reduced.
+"""When the last gradient of DistributedDataParallel's backward pass is ready here, and when all are reduced.
 
-DDP launches its all-reduces from C++, and keeps times of its own there; reading them costs some 10 us a step. A
-communication hook in Python would tell of every bucket, and costs 0.1 to 0.2 ms of processor time each.
-Source: torch/csrc/distributed/c10d/logger.cpp and reducer.cpp; DistributedDataParallel._get_ddp_logging_data.
+DDP launches its all-reduces from C++; the last one begins when the gradient that comes last is ready. So a hook on that
+one parameter tells when this rank had come, and the end of the pass when all had (docs/decisions/0014).
+Source: Tensor.register_post_accumulate_grad_hook; torch/nn/parallel/distributed.py, `_post_forward`.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.backward import after_backward
 from crosswind.ingest.probe.timeline import Timeline
+from crosswind.ingest.probe.torch_calls.calls import bytes_of
 from crosswind.ingest.probe.torch_calls.groups import listed
 from crosswind.ingest.probe.watch import Watch
 
-SAMPLED_BY_TORCH = 100  # one iteration in so many, unless somebody asks for more
-FIRST, READY, REDUCED = "backward_comm_time_start", "backward_compute_time_end", "backward_comm_time_end"
+LOOKS = 3  # passes at first in which every gradient is looked at: DDP orders its buckets anew after the first
+UNSEEN = 50
+LOOKED_AGAIN = 500  # passes after which that is done once more, as what is trained may have changed
 
 
 def matches(thing: Any) -> bool:
@@ -32,43 +35,67 @@ def watch(model: Any, timeline: Timeline) -> Any:
     device = next(model.parameters()).device.type
     if device != "cpu":
         raise InvalidInputError(f"watch: gradients on {device!r} need device events, which are not there yet; only cpu")
-    model._set_ddp_runtime_logging_sample_rate(1)
-    timeline.on_close(lambda: model._set_ddp_runtime_logging_sample_rate(SAMPLED_BY_TORCH))
-    after_backward(Watch(timeline), _Reductions(model, timeline).read)
+    reductions = _Reductions(model, timeline)
+    timeline.on_close(reductions.let_go)
+    after_backward(Watch(timeline), reductions.tell)
     return model
 
 
 class _Reductions:
-    """Reads what DDP noted of the backward pass that has just ended."""
+    """Notes when the last gradient of a pass is ready, and tells when all were reduced."""
 
     def __init__(self, model: Any, timeline: Timeline) -> None:
-        self._logger = model.logger
-        self._group = _group_name(model.process_group)
+        self._model = model
+        self._parameters = [each for each in model.parameters() if each.requires_grad]
+        self._what = bytes_of(self._parameters), "all_reduce", _group_name(model.process_group)
         self._timeline = timeline
-        self._seen = 0
-        self._sizes: list[int] = []
+        self._ready_at = 0
+        self._last = 0  # the parameter whose gradient came last
+        self._lasts: set[int] = set()  # of the passes in which all were looked at
+        self._passes = 0  # since all were looked at
+        self._unseen = 0  # passes of which no gradient was seen: of another model, or of other parts of this one
+        self._hooks: list[Any] = []
+        self._look_at(range(len(self._parameters)))
 
-    def read(self) -> None:
-        """Reports the first and the last bucket, if this pass reduced any."""
-        self._logger.set_runtime_stats_and_log()
-        noted = self._logger._get_ddp_logging_data()
-        times = noted.ints_map
-        if times.get(FIRST, self._seen) != self._seen:  # a pass under no_sync notes nothing new
-            self._seen = times[FIRST]
-            self._report(times, noted)
+    def tell(self) -> None:
+        """Reports the pass that has just ended, if it was this model's and reduced anything."""
+        end, ready_at, self._ready_at = time.perf_counter_ns(), self._ready_at, 0
+        if not self._model.require_forward_param_sync:  # a pass under no_sync
+            return
+        if ready_at and (arrival := self._timeline.arrive()):
+            arrival.time = ready_at
+            self._timeline.collective_until(end, arrival, self._what, ready_at)
+        self._choose(has_seen=ready_at > 0)
 
-    def _report(self, times: Mapping[str, int], noted: Any) -> None:
-        if len(self._sizes) != times.get("num_buckets_reduced"):  # they are made anew after the first pass
-            self._sizes = _bucket_sizes(noted.strs_map)
-        if len(self._sizes) != 1:
-            self._arrived(times[FIRST], None, self._sizes[0] if self._sizes else None)
-        self._arrived(max(times[READY], times[FIRST]), times[REDUCED], self._sizes[-1] if self._sizes else None)
+    def let_go(self) -> None:
+        """Takes the hooks off."""
+        while self._hooks:
+            self._hooks.pop().remove()
 
-    def _arrived(self, at_ns: int, until_ns: int | None, size_bytes: int | None) -> None:
-        if arrival := self._timeline.arrive(at_ns):
-            end = None if until_ns is None else arrival.time + until_ns - at_ns
-            what = (size_bytes, "all_reduce", self._group)
-            self._timeline.collective_until(end, arrival, what, arrival.time)
+    def _choose(self, *, has_seen: bool) -> None:
+        """Looks at all gradients in the first passes and now and then, and else at those that came last in these."""
+        self._unseen = 0 if has_seen else self._unseen + 1
+        if self._unseen == UNSEEN or self._passes == LOOKS + LOOKED_AGAIN:
+            self._passes, self._unseen, self._lasts = 0, 0, set()
+            self._look_at(range(len(self._parameters)))
+        elif has_seen:
+            self._passes += 1
+            if self._passes <= LOOKS:
+                self._lasts.add(self._last)
+            if self._passes == LOOKS:
+                self._look_at(self._lasts)
+
+    def _look_at(self, places: Iterable[int]) -> None:
+        self.let_go()
+        for place in places:
+            self._hooks.append(self._parameters[place].register_post_accumulate_grad_hook(self._noter(place)))
+
+    def _noter(self, place: int) -> Callable[[Any], None]:
+        def note(_: Any) -> None:
+            self._ready_at = time.perf_counter_ns()
+            self._last = place
+
+        return note
 
 
 def _group_name(group: Any) -> str:
@@ -78,9 +105,3 @@ def _group_name(group: Any) -> str:
     ranks = distributed.get_process_group_ranks(group)
     is_everybody = len(ranks) == distributed.get_world_size()
     return "data_parallel" if is_everybody else f"data_parallel {listed(ranks)}"
-
-
-def _bucket_sizes(texts: Mapping[str, str]) -> list[int]:
-    """Bytes of each bucket, in the order in which they are reduced."""
-    text = texts.get("rebuilt_bucket_sizes") or texts.get("bucket_sizes") or ""
-    return [int(each) for each in text.split(",") if each.strip().isdigit()]
