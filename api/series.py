@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from starlette.exceptions import HTTPException
 
-from crosswind.api.problems import INVALID, problem
+from crosswind.api.problems import INVALID, MEDIA_TYPE, problem
 from crosswind.api.series_intake import JSON, OTLP, PROTOBUF, REMOTE_WRITE, SeriesIntakeOf
 from crosswind.api.wire import refuse_unknown_query
 from crosswind.ingest.otlp.answer import answer_json, answer_octets
 from crosswind.ingest.prometheus.receive import Received
 
+WRITE_REQUEST = "prometheus.WriteRequest"
 BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
 router = APIRouter(tags=["ingest"], dependencies=[Depends(refuse_unknown_query)])
@@ -28,6 +30,7 @@ def _body(description: str, content: Mapping[str, Any]) -> dict[str, Any]:
 )
 async def take_remote_write(request: Request, intake: SeriesIntakeOf) -> Response:
     """Stores the samples of a request of Prometheus; 204 when they are on the disk, 422 when some were refused."""
+    _check_version(request.headers.get("content-type", ""))
     received = await intake.remote_write(await request.body(), _coding(request, "snappy"))
     if not received.refusals:
         return Response(status_code=204)
@@ -46,6 +49,13 @@ async def take_otlp(request: Request, intake: SeriesIntakeOf) -> Response:
     refused, reasons = received.refusals.total(), _reasons(received)
     content = answer_json(refused, reasons) if is_json else answer_octets(refused, reasons)
     return Response(content, media_type=JSON if is_json else PROTOBUF)
+
+
+def _check_version(content_type: str) -> None:
+    """Asks senders of version 2.0 to fall back to 1.0, as that version's specification has it."""
+    _, mark, message = content_type.replace(" ", "").partition("proto=")
+    if mark and message != WRITE_REQUEST:
+        raise HTTPException(MEDIA_TYPE.status, f"message {message!r:.80}: expected {WRITE_REQUEST}")
 
 
 def _coding(request: Request, default: str) -> str:

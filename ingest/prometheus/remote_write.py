@@ -70,15 +70,14 @@ class Decoder:
         return codes, tails, others
 
     def _other(self, body: bytes, place: int) -> int:
-        """Notes a field that is no series; gives the place behind it. Raises: MalformedError."""
+        """Notes metadata; gives the place behind it. Raises: MalformedError for what is neither that nor a series."""
         length, start = varint(body, place + 1)
-        if body[place] & 7 != BYTES or start + length > len(body):
+        if body[place] != METADATA << 3 | BYTES or start + length > len(body):
             raise MalformedError(f"protobuf: octet {place + 1}: expected the series or metadata of a WriteRequest")
-        if body[place] >> 3 == METADATA:
-            told = {number: value for number, _, value in fields(body[start : start + length])}
-            kind, family = signed(told.get(1, 0)), text_of(told.get(2, b""))
-            told_type = TYPES[kind] if 0 <= kind < len(TYPES) else ""
-            self.known.retell(family, told_type, text_of(told.get(4, b"")))
+        told = {number: value for number, _, value in fields(body[start : start + length])}
+        kind, family = signed(told.get(1, 0)), text_of(told.get(2, b""))
+        told_type = TYPES[kind] if 0 <= kind < len(TYPES) else ""
+        self.known.retell(family, told_type, text_of(told.get(4, b"")))
         return start + length
 
     def _read(self, message: bytes, refusals: Refusals) -> Samples:

@@ -148,6 +148,15 @@ def test_what_cannot_be_stored_is_told_and_the_rest_is_stored(sender: TestClient
     assert [row[4] for row in stored(empty)] == [3.0]
 
 
+def test_version_2_is_asked_to_fall_back(sender: TestClient) -> None:
+    body = snappy(series(LABELS, (1.0, MS)))
+    for message, status in (("io.prometheus.write.v2.Request", 415), ("prometheus.WriteRequest", 204)):
+        media = {"Content-Type": f"application/x-protobuf;proto={message}"}
+        assert sender.post(WRITE, content=body, headers=WRITE_HEADERS | media).status_code == status
+    symbols = snappy(field(4, b"") + field(4, b"up") + field(5, b""))
+    assert sender.post(WRITE, content=symbols, headers=WRITE_HEADERS).status_code == 400
+
+
 def test_times_of_tomorrow_are_not_believed(sender: TestClient, empty: Store) -> None:
     body = series(LABELS, (1.0, MS + 10**12), (3.0, MS))
     answer = sender.post(WRITE, content=snappy(body), headers=WRITE_HEADERS)
