@@ -12,7 +12,8 @@ def json_objects(columns: Iterable[tuple[str, pa.Array]], rows: int, *, are_plai
 
     The texts hold no control characters, and no quotation mark or backslash when they `are_plain`.
     """
-    parts, literal = [], ""
+    parts: list[str | pa.Array] = []  # in turn what stands in every row, and columns
+    literal = ""
     for name, raw_texts in columns:
         texts = raw_texts if are_plain else _escaped(raw_texts)
         before = f", {json.dumps(name, ensure_ascii=False)}: " + '"'

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from crosswind.ingest.readers.lines import Block
 from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.readers.sacct import COLUMNS
 from crosswind.ingest.readers.sacct_blocks import BlockReading
-from crosswind.ingest.readers.sacct_lines import LineReading
+from crosswind.ingest.readers.sacct_lines import Allocation, LineReading
 from crosswind.ingest.readers.sacct_remarks import REMEMBERED, Remarks, Remembered
 
 RECORDED = Path(__file__).parent / "recorded" / "sacct"
@@ -115,6 +116,28 @@ def test_columns_give_what_lines_give(seed: int, oddity: float) -> None:
     sizes = [chance.randrange(1, 40) for _ in range(3)]
     zone = chance.choice(("UTC", "Europe/Berlin"))
     assert read(lines, sizes, zone, few_bytes=0) == read(lines, [], zone, few_bytes=EVERYTHING)
+
+
+class Counting(LineReading):
+    """Counts the lines that it looks at."""
+
+    looked_at = 0
+
+    def take(self, number: int, text: str) -> Allocation | None:
+        self.looked_at += 1
+        return super().take(number, text)
+
+
+def test_only_jobs_with_lines_that_are_not_as_expected_are_looked_at_line_by_line() -> None:
+    lines = [f"{job}{step}|COMPLETED|{job % 3}" for job in range(100) for step in ("", ".batch", ".0")]
+    lines[30] = "10|COMPLETED|one"  # of three lines
+    report, clock = Report("export", "sacct"), Clock(UTC)
+    reading = Counting(report, "test", clock, ["JobID", "State", "NNodes"])
+    blocks = BlockReading(reading, Remarks(clock), few_bytes=0)
+    [table] = blocks.tables(Block(2, "".join(f"{text}\n" for text in lines).encode()))
+    assert len(table) == 98
+    assert [skipped.line for skipped in report.quoted] == [32, 33, 34]
+    assert reading.looked_at == 6 + 3  # the job before, whose steps they could be; the last job, which may go on
 
 
 @pytest.mark.parametrize("name", ["slurm-22.05.txt", "nasty.txt"])
