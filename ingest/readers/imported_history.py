@@ -1,10 +1,13 @@
 """A search that another tool made, on its way out of a reader."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from crosswind.data.errors import MalformedError
 from crosswind.data.trial import History, Study, Trial
 from crosswind.ingest.readers.reader import Report
+from crosswind.ingest.readers.scalars import storable
 
 NAME_LIMIT = 200
 
@@ -13,9 +16,13 @@ def imported_history(study: Study, trials: Sequence[Trial], report: Report) -> H
     """The history, its trials counted as rows read.
 
     The study gets the end of its id to its name, for tools have many studies of one name and our names are unique.
+    Raises: MalformedError for names and values that are no text.
     """
+    for text in (json.dumps(study.space, ensure_ascii=False), study.objective):
+        if storable(text, len(text)) != text or "\\u0000" in text:
+            raise MalformedError(f"study {study.name!r:.80}: {text!r:.200} has characters that no text has")
     end = f"-{study.study_id[-6:]}"
-    name = study.name[: NAME_LIMIT - len(end)] + end
+    name = storable(study.name, NAME_LIMIT - len(end)) + end
     report.read += len(trials)
     report.notes.append(f"study {name}: {len(trials)} trials")
     return History(replace(study, name=name), tuple(trials))

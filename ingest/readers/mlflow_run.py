@@ -14,7 +14,7 @@ from crosswind.data.trial import Parameter
 from crosswind.ingest.readers.lines import head_of, numbered_lines
 from crosswind.ingest.readers.progress_rows import Value, fault_of, progress
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.scalars import PARAMETERS_MAX, TEXT_LIMIT, scalar_of
+from crosswind.ingest.readers.scalars import PARAMETERS_MAX, scalar_of, storable
 from crosswind.ingest.readers.yaml_file import mapping_in
 
 META = "meta.yaml"
@@ -70,7 +70,7 @@ class MlflowReader:
             configuration=_configuration(path / "params", report),
             started_ns=time_of(meta, "start_time", report),
             ended_ns=time_of(meta, "end_time", report),
-            tags={"imported_from": self.name, "imported_id": told_id[:TEXT_LIMIT]} | _tags(path / "tags", meta, report),
+            tags={"imported_from": self.name, "imported_id": storable(told_id)} | _tags(path / "tags", meta, report),
         )
 
 
@@ -83,7 +83,7 @@ def _experiment(path: Path, report: Report) -> str:
     except MalformedError as error:
         report.skip(0, META, str(error))
         return ""
-    return name[:200] if isinstance(name, str) else ""
+    return storable(name, 200) if isinstance(name, str) else ""
 
 
 def state_of(meta: Mapping[object, object], report: Report) -> RunState:
@@ -142,7 +142,7 @@ def _texts(folder: Path, report: Report) -> Iterator[tuple[str, str]]:
         if count == PARAMETERS_MAX:
             report.skip(0, name, f"more than {PARAMETERS_MAX} files in {folder.name}")
             return
-        yield name[:TEXT_LIMIT], head_of(path).decode(errors="replace").replace("\0", "�")[:TEXT_LIMIT]
+        yield storable(name), storable(head_of(path).decode(errors="replace"))
 
 
 def _configuration(folder: Path, report: Report) -> dict[str, Parameter]:
@@ -151,5 +151,5 @@ def _configuration(folder: Path, report: Report) -> dict[str, Parameter]:
 
 def _tags(folder: Path, meta: Mapping[object, object], report: Report) -> dict[str, str]:
     """Tags that users set, and the run's name; who ran it is nobody's business here."""
-    named = {"name": str(meta["run_name"])[:TEXT_LIMIT]} if meta.get("run_name") else {}
+    named = {"name": storable(str(meta["run_name"]))} if meta.get("run_name") else {}
     return named | {name: text for name, text in _texts(folder, report) if not name.startswith("mlflow.")}

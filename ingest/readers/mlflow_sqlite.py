@@ -15,7 +15,7 @@ from crosswind.data.run import Run
 from crosswind.ingest.readers.mlflow_run import MILLISECOND_NS, state_of, time_of
 from crosswind.ingest.readers.progress_rows import Value, fault_of, progress
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.scalars import PARAMETERS_MAX, TEXT_LIMIT, scalar_of
+from crosswind.ingest.readers.scalars import PARAMETERS_MAX, scalar_of, storable
 from crosswind.ingest.readers.sqlite_file import columns_of, has_tables, opened
 
 NEEDED = ("experiments", "runs", "metrics", "params", "tags", "latest_metrics")
@@ -58,17 +58,17 @@ def _run(
     run_id = imported_id("mlflow", context.system, told_id)  # as in the file store
     yield from progress(run_id, _values(database, told_id, report), report)
     tags = {name: text for name, text in _texts(database, "tags", told_id, report) if not name.startswith("mlflow.")}
-    named = {"name": str(told["run_name"])[:TEXT_LIMIT]} if told["run_name"] else {}
+    named = {"name": storable(str(told["run_name"]))} if told["run_name"] else {}
     report.read += 1
     yield Run(
         run_id,
-        str(told["experiment"] or "")[:200] or context.workload or "unknown",
+        storable(str(told["experiment"] or ""), 200) or context.workload or "unknown",
         context.system,
         state_of(told, report),
         configuration={name: scalar_of(text) for name, text in _texts(database, "params", told_id, report)},
         started_ns=time_of(told, "start_time", report),
         ended_ns=time_of(told, "end_time", report),
-        tags={"imported_from": "mlflow", "imported_id": told_id[:TEXT_LIMIT]} | named | tags,
+        tags={"imported_from": "mlflow", "imported_id": storable(told_id)} | named | tags,
     )
 
 
@@ -93,4 +93,4 @@ def _texts(database: sqlite3.Connection, table: str, told_id: str, report: Repor
         if count == PARAMETERS_MAX:
             report.skip(0, table, f"run {told_id:.40} has more than {PARAMETERS_MAX} {table}")
             return
-        yield str(name)[:TEXT_LIMIT], str(text or "")[:TEXT_LIMIT]
+        yield storable(str(name)), storable(str(text or ""))

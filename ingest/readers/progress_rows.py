@@ -49,9 +49,20 @@ def fault_of(value: Value) -> str:
         return f"time {value.ts_ns} ns of {value.name[:40]!r} is not between 2001 and 2262"
     if not 0 < len(value.name) <= NAME_LIMIT:
         return f"name of {len(value.name)} characters; expected 1 to {NAME_LIMIT}"
+    if "\0" in value.name or not _is_text(value.name):
+        return f"name {value.name[:40]!r} has characters that no text has"
     if not -(1 << 63) <= value.step < 1 << 63:
         return f"step {value.step} of {value.name[:40]!r} does not fit 64 bits"
     return ""
+
+
+def _is_text(name: str) -> bool:
+    """Whether it can be written at all: JSON allows halves of characters."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def nanoseconds(seconds: float) -> int:

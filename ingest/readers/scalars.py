@@ -16,6 +16,11 @@ REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 TRUTHS = {"true": True, "false": False, "True": True, "False": False}
 
 
+def storable(text: str, limit: int = TEXT_LIMIT) -> str:
+    """The text as any store takes it: without zero characters and halves of characters, and not too long."""
+    return text[:limit].encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
 def flat(told: Mapping[str, object] | Mapping[object, object]) -> dict[str, Parameter]:
     """Scalars by their path, dots between its parts; lists as JSON texts, what is null left out.
 
@@ -25,7 +30,7 @@ def flat(told: Mapping[str, object] | Mapping[object, object]) -> dict[str, Para
     for name, value in _leaves(told, "", 0):
         if len(found) == PARAMETERS_MAX:
             raise MalformedError(f"more than {PARAMETERS_MAX} parameters")
-        found[name[:TEXT_LIMIT]] = value
+        found[storable(name)] = value
     return found
 
 
@@ -35,7 +40,7 @@ def scalar_of(text: str) -> Parameter:
         return int(text)
     if REAL.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
-    return TRUTHS.get(text, text[:TEXT_LIMIT])
+    return TRUTHS[text] if text in TRUTHS else storable(text)
 
 
 def _leaves(told: object, path: str, depth: int) -> Iterator[tuple[str, Parameter]]:
@@ -55,7 +60,7 @@ def _scalar(told: object) -> Parameter:
         return told if math.isfinite(told) else str(told)
     if isinstance(told, list | tuple):
         return _text_of(told)
-    return str(told)[:TEXT_LIMIT]  # dates, for instance
+    return storable(str(told))  # dates, for instance
 
 
 def _text_of(told: list[object] | tuple[object, ...]) -> str:

@@ -1,5 +1,6 @@
 """Scalars and hyperparameters from TensorBoard's event files."""
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from crosswind.ingest.readers.binary import Bytes, plain_bytes
 from crosswind.ingest.readers.progress_rows import Value, fault_of, nanoseconds, progress
 from crosswind.ingest.readers.protobuf import Message
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.scalars import storable
 from crosswind.ingest.readers.tfrecord import is_record_file, records
 
 FORMATS = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}  # DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64
@@ -160,8 +162,9 @@ def _take_hyperparameters(tag: str, entry: Message, told: _Told) -> bool:
 def _hyperparameter(entry: Message) -> tuple[str, Parameter]:
     """Name and value of an entry of the map of names to google.protobuf.Value."""
     value = entry.message(2)
+    name = storable(entry.text(1))
     if value is None or 3 in value.fields:
-        return entry.text(1), value.text(3) if value else ""
+        return name, storable(value.text(3)) if value else ""
     if (number := value.real(2)) is not None:
-        return entry.text(1), number
-    return entry.text(1), bool(value.whole(4))
+        return name, number if math.isfinite(number) else str(number)
+    return name, bool(value.whole(4))

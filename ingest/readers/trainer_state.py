@@ -15,7 +15,7 @@ from crosswind.data.run import Run, RunState
 from crosswind.ingest.readers.lines import plain_head, whole_text
 from crosswind.ingest.readers.progress_rows import SECOND_NS, Value, fault_of, progress
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.scalars import flat
+from crosswind.ingest.readers.scalars import flat, storable
 
 FILE_LIMIT = 1 << 26  # bytes of text
 CHECKPOINT = re.compile(r"checkpoint-([0-9]+)")
@@ -93,7 +93,7 @@ def _state(path: Path, report: Report) -> Mapping[str, object]:
 
 def _facts(state: Mapping[str, object]) -> dict[str, str]:
     named = state.get("trial_name")
-    return {"trial": str(named)[:1000]} if named else {}
+    return {"trial": storable(str(named))} if named else {}
 
 
 def _values(history: list[dict[str, object]], ts_ns: int, report: Report) -> Iterator[Value]:

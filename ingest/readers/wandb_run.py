@@ -18,7 +18,7 @@ from crosswind.ingest.readers.binary import Bytes, plain_bytes
 from crosswind.ingest.readers.progress_rows import SECOND_NS, Value, fault_of, nanoseconds, progress
 from crosswind.ingest.readers.protobuf import Message
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.scalars import TEXT_LIMIT, flat
+from crosswind.ingest.readers.scalars import flat, storable
 from crosswind.ingest.readers.wandb_log import BEGINNING, records
 from crosswind.ingest.readers.wandb_samples import Place, samples
 
@@ -77,7 +77,7 @@ class WandbReader:
         if told.others:
             report.notes.append(f"{told.others} texts, media and other values that are no numbers: left out")
         with Bytes(path, report) as stream:
-            yield from samples(stream, Place(told.host or context.node, told.wandb_id), report)
+            yield from samples(stream, Place(storable(told.host) or context.node, told.wandb_id), report)
         report.read += 1
         yield _run(run_id, told, context)
 
@@ -89,17 +89,17 @@ def _run(run_id: str, told: _Told, context: Context) -> Run:
     configuration = {name: value for name, value in told.configuration.items() if not name.startswith("_wandb")}
     return Run(
         run_id,
-        told.project[:200] or context.workload or "unknown",
+        storable(told.project, 200) or context.workload or "unknown",
         context.system,
         state,
         configuration=flat(configuration),
-        job_id=told.job_id and told.job_id[:64],
+        job_id=told.job_id and storable(told.job_id, 64),
         nodes=told.nodes,
         started_ns=told.started_ns,
         ended_ns=told.last_ns,
         exit_code=told.exit_code,
-        software={"python": told.python} if told.python else {},
-        tags={name: text[:TEXT_LIMIT] for name, text in tags.items() if text},
+        software={"python": storable(told.python)} if told.python else {},
+        tags={name: storable(text) for name, text in tags.items() if text},
     )
 
 
