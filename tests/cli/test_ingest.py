@@ -162,7 +162,7 @@ def test_it_says_what_can_be_asked_now(tmp_path: Path, home: Path, capsys: pytes
     for words in (["import", str(tmp_path / "jobs.txt")], ["import"]):
         assert main(words) == 0
         told = capsys.readouterr().out
-        assert "The store holds 6 jobs of 1 names." in told
+        assert "The store holds 6 jobs of 1 name." in told
         assert "  prediction: yes: " in told
         assert "  counters: no: no job or run tells its nodes and times" in told
     assert main(["predict", "--workload", "train", "--ranks", "2", "--json"]) == 0

@@ -1,6 +1,7 @@
 """What the store can answer now, for people."""
 
 from crosswind.cli.output import say
+from crosswind.dashboards.wording import count
 from crosswind.data.possibilities import Kept, possibilities
 
 
@@ -14,9 +15,9 @@ def tell_possible(kept: Kept) -> None:
 def _stored(kept: Kept) -> str:
     parts = []
     if kept.runs:
-        parts.append(f"{kept.runs:,} runs of {kept.workloads:,} workloads in {kept.cohorts:,} cohorts")
+        parts.append(f"{count(kept.runs, 'run')} of {count(kept.workloads, 'workload')} in {count(kept.cohorts, 'cohort')}")
     if kept.jobs:
-        parts.append(f"{kept.jobs:,} jobs of {kept.job_names:,} names")
+        parts.append(f"{count(kept.jobs, 'job')} of {count(kept.job_names, 'name')}")
     if kept.trials:
-        parts.append(f"{kept.trials:,} trials of {kept.studies:,} studies")
+        parts.append(f"{count(kept.trials, 'trial')} of {kept.studies:,} {'study' if kept.studies == 1 else 'studies'}")
     return f"The store holds {'; '.join(parts) or 'no runs and no jobs yet'}. What can be asked of it:"
