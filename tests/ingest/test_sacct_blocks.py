@@ -1,5 +1,6 @@
 """Blocks read by columns give exactly what the same lines give one by one, whatever stands in them."""
 
+import itertools
 import random
 from collections.abc import Iterator
 from datetime import UTC
@@ -116,6 +117,16 @@ def test_columns_give_what_lines_give(seed: int, oddity: float) -> None:
     sizes = [chance.randrange(1, 40) for _ in range(3)]
     zone = chance.choice(("UTC", "Europe/Berlin"))
     assert read(lines, sizes, zone, few_bytes=0) == read(lines, [], zone, few_bytes=EVERYTHING)
+
+
+@pytest.mark.parametrize("own_energy", ["", "0", "500"])
+def test_any_three_steps_in_any_order_give_the_same_energy_and_memory(own_energy: str) -> None:
+    lines = ["JobID|State|ConsumedEnergyRaw|MaxRSS"]
+    for job, steps in enumerate(itertools.product(STEPS, repeat=3), 1):
+        lines.append(f"{job}|COMPLETED|{own_energy}|")
+        told = zip(steps, (300, 320, 310), ("1K", "", "900"), strict=True)
+        lines += [f"{job}.{step}|COMPLETED|{joules}|{rss}" for step, joules, rss in told]
+    assert read(lines, [], "UTC", few_bytes=0) == read(lines, [], "UTC", few_bytes=EVERYTHING)
 
 
 class Counting(LineReading):
