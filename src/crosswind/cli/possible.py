@@ -15,7 +15,8 @@ def tell_possible(kept: Kept) -> None:
 def _stored(kept: Kept) -> str:
     parts = []
     if kept.runs:
-        parts.append(f"{count(kept.runs, 'run')} of {count(kept.workloads, 'workload')} in {count(kept.cohorts, 'cohort')}")
+        cohorts = count(kept.cohorts, "cohort")
+        parts.append(f"{count(kept.runs, 'run')} of {count(kept.workloads, 'workload')} in {cohorts}")
     if kept.jobs:
         parts.append(f"{count(kept.jobs, 'job')} of {count(kept.job_names, 'name')}")
     if kept.trials:
