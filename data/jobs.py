@@ -1,7 +1,7 @@
 """The scheduler's accounts of jobs, in the lake: years of them, and what was told last of a job holds.
 
-Every row is one account of one job as it was told at one time. A job that is told again has several rows; queries take
-the newest. Users stand there by pseudonyms, whose names are in the catalog.
+Every row is one account of one job as it was told at one time. A job that is told again has several rows; queries put
+them together. Users stand there by pseudonyms, whose names are in the catalog.
 """
 
 import json
@@ -52,8 +52,11 @@ JOB = MetricSet(
 )
 FACTS = tuple(column.name for column in JOB.columns if column.name != "ts_ns")
 _NEWEST = """
-    select * from job
-    where {where}
+    select {facts} from job where {where}
+    window of_start as (
+        partition by system, job_id, started_ns order by ended_ns is null, ts_ns desc
+        rows between unbounded preceding and unbounded following
+    )
     qualify row_number() over (partition by system, job_id order by ts_ns desc) = 1
 """
 _PLACE = "(coalesce(started_ns, 0), system, job_id)"
@@ -152,8 +155,17 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[
 
 
 def _newest(where: str, order: str) -> str:
-    names = ", ".join(f'"{name}"' for name in FACTS)
-    return f"select {names} from ({_NEWEST.format(where=where)}) {order}"  # noqa: S608 - our own texts
+    """In SQL: each job by its accounts.
+
+    Of those of the start that was told last, each fact is the newest that is known; one who saw its end knows better
+    than one who did not, such as a list of the queue that was stored afterwards.
+    """
+    keys = ("system", "job_id", "started_ns")
+    facts = [
+        f'"{name}"' if name in keys else f'first_value("{name}" ignore nulls) over of_start as "{name}"'
+        for name in FACTS
+    ]
+    return f"select * from ({_NEWEST.format(facts=', '.join(facts), where=where)}) {order}"  # noqa: S608 - our own texts
 
 
 def _first_jobs(rows: _Rows, before: tuple[int, str, str] | None, limit: int) -> list[_Row]:
@@ -174,9 +186,8 @@ def _of_last_accounts(rows: _Rows, accounts: Sequence[_Row]) -> list[_Row]:
     sql = f"select max(ts_ns) as ts_ns, system, job_id from job where {_AMONG} group by all"  # noqa: S608
     last = {tuple(row.values()) for row in rows(sql, [sorted({row["job_id"] for row in accounts})])}
     held = last.intersection(tuple(row.values()) for row in accounts)
-    parameters = [sorted({job_id for _, _, job_id in held}), sorted({told_ns for told_ns, _, _ in held})]
-    where = f"{_AMONG} and ts_ns in (select unnest(?))"
-    found = rows(_newest(where, f"order by {_PLACE} desc"), parameters) if held else []
+    ids = sorted({job_id for _, _, job_id in held})
+    found = rows(_newest(_AMONG, f"order by {_PLACE} desc"), [ids]) if held else []
     jobs = {(system, job_id) for _, system, job_id in held}
     return [row for row in found if (row["system"], row["job_id"]) in jobs]
 

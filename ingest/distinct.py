@@ -1,10 +1,11 @@
-"""Rows that a file tells twice."""
+"""Rows that a file tells twice, or that were told before."""
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data.lake import set_of
+from crosswind.data.lake import Lake, set_of
 from crosswind.data.metric import Kind
 
 
@@ -21,6 +22,27 @@ def distinct(table: pa.Table) -> pa.Table:
     ordered = table.take(order)
     repeats = _repeats(ordered, keys)
     return ordered.filter(pa.array(~repeats)) if repeats.any() else ordered
+
+
+def without_known(lake: Lake, table: pa.Table) -> pa.Table:
+    """The rows of a set of which none of the same keys is stored: a database tells all of its rows whenever it grew."""
+    metric_set = set_of(table.schema)
+    times = pc.min_max(table["ts_ns"]).as_py()
+    if not len(table) or not lake.parts(metric_set.name, (times["min"], times["max"])):
+        return table
+    files = lake.files(metric_set.name, (times["min"], times["max"]))
+    same = " and ".join(
+        f'told."{column.name}" is not distinct from kept."{column.name}"'
+        for column in metric_set.columns
+        if column.kind is Kind.KEY
+    )
+
+    def ask(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+        connection.register("told", table)
+        sql = f"select told.* from told anti join {files} kept on {same}"  # noqa: S608 - checked identifiers
+        return connection.sql(sql).to_arrow_table().cast(table.schema)
+
+    return lake.answer(ask)
 
 
 def _follow(table: pa.Table, keys: list[str]) -> bool:

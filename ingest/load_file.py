@@ -20,7 +20,7 @@ from crosswind.data.run import Run
 from crosswind.data.store import Store
 from crosswind.data.trial import History
 from crosswind.ingest.digests import Digests, digests_of
-from crosswind.ingest.distinct import distinct
+from crosswind.ingest.distinct import distinct, without_known
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.readers.reader import Context, Reader, Record, Report
 
@@ -50,7 +50,7 @@ def load_file(store: Store, path: Path, reader: Reader, loaded: Loaded, *, conte
     for begun in (each for each in earlier if each.parts):  # killed between storing them and noting it
         store.lake.remove(begun.parts)
     known = next((each for each in earlier if not each.parts and digests.starts_with(each)), None)
-    taken = _Taken(store, identity, report, dict(known.rows) if known else {})
+    taken = _Taken(store, identity, report, dict(known.rows) if known else {}, is_anew=bool(earlier) and known is None)
     try:
         taken.read(reader.read(path, report, context))
         taken.store(_note(scope, path, digests), loaded)
@@ -78,6 +78,7 @@ class _Taken:
     identity: str
     report: Report
     known: dict[str, int]  # rows of each set that are stored already: its first ones
+    is_anew: bool  # other content stood there before: a database that grew, or another export
     rows: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, list[pa.Table]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
@@ -135,6 +136,8 @@ class _Taken:
                 table = session.people.hidden(table)
         else:
             table = self._credible(name, table)
+            if self.is_anew:
+                table = without_known(self.into.lake, table)
             before, table = len(table), distinct(table)
             if len(table) < before:
                 self.report.notes.append(f"{before - len(table)} rows of {name} told twice: one of each was kept")

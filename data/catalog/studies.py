@@ -31,6 +31,8 @@ class Studies:
         known = rows.fetch(self._connection, tables.studies, study_id=study.study_id)
         if known is None:
             self.add(study)
+        else:
+            rows.change(self._connection, tables.studies, {"study_id": study.study_id}, space=dict(study.space))
         for trial in history.trials:
             rows.upsert(self._connection, tables.trials, _trial_row(trial) | {"study_id": study.study_id})
 

@@ -220,7 +220,7 @@ def test_a_refused_value_is_shown_but_never_at_length(client: TestClient) -> Non
 
 
 def test_a_damaged_lake_file_is_a_500_that_tells_nothing_private(store: Store, tmp_path: Path) -> None:
-    [part] = store.home.rglob("part-*.parquet")
+    [part] = store.home.glob("lake/set=step/*/part-*.parquet")
     part.write_bytes(b"PAR1 torn")
     client = TestClient(create_app(store), base_url="http://localhost", raise_server_exceptions=False)
     answer = client.get("/v1/runs/r0/steps")

@@ -36,10 +36,8 @@ def test_the_same_account_is_stored_once(store: Store) -> None:
     [
         {"state": "FAILED"},
         {"exit_code": 1},
-        {"exit_code": None},
         {"ended_ns": 10},
         {"user": "bob"},
-        {"user": None},
         {"nodes": ("n1", "n2")},
         {"energy_joules": 7.0},
         {"fields": {"QOS": "high"}},

@@ -51,10 +51,26 @@ def test_a_job_comes_back_as_it_was_told(store: Store) -> None:
 
 
 def test_what_was_told_last_of_a_job_holds(store: Store) -> None:
-    store.jobs.put(replace(FULL, state="RUNNING"), replace(FULL, state="COMPLETED"))
+    store.jobs.put(replace(FULL, state="RUNNING", ended_ns=None), replace(FULL, state="COMPLETED"))
     store.jobs.put(FULL)
     assert [job.state for job in store.jobs.all()] == ["FAILED"]
     assert store.jobs.count() == 1
+
+
+def test_a_list_of_the_queue_stored_after_the_account_takes_nothing_from_it(store: Store) -> None:
+    queued = Job("a", "7_1", state="RUNNING", started_ns=FULL.started_ns, nodes=("n1", "n2"), partition="fat")
+    for accounts in ((FULL, queued), (queued, FULL)):
+        for account in accounts:
+            store.jobs.put(account)
+        assert store.jobs.get("a", "7_1") == FULL
+        assert store.jobs.find(limit=5) == [FULL]
+
+
+def test_a_job_that_began_again_is_what_is_told_of_that(store: Store) -> None:
+    again = Job("a", "7_1", state="RUNNING", started_ns=50, nodes=("n3",))
+    store.jobs.put(FULL, again)
+    assert store.jobs.get("a", "7_1") == again
+    assert store.jobs.find(limit=5) == [again]
 
 
 def test_jobs_are_paged_newest_first_over_systems(store: Store) -> None:

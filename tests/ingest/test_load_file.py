@@ -189,6 +189,15 @@ def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
         assert [trial.objective for trial in session.studies.trials("s1")] == [3.0, 4.0]
 
 
+def test_a_thing_that_is_written_anew_with_more_in_it_gives_only_that(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "database"
+    path.write_text("5 n1 5\n")
+    load(store, path)
+    path.write_text("1 n1 1\n5 n1 5\n9 n1 9\n")  # no beginning of it stood there before
+    assert load(store, path).rows == 2
+    assert [value for _, _, value in heat(store)] == [1, 5, 9]
+
+
 def test_a_folder_is_one_thing(store: Store, tmp_path: Path) -> None:
     class Folders(HeatReader):
         def read(self, path: Path, report: Report, context: Context) -> Iterator[Any]:

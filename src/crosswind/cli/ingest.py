@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crosswind.cli.output import printable, say, say_json
 from crosswind.cli.possible import tell_possible
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.errors import ConflictError, MalformedError, UnavailableError
 from crosswind.data.possibilities import kept_in, possibilities
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded, load_spool
@@ -77,7 +77,7 @@ class _Taking:
                 self._folder(Path(name))
             else:
                 self._file(Path(name), reader_for(Path(name), self.format))
-        except (MalformedError, UnavailableError) as error:
+        except (ConflictError, MalformedError, UnavailableError) as error:
             self.failures.append(str(error))
 
     def _file(self, path: Path, reader: Reader) -> None:
@@ -95,7 +95,7 @@ class _Taking:
             known += 1
             try:
                 self._file(found.path, found.reader)
-            except (MalformedError, UnavailableError) as error:
+            except (ConflictError, MalformedError, UnavailableError) as error:
                 self.failures.append(str(error))
         if not known:
             raise MalformedError(f"{folder}: holds nothing of a known format")
