@@ -49,7 +49,7 @@ def in_order(rows: pa.Table, *, apart: Sequence[str] = ()) -> Series:
         raise InvalidInputError(f"rows of {metric_set.name}: expected a {TIME} in every row")
     keys = [column.name for column in metric_set.columns if column.kind is Kind.KEY and column.name != TIME]
     epochs = [column.name for column in metric_set.columns if column.kind is Kind.EPOCH and column.name != BOOT]
-    series = _numbered(rows, (*keys, *apart))
+    series = numbered(rows, (*keys, *apart))
     boot = _together(series, _codes(rows, BOOT))
     time_ns = _times(rows, boot)
     rank = _rank(series, boot, _integers(rows, TIME)[0])[boot]
@@ -101,11 +101,12 @@ def _codes(rows: pa.Table, name: str) -> Ints:
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def _numbered(rows: pa.Table, names: Iterable[str]) -> Ints:
-    numbered = np.zeros(len(rows), np.int64)
+def numbered(rows: pa.Table, names: Iterable[str]) -> Ints:
+    """For each row a number below their count, the same where all of these columns have the same value; null is one."""
+    found = np.zeros(len(rows), np.int64)
     for name in names:
-        numbered = _together(numbered, _codes(rows, name))
-    return numbered
+        found = _together(found, _codes(rows, name))
+    return found
 
 
 def _together(first: Ints, second: Ints) -> Ints:

@@ -1,27 +1,22 @@
 """Rows that a file tells twice, or that were told before."""
 
 import duckdb
-import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from crosswind.data.lake import Lake, set_of
 from crosswind.data.metric import Kind
+from crosswind.data.series import numbered
 
 
 def distinct(table: pa.Table) -> pa.Table:
-    """The rows of a set with one row for each value of its keys, the first, in the order of the keys.
-
-    Rows without a time or a place of their own are told apart by nothing else, so that of two the later one adds
-    nothing that could be told from a repetition.
-    """
+    """The rows of a set with one row for each value of its keys, the first, in the order in which they came."""
     keys = [column.name for column in set_of(table.schema).columns if column.kind is Kind.KEY]
     if _follow(table, keys):
         return table
-    order = pc.sort_indices(table.select(keys), sort_keys=[(key, "ascending") for key in keys])
-    ordered = table.take(order)
-    repeats = _repeats(ordered, keys)
-    return ordered.filter(pa.array(~repeats)) if repeats.any() else ordered
+    repeats = pd.Series(numbered(table, keys)).duplicated().to_numpy()
+    return table.filter(pa.array(~repeats)) if repeats.any() else table
 
 
 def without_known(lake: Lake, table: pa.Table) -> pa.Table:
@@ -54,13 +49,3 @@ def _follow(table: pa.Table, keys: list[str]) -> bool:
 
 def _is_one(column: pa.ChunkedArray) -> bool:
     return bool(pc.count_distinct(column, mode="all").as_py() <= 1)
-
-
-def _repeats(ordered: pa.Table, keys: list[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Which rows have the keys of the row before."""
-    same = np.ones(len(ordered), np.bool_)
-    same[:1] = False
-    for key in keys:
-        codes = ordered[key].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-        same[1:] &= codes[1:] == codes[:-1]
-    return same
