@@ -153,16 +153,16 @@ class _Rest:
 
     def joined(self, number: int, chunk: bytes) -> bytes:
         """The whole lines that there are now; a line of which too much is there already becomes empty."""
-        data = self.text + chunk
         if self._is_too_long:
-            data = data[end:] if (end := data.find(b"\n")) >= 0 else b""
-            self._is_too_long = not data
-        cut = data.rfind(b"\n") + 1
-        self.text = data[cut:]
+            chunk = chunk[end:] if (end := chunk.find(b"\n")) >= 0 else b""
+            self._is_too_long = not chunk
+        cut = chunk.rfind(b"\n") + 1
+        data = b"".join((self.text, memoryview(chunk)[:cut])) if cut else b""
+        self.text = chunk[cut:] if cut else self.text + chunk
         if len(self.text) > LINE_LIMIT:
             self._report.skip(number + data.count(b"\n"), _quoted(self.text), f"longer than {LINE_LIMIT} bytes")
             self.text, self._is_too_long = b"", True
-        return data[:cut]
+        return data
 
     def end(self, number: int) -> None:
         """Reports what never ended."""

@@ -1,4 +1,4 @@
-"""How many nodes Slurm's lists name: single names and single ranges all at once, which most are."""
+"""How many nodes Slurm's lists name: names and ranges of one name all at once, which most are."""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crosswind.data import hostlist
-from crosswind.ingest.readers.cells import Flags, sliced
+from crosswind.ingest.readers.cells import sliced
 from crosswind.ingest.readers.text_values import Values, Words, told_by
 
 Numbers = npt.NDArray[np.int64]
-DIGITS = 9  # of a number in a range; longer ones go the other way
-SHORT = 200  # characters of such a list
+RANGE = "^(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?$"  # longer numbers go the other way, and so do
+SHORT = 200  # characters of a list
 CLOSING = ord("]")
 
 
@@ -28,8 +28,8 @@ def node_counts(texts: pa.Array) -> Values:
 
 
 def _counts(lists: pa.Array) -> Values:
-    counts, is_range = _single_ranges(lists)
-    others = np.flatnonzero(~is_range)
+    counts = _counts_of_ranges(lists)
+    others = np.flatnonzero(counts == 0)
     told = told_by(lists.take(pa.array(others)), hostlist.count, pa.int64())
     counts[others] = told.values.fill_null(0).to_numpy()
     doubtful = np.zeros(len(lists), np.bool_)
@@ -37,28 +37,33 @@ def _counts(lists: pa.Array) -> Values:
     return Values(pa.array(counts), doubtful)
 
 
-def _single_ranges(lists: pa.Array) -> tuple[Numbers, Flags]:
-    """The lists of the form `node[07-12]`: how many each names, and which they are."""
-    counts, is_range = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.bool_)
+def _counts_of_ranges(lists: pa.Array) -> Numbers:
+    """How many nodes lists of the form `node[07-12,31]` name; 0 for those of another form, and for wrong ones."""
+    counts = np.zeros(len(lists), np.int64)
     _, offsets, letters = lists.buffers()
     if not letters:
-        return counts, is_range
+        return counts
     places = np.frombuffer(offsets, np.int32)[: len(lists) + 1]
     begins, ends = places[:-1], places[1:]
-    opening, dash = (begins + pc.find_substring(lists, mark).to_numpy() for mark in ("[", "-"))
-    is_likely = (opening > begins) & (dash > opening + 1) & (dash < ends - 2) & (ends - begins < SHORT)
+    opening = begins + pc.find_substring(lists, "[").to_numpy()
+    is_likely = (opening > begins) & (opening < ends - 2) & (ends - begins < SHORT)
     is_likely &= np.frombuffer(letters, np.uint8)[ends - 1] == CLOSING
     likely = np.flatnonzero(is_likely)
     names = sliced(letters, begins[likely], opening[likely])
-    firsts = sliced(letters, opening[likely] + np.int32(1), dash[likely])
-    lasts = sliced(letters, dash[likely] + np.int32(1), ends[likely] - np.int32(1))
-    are_sure = np.array(pc.and_(pc.ascii_is_alnum(names), pc.and_(_are_numbers(firsts), _are_numbers(lasts))))
-    sure = likely[are_sure]
-    firsts, lasts = (texts.filter(pa.array(are_sure)).cast(pa.int64()).to_numpy() for texts in (firsts, lasts))
-    counts[sure] = lasts - firsts + 1
-    is_range[sure] = (counts[sure] > 0) & (counts[sure] <= hostlist.NODES_LIMIT)
-    return counts, is_range
+    ranges = pc.split_pattern(sliced(letters, opening[likely] + np.int32(1), ends[likely] - np.int32(1)), ",")
+    found = np.where(np.array(pc.ascii_is_alnum(names)), _sums(ranges), 0)
+    counts[likely] = np.where(found <= hostlist.NODES_LIMIT, found, 0)
+    return counts
 
 
-def _are_numbers(texts: pa.Array) -> pa.Array:
-    return pc.and_(pc.ascii_is_decimal(texts), pc.less_equal(pc.binary_length(texts), DIGITS))
+def _sums(ranges: pa.Array) -> Numbers:
+    """The numbers in ranges such as 07-12, added for each list of them; 0 where one is no range."""
+    pieces, owners = ranges.flatten(), pc.list_parent_indices(ranges).to_numpy()
+    halves = pc.extract_regex(pieces, RANGE)
+    firsts, lasts = (pc.struct_field(halves, name).fill_null("0") for name in ("first", "last"))
+    lasts = pc.if_else(pc.equal(lasts, ""), firsts, lasts)
+    counts = pc.subtract(lasts.cast(pa.int64()), firsts.cast(pa.int64())).to_numpy() + 1
+    is_wrong = np.array(halves.is_null()) | (counts < 1)
+    sums = np.bincount(owners, counts, minlength=len(ranges)).astype(np.int64)
+    sums[owners[is_wrong]] = 0
+    return sums
