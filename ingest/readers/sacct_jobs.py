@@ -1,6 +1,8 @@
 """The columns of jobs in a block of Slurm's accounting, each turned into values at once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from functools import partial
 
 import numpy as np
@@ -11,6 +13,7 @@ from crosswind.data.errors import MalformedError
 from crosswind.ingest.readers import slurm_values as slurm
 from crosswind.ingest.readers.cells import Cells, Flags, Ints
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
+from crosswind.ingest.readers.local_times import LENGTH, local_seconds
 from crosswind.ingest.readers.node_counts import node_counts
 from crosswind.ingest.readers.sacct_lines import IDENTIFIERS, STILL_GOING
 from crosswind.ingest.readers.sacct_steps import joules_of
@@ -20,7 +23,6 @@ TEXTS = {"name": "JobName", "user": "User", "account": "Account", "partition": "
 TIMES = {"submitted_ns": "Submit", "started_ns": "Start", "ended_ns": "End"}
 TOLD_OF_STEPS = ("steps", "energy_from", "max_rss_bytes")
 SECOND = 1_000_000_000
-LOCAL_LENGTH = len("2026-01-01T00:00:00")  # of a time that names no zone; one that does is longer
 
 
 @dataclass(frozen=True)
@@ -118,19 +120,31 @@ def _put_times(facts: Facts, written: dict[str, pa.Array], clock: Clock) -> None
     local = np.zeros(len(facts.doubtful), np.int64)
     for name, texts in written.items():
         times = facts.put(name, _times(texts, TIMES[name], clock))
-        if (pc.max(pc.binary_length(texts)).as_py() or 0) < LOCAL_LENGTH:
+        if (pc.max(pc.binary_length(texts)).as_py() or 0) < LENGTH:
             continue
-        is_local = pc.and_(times.is_valid(), pc.equal(pc.binary_length(texts), LOCAL_LENGTH))
+        is_local = pc.and_(times.is_valid(), pc.equal(pc.binary_length(texts), LENGTH))
         local += is_local.to_numpy(zero_copy_only=False)
     facts.columns["local_times"] = pa.array(local)
 
 
 def _times(texts: pa.Array, column: str, clock: Clock) -> Values:
     """Nanoseconds; doubtful where clocks were changed, which is to be told in the order of the lines."""
-    found = whole_numbers(texts, partial(_seconds, column, Clock(clock.zone)), digits=12)
+    found = _seconds_of(texts, partial(_seconds, column, Clock(clock.zone)), clock.zone)
     outside = pc.or_(pc.less(found.values, EARLIEST_SECONDS), pc.greater(found.values, LATEST_SECONDS)).fill_null(False)
     seconds = pc.if_else(outside, pa.scalar(None, pa.int64()), found.values)
     return Values(pc.multiply(seconds, SECOND), found.doubtful | outside.to_numpy(zero_copy_only=False))
+
+
+def _seconds_of(texts: pa.Array, meaning: Callable[[str], int | None], zone: tzinfo) -> Values:
+    is_local = pc.equal(pc.binary_length(texts), LENGTH)
+    if not pc.any(is_local).as_py():
+        return whole_numbers(texts, meaning, digits=12)
+    local = local_seconds(texts.filter(is_local), zone)
+    if local.doubtful.all():
+        return whole_numbers(texts, meaning, digits=12)
+    others = whole_numbers(pc.if_else(is_local, "", texts), meaning, digits=12)
+    others.doubtful[np.array(is_local)] = local.doubtful
+    return Values(pc.replace_with_mask(others.values, is_local, local.values), others.doubtful)
 
 
 def _seconds(column: str, clock: Clock, text: str) -> int | None:
