@@ -24,7 +24,7 @@ from crosswind.data.jobs import job_table
 from crosswind.data.locks import alone
 from crosswind.data.store import Store
 from crosswind.ingest.readers.reader import Context, Record, Report
-from crosswind.ingest.readers.sacct import SacctReader, sacct_command
+from crosswind.ingest.readers.slurm.sacct import SacctReader, sacct_command
 
 SOURCE = "slurm"
 FIRST_SECONDS = 7 * 86_400  # how far back it looks when it never did

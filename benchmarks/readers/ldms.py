@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.readers.format import Format
-from crosswind.ingest.readers.ldms import LdmsReader
+from crosswind.ingest.readers.telemetry.ldms import LdmsReader
 
 RECORDED = Path(__file__).parents[2] / "tests" / "ingest" / "recorded" / "ldms" / "meminfo.1763762400"
 NODES, BEGAN, IDENTITY = 64, 1_763_762_400, 6  # columns in front of the metrics

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.readers.format import Format
-from crosswind.ingest.readers.prometheus import PrometheusReader
+from crosswind.ingest.readers.telemetry.prometheus import PrometheusReader
 
 RECORDED = Path(__file__).parents[2] / "tests/ingest/recorded/prometheus/node_exporter-1.5.txt"
 CORES, BEGAN, EVERY_SECONDS = 64, 1_790_000_000, 15

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.readers.format import Format
-from crosswind.ingest.readers.sacct import COLUMNS, SacctReader
+from crosswind.ingest.readers.slurm.sacct import COLUMNS, SacctReader
 
 STATES = {"COMPLETED": "0:0", "FAILED": "1:0", "TIMEOUT": "0:0", "CANCELLED by 1234": "0:15", "OUT_OF_MEMORY": "0:125"}
 SHARES = (80, 9, 5, 5, 1)

@@ -86,7 +86,7 @@ def test_nodes_are_paged_in_order_without_gap_or_repeat(client: TestClient, stor
 def test_a_job_that_no_agent_saw_has_no_nodes_and_an_unknown_one_is_not_found(client: TestClient) -> None:
     assert client.get("/v1/jobs/12_3/nodes").json() == {"job_id": "12_3", "nodes": [], "next": None, "next_url": None}
     unknown = client.get("/v1/jobs/999/nodes")
-    assert (unknown.status_code, unknown.json()["detail"]) == (404, "job '999' is not in the catalog")
+    assert (unknown.status_code, unknown.json()["detail"]) == (404, "job '999' is not in the store")
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "cursor=x", "node=n1"])

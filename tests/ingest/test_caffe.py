@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from tests.ingest.logged import SECOND, told, told_by
 
 from crosswind.data.run import RunState
-from crosswind.ingest.readers.caffe import CaffeReader
+from crosswind.ingest.readers.logs.caffe import CaffeReader
 from crosswind.ingest.readers.reader import Context
 
 RECORDED = Path(__file__).parent / "recorded" / "caffe"

@@ -6,8 +6,8 @@ import pytest
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.trial import History, TrialState
-from crosswind.ingest.readers.configurations import ConfigurationsReader, objective_of
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.searches.configurations import ConfigurationsReader, objective_of
 
 RECORDED = Path(__file__).parent / "recorded/configurations/allreduce.csv"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.ingest.logged import SECOND, told, told_by
 
 from crosswind.data.run import RunState
-from crosswind.ingest.readers.deepspeed import DeepSpeedReader
+from crosswind.ingest.readers.logs.deepspeed import DeepSpeedReader
 
 RECORDED = Path(__file__).parent / "recorded" / "deepspeed"
 READER = DeepSpeedReader()

@@ -164,7 +164,7 @@ def test_a_reader_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch, t
     path = install(tmp_path, "diary_format:DiaryReader")
     assert reader_for(path).name == "diary"
     assert reader_for(path, "diary").name == "diary"
-    with pytest.raises(InvalidInputError, match="expected one of: .*sacct.*, diary"):
+    with pytest.raises(InvalidInputError, match=r"expected one of: .*sacct.*, diary"):
         reader_for(path, "abacus")
 
 

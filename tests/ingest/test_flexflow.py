@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.ingest.logged import CHANGED, told_by
 
 from crosswind.data.run import RunState
-from crosswind.ingest.readers.flexflow import FlexFlowReader
+from crosswind.ingest.readers.logs.flexflow import FlexFlowReader
 
 RECORDED = Path(__file__).parent / "recorded" / "flexflow"
 READER = FlexFlowReader()

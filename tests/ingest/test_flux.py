@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from crosswind.data.job import Job
-from crosswind.ingest.readers.flux import FluxReader, f58
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.schedulers.flux import FluxReader, f58
 
 RECORDED = Path(__file__).parent / "recorded" / "flux"
 ENDED = json.loads((RECORDED / "job-list.jsonl").read_text().split("\n")[0])

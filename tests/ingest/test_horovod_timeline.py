@@ -11,7 +11,7 @@ from crosswind.data.arrivals import last_to_arrive
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers.horovod import HorovodReader
+from crosswind.ingest.readers.logs.horovod import HorovodReader
 
 RECORDED = Path(__file__).parent / "recorded" / "horovod"
 READER = HorovodReader()

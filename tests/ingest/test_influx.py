@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from crosswind.ingest.readers.influx import InfluxReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.influx import InfluxReader
 
 RECORDED = Path(__file__).parent / "recorded" / "influx" / "points.lp"
 TIME = 1556813561098000000

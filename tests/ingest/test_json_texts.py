@@ -6,7 +6,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from crosswind.ingest.readers.json_texts import json_objects
+from crosswind.ingest.readers.slurm.json_texts import json_objects
 
 TEXTS = ("", "a", "späte ☃", 'say "hi"', "back\\slash", "\\u0041", "x" * 50)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.ingest.logged import CHANGED, SECOND, told, told_by
 
 from crosswind.data.run import RunState
-from crosswind.ingest.readers.keras import KerasReader
 from crosswind.ingest.readers.lines import LINE_LIMIT
+from crosswind.ingest.readers.logs.keras import KerasReader
 
 RECORDED = Path(__file__).parent / "recorded" / "keras"
 READER = KerasReader()

@@ -8,8 +8,8 @@ import pytest
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.trial import History, TrialState
-from crosswind.ingest.readers.kernel_tuner import KernelTunerReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.searches.kernel_tuner import KernelTunerReader
 
 RECORDED = Path(__file__).parent / "recorded/kernel_tuner"
 WHOLE, OPEN = RECORDED / "scale.json", RECORDED / "scale-open.json"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.ingest.logged import CHANGED, SECOND, told_by
 
-from crosswind.ingest.readers.lbann import LbannReader
+from crosswind.ingest.readers.logs.lbann import LbannReader
 
 RECORDED = Path(__file__).parent / "recorded" / "lbann"
 READER = LbannReader()

@@ -17,9 +17,9 @@ from crosswind.data.lake import set_of
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers.ldms import LdmsReader
 from crosswind.ingest.readers.lines import head_of
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.ldms import LdmsReader
 
 RECORDED = Path(__file__).parent / "recorded" / "ldms"
 HEADER = "#Time,Time_usec,ProducerName,component_id,speed\n"

@@ -9,8 +9,8 @@ import pytest
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.run import Run, RunState
-from crosswind.ingest.readers.lightning_csv import LightningCsvReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.trackers.lightning_csv import LightningCsvReader
 
 RECORDED = Path(__file__).parent / "recorded/lightning_csv/version_0"
 MOMENT_NS = 1_750_000_000_000_000_000

@@ -18,7 +18,7 @@ from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
 from crosswind.ingest.readers.lines import blocks, lines_of
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.sacct import SacctReader
+from crosswind.ingest.readers.slurm.sacct import SacctReader
 
 SACCT = "JobID|JobName|State|Start|End\n12|train|COMPLETED|2026-01-02T03:04:05|2026-01-02T03:05:05\n"
 HEAT = MetricSet(

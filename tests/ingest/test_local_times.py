@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from crosswind.ingest.readers.clock import Clock, zone_named
-from crosswind.ingest.readers.local_times import local_seconds
+from crosswind.ingest.readers.slurm.local_times import local_seconds
 
 
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"])

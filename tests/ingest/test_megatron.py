@@ -13,7 +13,7 @@ from crosswind.data.run import RunState
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers.megatron import MegatronReader
+from crosswind.ingest.readers.logs.megatron import MegatronReader
 from crosswind.ingest.readers.reader import Context
 
 RECORDED = Path(__file__).parent / "recorded" / "megatron"

@@ -8,8 +8,8 @@ import pytest
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.run import Run, RunState
-from crosswind.ingest.readers.mlflow_run import MlflowReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.trackers.mlflow_run import MlflowReader
 
 RUNS = sorted((Path(__file__).parent / "recorded/mlflow").iterdir(), key=lambda path: (path / "params/layers").exists())
 FAILED, FINISHED = RUNS

@@ -10,9 +10,9 @@ from crosswind.data.errors import MalformedError
 from crosswind.data.imported import imported_id
 from crosswind.data.run import Run, RunState
 from crosswind.ingest.readers.lines import head_of
-from crosswind.ingest.readers.mlflow_sqlite import MlflowSqliteReader
-from crosswind.ingest.readers.optuna_sqlite import OptunaReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.searches.optuna_sqlite import OptunaReader
+from crosswind.ingest.readers.trackers.mlflow_sqlite import MlflowSqliteReader
 
 RECORDED = Path(__file__).parent / "recorded/mlflow_sqlite/mlflow.db"
 Row = tuple[int, str, float | None]

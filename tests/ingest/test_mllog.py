@@ -19,7 +19,7 @@ from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
 from crosswind.ingest.readers.lines import LINE_LIMIT
-from crosswind.ingest.readers.mllog import MllogReader
+from crosswind.ingest.readers.logs.mllog import MllogReader
 from crosswind.ingest.readers.reader import Context, Report
 
 RECORDED = Path(__file__).parent / "recorded" / "mllog"

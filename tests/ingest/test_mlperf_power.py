@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from crosswind.ingest.readers import reader_for
-from crosswind.ingest.readers.mlperf_power import MlperfPowerReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.mlperf_power import MlperfPowerReader
 
 RECORDED = Path(__file__).parent / "recorded" / "mlperf_power" / "node_0.txt"
 START = '{"time_ms": 1715341078316, "key": "power_measurement_start", "value": null, "metadata": {}}'

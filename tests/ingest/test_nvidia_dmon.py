@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers.nvidia_dmon import NvidiaDmonReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.nvidia_dmon import NvidiaDmonReader
 
 RECORDED = Path(__file__).parent / "recorded" / "nvidia_dmon"
 NAMES = "#Date       Time        gpu   pwr gtemp    sm\n"

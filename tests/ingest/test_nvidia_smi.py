@@ -8,8 +8,8 @@ import pytest
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.lake import set_of
-from crosswind.ingest.readers.nvidia_smi import NvidiaSmiReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.nvidia_smi import NvidiaSmiReader
 
 RECORDED = Path(__file__).parent / "recorded" / "nvidia_smi"
 BERLIN = Context("lab", ZoneInfo("Europe/Berlin"), node="n1")

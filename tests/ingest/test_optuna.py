@@ -9,10 +9,10 @@ import pytest
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.trial import History, TrialState
-from crosswind.ingest.readers.optuna_distribution import distribution_of, domain_of
-from crosswind.ingest.readers.optuna_journal import OptunaJournalReader
-from crosswind.ingest.readers.optuna_sqlite import OptunaReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.searches.optuna_distribution import distribution_of, domain_of
+from crosswind.ingest.readers.searches.optuna_journal import OptunaJournalReader
+from crosswind.ingest.readers.searches.optuna_sqlite import OptunaReader
 
 RECORDED = Path(__file__).parent / "recorded"
 DATABASE, JOURNAL = RECORDED / "optuna/optuna.db", RECORDED / "optuna_journal/journal.log"

@@ -13,10 +13,10 @@ from crosswind.data.job import Job
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers import pbs_values
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.ingest.readers.pbs import PbsReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.schedulers import pbs_values
+from crosswind.ingest.readers.schedulers.pbs import PbsReader
 
 RECORDED = Path(__file__).parent / "recorded" / "pbs"
 SECOND = 1_000_000_000

@@ -21,8 +21,8 @@ from crosswind.ingest.prometheus.sample_lines import split
 from crosswind.ingest.prometheus.sample_values import samples_of
 from crosswind.ingest.prometheus.scrapes import Scrapes
 from crosswind.ingest.readers.lines import Block
-from crosswind.ingest.readers.prometheus import PrometheusReader
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.prometheus import PrometheusReader
 
 FILES = RECORDED / "prometheus"
 WRITTEN_NS = 1_790_000_000_123_456_789

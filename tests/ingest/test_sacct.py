@@ -10,7 +10,7 @@ from crosswind.data.jobs import jobs_of
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.lines import BLOCK_BYTES, LINE_LIMIT, numbered_lines
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.sacct import COLUMNS, SacctReader, sacct_command
+from crosswind.ingest.readers.slurm.sacct import COLUMNS, SacctReader, sacct_command
 
 RECORDED = Path(__file__).parent / "recorded" / "sacct"
 SECOND = 1_000_000_000

@@ -12,10 +12,10 @@ import pytest
 from crosswind.ingest.readers.clock import Clock, zone_named
 from crosswind.ingest.readers.lines import Block
 from crosswind.ingest.readers.reader import Report
-from crosswind.ingest.readers.sacct import COLUMNS
-from crosswind.ingest.readers.sacct_blocks import BlockReading
-from crosswind.ingest.readers.sacct_lines import Allocation, LineReading
-from crosswind.ingest.readers.sacct_remarks import REMEMBERED, Remarks, Remembered
+from crosswind.ingest.readers.slurm.sacct import COLUMNS
+from crosswind.ingest.readers.slurm.sacct_blocks import BlockReading
+from crosswind.ingest.readers.slurm.sacct_lines import Allocation, LineReading
+from crosswind.ingest.readers.slurm.sacct_remarks import REMEMBERED, Remarks, Remembered
 
 RECORDED = Path(__file__).parent / "recorded" / "sacct"
 NO_VALUE = "18446744073709551614"

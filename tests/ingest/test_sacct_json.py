@@ -9,7 +9,7 @@ import pytest
 
 from crosswind.data.job import Job
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.sacct_json import SacctJsonReader
+from crosswind.ingest.readers.slurm.sacct_json import SacctJsonReader
 
 RECORDED = Path(__file__).parent / "recorded" / "sacct_json"
 OLD, NEW = RECORDED / "slurm-22.05.json", RECORDED / "data_parser-0.0.41.json"

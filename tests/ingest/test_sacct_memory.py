@@ -13,7 +13,7 @@ READ = """
 import sys
 from pathlib import Path
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.sacct import SacctReader
+from crosswind.ingest.readers.slurm.sacct import SacctReader
 
 def peak():
     [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]

@@ -15,7 +15,7 @@ from crosswind.data.job import Job
 from crosswind.data.jobs import jobs_of
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.sacct import SacctReader, sacct_command
+from crosswind.ingest.readers.slurm.sacct import SacctReader, sacct_command
 
 SCRIPT = Path(__file__).parent.parent / "slurm" / "cluster.py"
 PATIENCE_SECONDS = 60.0  # slurmctld looks for jobs past their time every 30 s

@@ -3,7 +3,7 @@
 import pytest
 
 from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers import slurm_json as slurm
+from crosswind.ingest.readers.slurm import slurm_json as slurm
 
 UNSET = {"set": False, "infinite": False, "number": 0}
 INFINITE = {"set": False, "infinite": True, "number": 0}

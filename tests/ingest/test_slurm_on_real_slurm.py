@@ -22,8 +22,8 @@ from crosswind.ingest.load_file import load_file
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.reader import Context
-from crosswind.ingest.readers.sacct import sacct_command
-from crosswind.ingest.readers.squeue import squeue_command
+from crosswind.ingest.readers.slurm.sacct import sacct_command
+from crosswind.ingest.readers.slurm.squeue import squeue_command
 from crosswind.ingest.slurm_poll import Poller
 
 SCRIPT = Path(__file__).parent.parent / "slurm" / "cluster.py"

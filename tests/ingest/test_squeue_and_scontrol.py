@@ -10,9 +10,9 @@ from crosswind.data.errors import MalformedError
 from crosswind.data.job import Job
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.reader import Context, Reader, Report
-from crosswind.ingest.readers.scontrol import ScontrolReader
-from crosswind.ingest.readers.squeue import FORMAT, POOR, SqueueReader, squeue_command
-from crosswind.ingest.readers.squeue_json import SqueueJsonReader
+from crosswind.ingest.readers.slurm.scontrol import ScontrolReader
+from crosswind.ingest.readers.slurm.squeue import FORMAT, POOR, SqueueReader, squeue_command
+from crosswind.ingest.readers.slurm.squeue_json import SqueueJsonReader
 
 RECORDED = Path(__file__).parent / "recorded"
 READERS: Mapping[str, Reader] = {

@@ -9,7 +9,7 @@ import pytest
 
 from crosswind.data.job import Job
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.swf import SwfReader
+from crosswind.ingest.readers.schedulers.swf import SwfReader
 
 RECORDED = Path(__file__).parent / "recorded" / "swf"
 START = 749433603  # 1993: older than any job of Slurm

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from crosswind.data.run import Run, RunState
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.tensorboard import TensorBoardReader
-from crosswind.ingest.readers.tfrecord import crc32c, masked
+from crosswind.ingest.readers.trackers.tensorboard import TensorBoardReader
+from crosswind.ingest.readers.trackers.tfrecord import crc32c, masked
 
 RECORDED = Path(__file__).parent / "recorded/tensorboard"
 SCALARS = RECORDED / "events.out.tfevents.1795298762.vm.27376.0"

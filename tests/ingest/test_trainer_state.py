@@ -11,7 +11,7 @@ import pytest
 from crosswind.data.errors import MalformedError
 from crosswind.data.run import Run, RunState
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.trainer_state import TrainerStateReader
+from crosswind.ingest.readers.trackers.trainer_state import TrainerStateReader
 
 RECORDED = Path(__file__).parent / "recorded/trainer_state/trainer_state.json"
 MOMENT_NS = 1_750_000_000_000_000_000

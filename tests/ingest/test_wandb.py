@@ -12,8 +12,8 @@ from crosswind.data.errors import MalformedError
 from crosswind.data.lake import set_of
 from crosswind.data.run import Run, RunState
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.wandb_log import BEGINNING, HEADER
-from crosswind.ingest.readers.wandb_run import WandbReader
+from crosswind.ingest.readers.trackers.wandb_log import BEGINNING, HEADER
+from crosswind.ingest.readers.trackers.wandb_run import WandbReader
 
 RECORDED = Path(__file__).parent / "recorded/wandb/run-n0k6xmrm.wandb"
 SAMPLED = RECORDED.with_name("run-poul1m45.wandb")

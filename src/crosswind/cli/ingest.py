@@ -16,8 +16,8 @@ from crosswind.ingest.readers import READERS, reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
 from crosswind.ingest.readers.reader import Context, Reader, Report
-from crosswind.ingest.readers.sacct import sacct_command
 from crosswind.ingest.readers.search import found_below
+from crosswind.ingest.readers.slurm.sacct import sacct_command
 from crosswind.settings import Settings
 
 TOLD = 20  # files that nobody knows, by name

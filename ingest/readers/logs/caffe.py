@@ -1,0 +1,114 @@
+"""Training logs of Caffe and of what was made from it: Caffe-MPI, CaffeOnSpark, Intel's and NVIDIA's."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.run import RunState
+from crosswind.ingest.readers.lines import plain_head
+from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
+from crosswind.ingest.readers.logs.log_values import finite, remarks, setting, snake
+from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
+from crosswind.ingest.readers.reader import Context, Record, Report
+from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
+
+LOGGED = re.compile(PREFIX + r"\w*solver\.(?:cpp|cc|hpp):\d+\] (?P<text>.*)$")
+ITERATION = re.compile(KNOWN["caffe"].expression)
+SPEED = re.compile(rf"\((?P<rate>{NUMBER}) iter/s, (?P<seconds>{NUMBER})s/\d+ iters?\)")
+RATE = re.compile(rf"Iteration (?P<step>\d+), lr = (?P<learning_rate>{NUMBER})")
+OUTPUT = re.compile(rf"(?P<net>Train|Test) net output #(?P<index>\d+): (?P<name>\S+) = (?P<value>{NUMBER})")
+CREATED = re.compile(r"^Log file created at: (\d{4})/\d\d/\d\d ")
+PARAMETER = re.compile(r"^(\w+): (.*)$")
+BEGINS = "Initializing solver from parameters"
+MAX_OUTPUTS = 10_000  # of an iteration
+ENDS = ("Optimization Done.", "Optimization stopped early.")
+
+
+@dataclass
+class Caffe:
+    """Lines of the solver in the form of glog, whose older versions name no year.
+
+    Source: BVLC/caffe src/caffe/solver.cpp, Step, Test and Solve; src/caffe/solvers/sgd_solver.cpp, ApplyUpdate.
+    """
+
+    glog: GlogClock
+    _has_speed: bool = False
+    _is_in_parameters: bool = False
+    _outputs: set[str] = field(default_factory=set)
+
+    def look(self, line: str) -> LogLine | None:
+        """What the solver says. Raises: MalformedError."""
+        if match := LOGGED.search(line):
+            self._is_in_parameters = BEGINS in match["text"]
+            return self._said(match)
+        if match := CREATED.match(line):
+            self.glog.year = int(match[1])
+        elif self._is_in_parameters and (match := PARAMETER.match(line)):
+            value = setting(match[2].strip('"'))
+            return None if value is None else LogLine(settings={match[1]: value})
+        return None
+
+    def notes(self) -> list[str]:
+        """What was taken on trust."""
+        return remarks(self.glog.clock)
+
+    def _said(self, match: re.Match[str]) -> LogLine | None:
+        text = match["text"]
+        found = ITERATION.search(text) or RATE.search(text)
+        if found and (told := told_by(found)) and told.step is not None:
+            return self._iteration(text, told.step, told.values, self.glog.nanoseconds(match.groupdict()))
+        if output := OUTPUT.search(text):
+            return LogLine(ts_ns=self.glog.nanoseconds(match.groupdict()), values=self._output(output))
+        if text.startswith("Iteration "):  # a test begins
+            self._outputs.clear()
+        state = RunState.COMPLETED if text.startswith(ENDS) else None
+        return LogLine(ts_ns=self.glog.nanoseconds(match.groupdict()), begins=BEGINS in text, state=state)
+
+    def _iteration(self, text: str, step: int, values: Mapping[str, float | None], ts_ns: int) -> LogLine:
+        self._outputs.clear()
+        speed = SPEED.search(text)
+        if speed is None and self._has_speed and "loss" in values:  # of the trained net: no step
+            return LogLine(ts_ns=ts_ns, values={"final_loss": values["loss"]})
+        self._has_speed |= speed is not None
+        return LogLine(step, _seconds(speed), ts_ns=ts_ns, values=values, tags=self.glog.tags())
+
+    def _output(self, match: re.Match[str]) -> dict[str, float | None]:
+        """Outputs of several numbers have one name for all: the further ones by their place."""
+        name = f"{match['net'].lower()}_{snake(match['name'])}"
+        if name in self._outputs:
+            name = f"{name}_{match['index']}"
+        if len(self._outputs) < MAX_OUTPUTS:
+            self._outputs.add(name)
+        return {name: finite(match["value"])}
+
+
+def _seconds(speed: re.Match[str] | None) -> float | None:
+    """Of one step: of how many the seconds are, the rate tells; the count beside it is how many were asked for."""
+    if speed is None:
+        return None
+    rate, seconds = finite(speed["rate"]) or 0.0, finite(speed["seconds"]) or 0.0
+    steps = round(min(rate * seconds, 1e9))
+    return seconds / steps if steps else None
+
+
+def _dialect(path: Path, context: Context) -> Caffe:
+    return Caffe(glog_clock(path, context.zone))
+
+
+class CaffeReader:
+    """Runs, iterations and losses of Caffe."""
+
+    name: ClassVar[str] = "caffe"
+    description: ClassVar[str] = "training log of Caffe: iterations, speed, losses, tests"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether the solver says something in the head."""
+        return any(map(LOGGED.search, plain_head(head).splitlines()))
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
+        """Runs, their steps and losses. Raises: MalformedError, UnavailableError."""
+        dialect = partial(_dialect, path, context)
+        return TrainingLog(self.name, path, report, context, dialect).records()

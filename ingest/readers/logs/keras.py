@@ -1,0 +1,146 @@
+"""Progress bars of Keras, as a terminal or a file got them; Tarantella's are these."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.run import RunState
+from crosswind.ingest.readers.binary import BLOCK_BYTES, Bytes
+from crosswind.ingest.readers.lines import LINE_LIMIT, plain_head
+from crosswind.ingest.readers.logs.log_values import finite, snake
+from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
+from crosswind.ingest.readers.reader import Context, Record, Report
+from crosswind.ingest.step_lines import KNOWN, NUMBER
+
+EPOCH = re.compile(r"^Epoch (\d{1,9})/(\d{1,9})\s*$")
+BAR = re.compile(KNOWN["keras"].expression)
+QUIET = re.compile(r"^(?P<done>\d{1,12})/(?P<total>\d{1,12})(?= - \d+s)")
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+PER_STEP = re.compile(r"(\d+)(s|ms|us)/step\b")
+WHOLE = re.compile(r"(?:^|[- ])(\d+)s(?: |$)")
+VALUE = re.compile(rf" - ([A-Za-z_][\w /.-]{{0,98}}): ({NUMBER})(?= -|\s*$)")
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+DRAWN = re.compile(rb"([\r\n\b]+)")  # a bar is drawn over the one before
+
+
+@dataclass
+class Keras:
+    """Bars as `Progbar.update` draws them: the last ones of each epoch, with its means.
+
+    Where there was a validation, the last bar's time has it in it, and that of the bar before does not.
+    Source: keras/src/utils/progbar.py and keras/src/callbacks/progbar_logger.py of Keras 3; keras/utils/
+    generic_utils.py, Progbar, of Keras 2.
+    """
+
+    _epoch: int = 0  # from 1, whose bar is drawn
+    _epochs: int = 0
+    _told: set[str] = field(default_factory=set)  # values of the epoch
+    _steps: int = 0  # of the epoch, once all are done
+    _whole: float = 0.0
+    _pace: float | None = None  # seconds a step, as the newest unfinished bar of the epoch tells them
+    _is_old: bool = False
+
+    def look(self, line: str) -> LogLine | None:
+        """An epoch, or its finished bar. Raises: MalformedError."""
+        line = COLOUR.sub("", line).strip()
+        if match := EPOCH.match(line):
+            self._epoch, self._epochs, self._steps = int(match[1]), int(match[2]), 0
+            self._pace = None
+            return LogLine(begins=self._epoch == 1, settings={"epochs": self._epochs})
+        match = BAR.search(line) or QUIET.match(line)
+        if not match or not self._epoch:
+            return None
+        if match["done"] != match["total"]:
+            self._pace = _pace(line)
+            return None
+        values = {snake(name): finite(text) for name, text in VALUE.findall(line)}
+        return self._again(line, int(match["total"]), values) if self._steps else self._end(line, match, values)
+
+    def notes(self) -> list[str]:
+        """What bars of old versions may mean."""
+        old = "bars of Keras before 2.4 call samples steps where it trained on arrays: nothing tells them from these"
+        return [old] if self._is_old else []
+
+    def _end(self, line: str, match: re.Match[str], values: dict[str, float | None]) -> LogLine:
+        if not 0 < int(match["total"]) < 1 << 31:
+            raise MalformedError(f"{match['total']} steps of an epoch")
+        if (seconds := _pace(line)) is None:
+            raise MalformedError("no time of a step, such as 30ms/step: the bar may count samples")
+        of = "of all its steps"
+        if any(name.startswith("val_") for name in values):
+            of = "and its validation" if self._pace is None else "as the last bar before the validation told"
+            seconds = seconds if self._pace is None else self._pace
+        self._is_old |= "[" in line
+        self._steps, self._told = int(match["total"]), set(values)
+        self._whole = max(_whole(line), seconds * self._steps)
+        return LogLine(
+            self._epoch * self._steps - 1,
+            seconds,
+            self._steps,
+            self._whole,
+            values=values,
+            state=RunState.COMPLETED if self._epoch == self._epochs else None,
+            tags={"durations_from": f"means of each epoch {of}, rounded as drawn"},
+        )
+
+    def _again(self, line: str, total: int, values: dict[str, float | None]) -> LogLine | None:
+        """Drawn once more, after the validation; a bar that tells nothing new is of an evaluation after training."""
+        new = {name: value for name, value in values.items() if name not in self._told}
+        if total != self._steps or not new:
+            return None
+        self._told |= set(new)
+        return LogLine(values=new, passed_seconds=max(0.0, _whole(line) - self._whole))
+
+
+def _pace(line: str) -> float | None:
+    match = PER_STEP.search(line)
+    return int(match[1]) * UNITS[match[2]] if match else None
+
+
+def _whole(line: str) -> float:
+    """The epoch's time as told, in whole seconds."""
+    match = WHOLE.search(line)
+    return float(finite(match[1]) or 0.0) if match else 0.0
+
+
+def drawn_lines(path: Path, report: Report) -> Iterator[tuple[int, str]]:
+    """Everything that was ever drawn, with the number of its line: a line may be redrawn for hours before it ends.
+
+    Raises: UnavailableError, MalformedError (too large).
+    """
+    number, rest, is_torn = 1, b"", False
+    with Bytes(path, report) as stream:
+        while block := stream.take(BLOCK_BYTES):
+            *ended, rest = DRAWN.split(rest + block)
+            for drawn, end in zip(ended[::2], ended[1::2], strict=True):
+                if drawn.strip() and not is_torn:
+                    yield number, drawn.decode(errors="replace")
+                number, is_torn = number + end.count(b"\n"), False
+            if len(rest) > LINE_LIMIT:
+                if not is_torn:
+                    report.skip(number, rest[:200].decode(errors="replace"), f"longer than {LINE_LIMIT} bytes")
+                rest, is_torn = b"", True
+    if rest.strip():
+        report.skip(
+            number, rest[:200].decode(errors="replace"), "has no line end: it may be cut short, or still written"
+        )
+
+
+class KerasReader:
+    """Runs and epochs of Keras."""
+
+    name: ClassVar[str] = "keras"
+    description: ClassVar[str] = "progress bars of Keras or Tarantella: mean step and metrics of epochs"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether an epoch is followed by its bar in the head."""
+        lines = [COLOUR.sub("", line).strip() for line in re.split("[\r\n\b]+", plain_head(head))]
+        begun = next((place for place, line in enumerate(lines) if EPOCH.match(line)), len(lines))
+        return any(BAR.search(line) or QUIET.match(line) for line in lines[begun:])
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
+        """Runs, a row for each epoch's steps, and metrics. Raises: MalformedError, UnavailableError."""
+        return TrainingLog(self.name, path, report, context, Keras, drawn_lines).records()

@@ -1,0 +1,139 @@
+"""Training logs of Megatron-LM and of what was made from it: GPT-NeoX, Megatron-DeepSpeed, Megatron-LLM."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.run import RunState
+from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.lines import plain_head
+from crosswind.ingest.readers.logs.log_values import finite, moment, remarks, setting, snake
+from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
+from crosswind.ingest.readers.reader import Context, Record, Report
+from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
+
+ELAPSED = "elapsed time per iteration (ms)"
+ITERATION = re.compile(KNOWN["megatron"].expression)
+TOTAL = re.compile(r"iteration +\d+/ *(\d+) \|")
+VALUE = re.compile(rf"(?P<name>[^|]*?):? +(?P<value>{NUMBER})(?P<unit>[A-Za-z]*)")
+TIME = r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:[.,](\d+))?"
+STAMP = re.compile(rf"\[{TIME}\] .*iteration")
+DATETIME = re.compile(rf"\[([^\]]+)\] datetime: {TIME}")
+ARGUMENTS = re.compile(r"-{8,} arguments -{8,}")
+END_OF_ARGUMENTS = re.compile(r"-{8,} end of arguments -{8,}")
+ARGUMENT = re.compile(r"^(?:\S+: +)?\s*(\w+) \.+ ?(.*)$")
+OURS = re.compile(r"^(?:\S+: +)?[ \t]*(?:tensor_)?model_parallel_size \.+", re.MULTILINE)
+VALIDATION = re.compile(r"validation loss at [^|]*?iteration (\d+)[^|]*\|(.*)")
+LONGEST_VALUE = 200  # characters, with its name
+ENDS = ("after training is done", "exiting program")
+NAMES = {
+    "lm loss": "loss",
+    "lm_loss": "loss",
+    ELAPSED: "",  # is the step's duration
+    "throughput per GPU (TFLOP/s/GPU)": "tflops_per_gpu",
+    "TFLOPs": "tflops_per_gpu",
+    "samples/sec": "samples_per_second",
+    "samples per second": "samples_per_second",
+    "energy per GPU (J/iter/GPU)": "joules_per_gpu",
+    "power per GPU (W/GPU)": "watts_per_gpu",
+    "lm loss value": "loss",
+    "lm loss PPL": "perplexity",
+}
+
+
+@dataclass
+class Megatron:
+    """Lines as `training_log` and `print_datetime` write them.
+
+    Source: NVIDIA/Megatron-LM megatron/training/training.py; EleutherAI/gpt-neox megatron/logging.py.
+    """
+
+    clock: Clock
+    _is_in_arguments: bool = False
+
+    def look(self, line: str) -> LogLine | None:
+        """An iteration, a validation, a moment or an argument. Raises: MalformedError."""
+        if " iteration" in line and "|" in line:
+            return self._iteration(line) if TOTAL.search(line) else self._validation(line)
+        if "] datetime: " in line:
+            return self._datetime(line)
+        if " arguments -" in line:
+            return self._banner(line)
+        return self._argument(line) if self._is_in_arguments else None
+
+    def notes(self) -> list[str]:
+        """What was taken on trust."""
+        return remarks(self.clock)
+
+    def _iteration(self, line: str) -> LogLine:
+        match, total = ITERATION.search(line), TOTAL.search(line)
+        told = told_by(match) if match else None
+        if told is None or told.step is None or told.seconds is None or total is None:
+            raise MalformedError("an iteration that tells no time of less than thirty years")
+        if told.step >= int(total[1]):
+            raise MalformedError(f"iteration {told.step + 1} of {total[1]}")
+        stamp = STAMP.search(line)
+        return LogLine(
+            told.step,
+            told.seconds,
+            ts_ns=moment(self.clock, *stamp.groups()) if stamp else None,
+            values=_values(line[: total.start()]) | _values(line[total.end() :]),
+            state=RunState.COMPLETED if told.step + 1 == int(total[1]) else None,
+        )
+
+    def _validation(self, line: str) -> LogLine | None:
+        if not (match := VALIDATION.search(line)):
+            return None
+        return LogLine(values={f"validation_{name}": value for name, value in _values(match[2]).items()})
+
+    def _datetime(self, line: str) -> LogLine | None:
+        if not (match := DATETIME.search(line)):
+            return None
+        state = RunState.COMPLETED if match[1].startswith(ENDS) else None
+        return LogLine(ts_ns=moment(self.clock, match[2], match[3], match[4]), state=state)
+
+    def _banner(self, line: str) -> LogLine | None:
+        if END_OF_ARGUMENTS.search(line):
+            self._is_in_arguments = False
+        elif ARGUMENTS.search(line):
+            self._is_in_arguments = True
+            return LogLine(begins=True)
+        return None
+
+    def _argument(self, line: str) -> LogLine | None:
+        if not (match := ARGUMENT.match(line)) or (value := setting(match[2])) is None:
+            return None
+        world_size = value if match[1] == "world_size" and type(value) is int and value > 0 else None
+        return LogLine(settings={match[1]: value}, world_size=world_size)
+
+
+def _values(line: str) -> dict[str, float | None]:
+    """What stands between bars as `name: number` or, in old logs, `name number`; a unit becomes part of the name."""
+    values = {}
+    for part in line.split("|"):
+        if len(part) < LONGEST_VALUE and (match := VALUE.fullmatch(part.strip())):
+            told = match["name"].strip()
+            if name := NAMES.get(told, snake(f"{told} {match['unit']}")):
+                values[name] = finite(match["value"])
+    return values
+
+
+class MegatronReader:
+    """Runs, steps and losses of Megatron-LM."""
+
+    name: ClassVar[str] = "megatron"
+    description: ClassVar[str] = "training log of Megatron-LM, GPT-NeoX or Megatron-DeepSpeed"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether an iteration, or the arguments of this program, are in the head."""
+        text = plain_head(head)
+        if any(ITERATION.search(line[:LOOKED_AT]) for line in text.splitlines() if ELAPSED in line):
+            return True
+        return bool(ARGUMENTS.search(text) and OURS.search(text))
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
+        """Runs, their steps and what was logged. Raises: MalformedError, UnavailableError."""
+        return TrainingLog(self.name, path, report, context, lambda: Megatron(Clock(context.zone))).records()

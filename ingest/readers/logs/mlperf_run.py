@@ -1,0 +1,209 @@
+"""A run as MLPerf's events tell it, one after the other."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.imported import imported_id
+from crosswind.data.progress_rate import PROGRESS_TAG, UNIT_TAG
+from crosswind.data.run import Run, RunState
+from crosswind.data.trial import Parameter
+from crosswind.ingest.readers.logs.mlperf_events import JOB, SYSTEM, Event, number
+
+PARAMETERS_MAX = 500  # of one run; no benchmark has a fifth of it
+TEXT_MAX = 1000  # characters of a parameter
+TAGS = {
+    "submission_org": "submitter",
+    "submission_division": "division",
+    "submission_platform": "platform",
+    "submission_status": "submission_status",
+    "seed": "seed",
+    "instance_id": "instance",
+    "run_set_random_seed": "seed",  # v0.5
+}
+SIZES = ("number_of_ranks", "number_of_nodes", "accelerators_per_node")
+FACTS = frozenset((*TAGS, *SIZES, "submission_benchmark", SYSTEM, JOB))
+OF_V05 = {"True": "success", "False": "aborted"}
+STATES = {"success": RunState.COMPLETED, "aborted": RunState.FAILED}
+
+
+@dataclass
+class Facts:
+    """What holds of a run before it begins, and of the next one in the same log unless that says otherwise."""
+
+    benchmark: str = ""
+    configuration: dict[str, Parameter] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    described: dict[str, int] = field(default_factory=dict)  # sizes of the whole system: the log's own go before them
+    software: dict[str, str] = field(default_factory=dict)
+    job_id: str | None = None
+    nodes: tuple[str, ...] = ()
+
+    def copy(self) -> "Facts":
+        """The same, to be changed alone."""
+        return replace(
+            self,
+            configuration=dict(self.configuration),
+            tags=dict(self.tags),
+            sizes=dict(self.sizes),
+            described=dict(self.described),
+            software=dict(self.software),
+        )
+
+    def takes(self, event: Event) -> bool:
+        """Takes in who ran what, where; False for an event that tells none of that. Raises: MalformedError."""
+        key, value = event.key, event.value
+        if key not in FACTS:
+            return False
+        if key == "submission_benchmark" and isinstance(value, str):
+            self.benchmark = value[:100]
+        elif key in TAGS and isinstance(value, int | float | str):
+            self.tags[TAGS[key]] = str(value)[:TEXT_MAX]
+        elif key in SIZES:
+            self.size(key, value)
+        elif key == SYSTEM:
+            self.describe(event.metadata)
+        elif key == JOB:
+            self.job(event.metadata)
+        return True
+
+    def parameter(self, key: str, value: object) -> None:
+        """Takes in a hyperparameter; one of null says nothing. Raises: MalformedError."""
+        scalar = _scalar(value)
+        if scalar is None:
+            return
+        if len(self.configuration) == PARAMETERS_MAX and key not in self.configuration:
+            raise MalformedError(f"more than {PARAMETERS_MAX} parameters")
+        self.configuration[key] = scalar
+
+    def size(self, key: str, value: object) -> None:
+        """Takes in how large the run is. Raises: MalformedError."""
+        count = _count(value)
+        if count is None:
+            raise MalformedError(f"{key} {str(value)[:50]!r} is no count")
+        self.sizes[key] = count
+
+    def describe(self, told: Mapping[str, object]) -> None:
+        """Takes in the description of the system that submissions come with."""
+        counts = {key: _count(told.get(key)) for key in SIZES}
+        self.described |= {key: count for key, count in counts.items() if count is not None}
+        if isinstance(framework := told.get("framework"), str) and framework:
+            self.software["framework"] = framework[:TEXT_MAX]
+        if isinstance(model := told.get("accelerator_model_name"), str) and model:
+            self.tags["accelerator"] = model[:TEXT_MAX]
+
+    def job(self, told: Mapping[str, object]) -> None:
+        """Takes in the Slurm job, and its nodes."""
+        self.job_id, nodes = str(told["job_id"]), told["nodes"]
+        self.nodes = nodes if isinstance(nodes, tuple) else ()
+        self.described["number_of_nodes"] = len(self.nodes)
+
+    def world_size(self) -> int | None:
+        """Processes that compute: the ranks, else the accelerators; a system without any does not tell."""
+        if told := self.sizes.get("number_of_ranks"):
+            return told
+        sizes = self.described | self.sizes
+        return sizes.get("number_of_nodes", 0) * sizes.get("accelerators_per_node", 0) or None
+
+
+@dataclass
+class Draft:
+    """A run of which the log is being read."""
+
+    facts: Facts
+    instance: str
+    run_id: str = ""  # once it started
+    first_ns: int | None = None
+    init_ns: int | None = None
+    init_seconds: float | None = None
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    status: str = ""
+    is_training: bool = False
+    open: dict[tuple[str, int], int] = field(default_factory=dict)  # intervals of ranks that have not ended
+    evaluations: int = 0
+    progress: tuple[str, float] | None = None  # at the last evaluation
+    has_moved: bool = False
+
+    def is_over(self, event: Event) -> bool:
+        """Whether an event that begins a run is of the next one: this one stopped, or died and was begun again."""
+        if event.time_ns is None:
+            return False
+        if self.ended_ns is not None:
+            return event.time_ns >= self.ended_ns
+        return self.is_training and event.key == "init_start"
+
+    def initialised(self, time_ns: int) -> None:
+        """Notes the end of what comes before the run's time: compiling, loading the model."""
+        if self.init_ns is not None and self.init_ns <= time_ns:
+            self.init_seconds = (time_ns - self.init_ns) / 1e9
+
+    def start(self, system: str, time_ns: int) -> None:
+        """Notes the beginning, which with what was told before it makes the run's identity."""
+        facts, self.started_ns = self.facts, time_ns
+        told = [facts.tags.get(tag, "") for tag in ("submitter", "platform", "seed", "instance")]
+        of = (facts.benchmark, *told, self.instance, facts.job_id)
+        self.run_id = imported_id("mllog", system, *of, self.first_ns, time_ns)
+
+    def stop(self, event: Event, time_ns: int) -> None:
+        """Notes the end. Raises: MalformedError when it is before the beginning."""
+        if time_ns < (self.started_ns or 0):
+            raise MalformedError("run_stop is before run_start")
+        self.ended_ns = time_ns
+        told = event.metadata.get("status", OF_V05.get(str(event.metadata.get("success")), ""))
+        self.status = str(told)[:TEXT_MAX]
+
+    def evaluated(self, position: tuple[str, float] | None) -> None:
+        """Notes how far the training was at an evaluation."""
+        self.evaluations += 1
+        if position is None:
+            return
+        self.has_moved |= self.progress is not None and position != self.progress
+        self.progress = position
+
+    def told_progress(self) -> tuple[str, float] | None:
+        """How far the run came; None where all of several evaluations name the same place, which then is none."""
+        return self.progress if self.has_moved or self.evaluations == 1 else None
+
+    def run(self, system: str, workload: str) -> Run:
+        """The run as far as it is told; one without an end, or that ended somehow, is `lost`."""
+        facts, tags = self.facts, dict(self.facts.tags)
+        tags |= {"instance": self.instance} if self.instance else {}
+        tags |= {"status": self.status} if self.status else {}
+        tags |= {} if self.init_seconds is None else {"init_seconds": f"{self.init_seconds:.9g}"}
+        if nodes := (facts.described | facts.sizes).get("number_of_nodes"):
+            tags["node_count"] = str(nodes)
+        if progress := self.told_progress():
+            tags |= {UNIT_TAG: progress[0], PROGRESS_TAG: f"{progress[1]:.17g}"}
+        return Run(
+            run_id=self.run_id,
+            workload=facts.benchmark or workload,
+            system=system,
+            state=STATES.get(self.status, RunState.LOST),
+            world_size=facts.world_size(),
+            configuration=dict(facts.configuration),
+            job_id=facts.job_id,
+            nodes=facts.nodes,
+            started_ns=self.started_ns,
+            ended_ns=self.ended_ns,
+            software=dict(facts.software),
+            tags=tags,
+        )
+
+
+def _scalar(value: object) -> Parameter | None:
+    """A parameter's value; lists and objects become their JSON text. Raises: MalformedError."""
+    if isinstance(value, float) and number(value) is None:
+        return None
+    told = json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else value
+    if isinstance(told, str) and len(told) > TEXT_MAX:
+        raise MalformedError(f"a parameter of {len(told)} characters; expected at most {TEXT_MAX}")
+    return told if isinstance(told, int | float | str) else None
+
+
+def _count(value: object) -> int | None:
+    """A count, which system descriptions write as text."""
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

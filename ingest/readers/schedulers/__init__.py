@@ -1,0 +1,1 @@
+"""Accounting of the other schedulers."""

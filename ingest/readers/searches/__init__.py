@@ -1,0 +1,1 @@
+"""Searches of configurations that other tuners made."""

@@ -1,0 +1,137 @@
+"""Tuning histories from tables: a column for each parameter, and one that says in its name that it is the objective."""
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.imported import imported_id
+from crosswind.data.trial import History, Parameter, Study, Trial, TrialState
+from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.scalars import REAL, TRUTHS, WHOLE
+from crosswind.ingest.readers.searches.imported_history import imported_history
+from crosswind.ingest.readers.searches.told_domain import domain_of_values
+
+OBJECTIVE = re.compile(r"(objective|maximise)(?::([^\[\]]{1,150}?))?\s*(?:\[([^\[\]]{1,60})\])?")
+FOREIGN = re.compile(r"[+-]?[0-9]+,[0-9]+|[+-]?[0-9]{1,3}(?:[ '.][0-9]{3})+,[0-9]+")  # as other countries write numbers
+ENDINGS = {"failed": TrialState.FAILED, "infeasible": TrialState.INFEASIBLE, "pruned": TrialState.PRUNED}
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Which column is the objective, and what its name says of it."""
+
+    place: int
+    name: str
+    unit: str
+    sign: int
+
+
+@dataclass(frozen=True)
+class ConfigurationsReader:
+    """One history: a trial a line."""
+
+    name: ClassVar[str] = "configurations"
+    description: ClassVar[str] = "CSV of configurations with a column objective:NAME [UNIT] (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether the first line names one objective and at least one parameter."""
+        try:
+            return objective_of(cells_of(plain_head(head).split("\n", 1)[0])) is not None
+        except MalformedError:
+            return False
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[History]:
+        """The history, named after the file. Raises: MalformedError, UnavailableError."""
+        lines = numbered_lines(path, report)
+        number, text = next(lines, (0, ""))
+        names = [name.strip() for name in cells_of(text)]
+        objective = objective_of(names)
+        if objective is None:
+            raise MalformedError(
+                f"{path}: line {number}: {text[:200]!r}; expected parameters that are all named differently "
+                "and one column `objective`, `objective:NAME [UNIT]` or `maximise:NAME [UNIT]`"
+            )
+        rows = list(_rows(lines, names, objective, report))
+        if not rows:
+            report.notes.append("no configurations after the header: no study")
+            return
+        del names[objective.place]
+        columns = {name: typed([row[0][place] for row in rows]) for place, name in enumerate(names)}
+        for name, values in columns.items():
+            odd = [value for value in values if isinstance(value, str) and not REAL.fullmatch(value)]
+            if 0 < len(odd) < len(values):
+                report.notes.append(f"{name}: {odd[0][:80]!r} is no number, so that all of its values are texts")
+        space = {name: domain_of_values(values) for name, values in columns.items()}
+        stem = path.name.removesuffix(".gz").rsplit(".", 1)[0] or "configurations"
+        study_id = imported_id(self.name, context.system, stem, *names, vars(objective), rows[0])
+        trials = tuple(
+            Trial({name: values[place] for name, values in columns.items()}, state, value, f"{study_id}-{place:08d}")
+            for place, (_, state, value) in enumerate(rows)
+        )
+        if objective.sign < 0:
+            report.notes.append(f"{objective.name} is to be maximised: stored with the sign turned")
+        named = ("-" if objective.sign < 0 else "") + objective.name
+        yield imported_history(Study(study_id, stem, space, named, objective.unit, 0, 0), trials, report)
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of a line of comma-separated values. Raises: MalformedError."""
+    try:
+        return next(csv.reader([line.rstrip("\r")], strict=True), [])
+    except csv.Error as error:
+        raise MalformedError(f"no comma-separated values: {error}") from error
+
+
+def objective_of(names: Sequence[str]) -> Objective | None:
+    """The column that is the objective, where exactly one is and no name comes twice or is empty."""
+    stripped = [name.strip() for name in names]
+    found = [(place, match) for place, name in enumerate(stripped) if (match := OBJECTIVE.fullmatch(name))]
+    if len(found) != 1 or len(names) < 2 or len(set(stripped)) < len(names) or "" in stripped:
+        return None
+    ((place, match),) = found
+    return Objective(place, (match[2] or "objective").strip(), match[3] or "", -1 if match[1] == "maximise" else 1)
+
+
+Row = tuple[list[str], TrialState, float | None]
+
+
+def _rows(
+    lines: Iterator[tuple[int, str]], names: Sequence[str], objective: Objective, report: Report
+) -> Iterator[Row]:
+    for number, text in lines:
+        try:
+            yield _row(text, names, objective)
+        except MalformedError as error:
+            report.skip(number, text, str(error))
+
+
+def _row(text: str, names: Sequence[str], objective: Objective) -> Row:
+    cells = [cell.strip() for cell in cells_of(text)]
+    if len(cells) != len(names):
+        raise MalformedError(f"{len(cells)} cells; expected {len(names)}")
+    for name, cell in zip(names, cells, strict=True):
+        if not cell or FOREIGN.fullmatch(cell):
+            raise MalformedError(f"{name} is {cell!r:.80}; expected a value, numbers with a decimal point")
+    told = cells.pop(objective.place)
+    if told in ENDINGS:
+        return cells, ENDINGS[told], None
+    if not REAL.fullmatch(told) or not math.isfinite(float(told)):
+        raise MalformedError(f"objective is {told!r:.80}; expected a number or one of: {', '.join(ENDINGS)}")
+    return cells, TrialState.DONE, objective.sign * float(told)
+
+
+def typed(texts: Sequence[str]) -> list[Parameter]:
+    """A column's values: whole numbers, numbers or truth values where all of them are, else texts."""
+    if all(map(WHOLE.fullmatch, texts)):
+        return [int(text) for text in texts]
+    if all(REAL.fullmatch(text) and math.isfinite(float(text)) for text in texts):
+        return [float(text) for text in texts]
+    if all(text in TRUTHS for text in texts):
+        return [TRUTHS[text] for text in texts]
+    return list(texts)

@@ -1,0 +1,146 @@
+"""Optuna's studies as searches of ours: spaces from its distributions, objectives made lower-is-better."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.imported import imported_id
+from crosswind.data.trial import History, Parameter, Study, Trial, TrialState
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.searches.imported_history import NAME_LIMIT, imported_history
+from crosswind.ingest.readers.searches.optuna_distribution import Distribution, distribution_of, domain_of
+from crosswind.ingest.readers.searches.told_domain import allows
+
+MINIMISE, MAXIMISE = 1, 2  # optuna.study.StudyDirection
+STATES = {1: TrialState.DONE, 2: TrialState.PRUNED, 3: TrialState.FAILED}  # optuna.trial.TrialState
+GOING = (0, 4)  # RUNNING, WAITING
+
+
+@dataclass
+class ToldTrial:
+    """One trial as the storage has it: values of parameters in Optuna's own form, and their distributions."""
+
+    number: int
+    state: int
+    line: int = 0
+    values: Sequence[object] = ()
+    parameters: dict[str, object] = field(default_factory=dict)
+    distributions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ToldStudy:
+    """One study as the storage has it."""
+
+    name: str
+    directions: Sequence[object]
+    metric_names: object = None
+    created_ns: int = 0
+    trials: list[ToldTrial] = field(default_factory=list)
+
+
+def history_of(told: ToldStudy, report: Report, context: Context) -> History | None:
+    """The study with its trials that ended; None, and the reason in the report, where it is none of ours."""
+    if fault := _fault(told):
+        report.skip(0, told.name, fault)
+        return None
+    study_id = imported_id("optuna", context.system, told.name, told.created_ns)
+    reading = _Reading(report, study_id, -1 if told.directions[0] == MAXIMISE else 1)
+    ended = reading.trials(told.trials)
+    reading.note(told.name)
+    if not ended:
+        return None
+    space = {name: domain_of(reading.distributions[name]) for name in reading.names}
+    trials = tuple(each for each in ended if all(allows(space[name], each.configuration[name]) for name in space))
+    for _ in range(len(ended) - len(trials)):
+        report.skip(0, told.name, "a trial's choices are not the other trials' choices")
+    objective = ("-" if reading.sign < 0 else "") + _metric_name(told.metric_names)
+    study = Study(study_id, told.name, space, objective, "", 0, told.created_ns)
+    return imported_history(study, trials, report)
+
+
+def _fault(told: ToldStudy) -> str:
+    if len(told.directions) != 1:
+        return f"study {told.name!r:.80} has {len(told.directions)} objectives; expected one"
+    if told.directions[0] not in (MINIMISE, MAXIMISE):
+        return f"study {told.name!r:.80} does not say whether to minimise or to maximise"
+    return "" if 0 < len(told.name) <= NAME_LIMIT else f"name {told.name!r:.80}: expected 1 to {NAME_LIMIT} characters"
+
+
+def _metric_name(told: object) -> str:
+    """What `Study.set_metric_names` said, where it was called."""
+    named = isinstance(told, list) and len(told) == 1 and isinstance(told[0], str)
+    return str(told[0])[: NAME_LIMIT - 1] if named and isinstance(told, list) and told[0] else "objective"
+
+
+@dataclass
+class _Reading:
+    """One pass over the trials of a study."""
+
+    report: Report
+    study_id: str
+    sign: int
+    names: list[str] = field(default_factory=list)
+    distributions: dict[str, list[Distribution]] = field(default_factory=dict)
+    remarks: Counter[str] = field(default_factory=Counter)
+
+    def trials(self, told: Sequence[ToldTrial]) -> tuple[Trial, ...]:
+        """The trials that ended and have every parameter, in their order."""
+        self.names = list(dict.fromkeys(name for each in told if each.state == 1 for name in each.parameters))
+        return tuple(trial for each in told if (trial := self._trial(each)) is not None)
+
+    def note(self, name: str) -> None:
+        """Writes what was remarked into the report."""
+        notes = [f"study {name!r:.80}: {count} {text}" for text, count in self.remarks.items() if count]
+        if self.sign < 0:
+            notes.append(f"study {name!r:.80} is to be maximised: its objective is stored with the sign turned")
+        self.report.notes += notes
+
+    def _trial(self, told: ToldTrial) -> Trial | None:
+        if told.state in GOING:
+            self.remarks["trials have not ended: left out"] += 1
+            return None
+        try:
+            configuration = self._configuration(told)
+            objective = self._objective(told)
+        except MalformedError as error:
+            self.report.skip(told.line, "", f"trial {told.number}: {error}")
+            return None
+        state = STATES[told.state]
+        if state is TrialState.DONE and objective is None:
+            self.remarks["trials ended without a finite objective: failed"] += 1
+            state = TrialState.FAILED
+        return Trial(configuration, state, objective, f"{self.study_id}-{told.number:08d}")
+
+    def _configuration(self, told: ToldTrial) -> Mapping[str, Parameter]:
+        """Values of all parameters of the space. Raises: MalformedError."""
+        if told.state not in STATES:
+            raise MalformedError(f"state {told.state!r:.40}; expected 0 to 4")
+        lacking = [name for name in self.names if name not in told.parameters]
+        if lacking or not self.names:
+            raise MalformedError(f"has no value of {', '.join(lacking)[:200] or 'any parameter'}, which others have")
+        found = {name: distribution_of(told.distributions.get(name)) for name in self.names}
+        configuration = {name: found[name].external(told.parameters[name]) for name in self.names}
+        for name, each in found.items():
+            self.distributions.setdefault(name, []).append(each)
+        return configuration
+
+    def _objective(self, told: ToldTrial) -> float | None:
+        """The objective, lower is better; None where there is no finite one. Raises: MalformedError."""
+        if told.state != 1:
+            return None
+        value = told.values[0] if told.values else None
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise MalformedError(f"value {value!r:.40} is no number")
+        return None if value is None or not math.isfinite(value) else self.sign * float(value)
+
+
+def parsed(text: object) -> object:
+    """What a JSON text says, None when it is none."""
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None

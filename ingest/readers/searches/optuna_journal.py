@@ -1,0 +1,144 @@
+"""Tuning histories from Optuna's journal: one operation a line, as JournalFileBackend writes it."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.trial import History
+from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.searches.optuna_history import GOING, ToldStudy, ToldTrial, history_of
+
+Operation = Mapping[str, object]
+FRACTION = re.compile(r"\.[0-9]+")
+METRIC_NAMES = "study:metric_names"
+
+
+@dataclass(frozen=True)
+class OptunaJournalReader:
+    """One history per study with one objective."""
+
+    name: ClassVar[str] = "optuna_journal"
+    description: ClassVar[str] = "Optuna's journal file, one operation a line (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether the first line is an operation of some worker."""
+        first = plain_head(head).split("\n", 1)[0]
+        return first.startswith("{") and '"op_code"' in first and '"worker_id"' in first
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[History]:
+        """The studies in the order in which they were created. Raises: UnavailableError, MalformedError.
+
+        Source: optuna/storages/journal/_storage.py, JournalOperation.
+        """
+        journal = _Journal(Clock(context.zone))
+        for number, text in numbered_lines(path, report):
+            try:
+                journal.take(number, text)
+            except MalformedError as error:
+                report.skip(number, text, str(error))
+        for study in journal.studies.values():
+            history = history_of(study, report, context)
+            if history is not None:
+                yield history
+
+
+@dataclass
+class _Journal:
+    """What the operations come to: ids are given in their order, refused operations change nothing."""
+
+    clock: Clock
+    studies: dict[int, ToldStudy] = field(default_factory=dict)
+    trials: dict[int, ToldTrial] = field(default_factory=dict)
+    made: int = 0
+
+    def take(self, number: int, text: str) -> None:
+        """Takes in one operation. Raises: MalformedError."""
+        try:
+            operation = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise MalformedError(f"no JSON: {error}") from error
+        if not isinstance(operation, dict) or not isinstance(operation.get("op_code"), int):
+            raise MalformedError("no operation: expected an object with an op_code")
+        act: Mapping[int, Callable[[Operation, int], None]] = {
+            0: self._create_study,
+            1: self._delete_study,
+            3: self._name_metrics,
+            4: self._create_trial,
+            5: self._set_parameter,
+            6: self._end,
+        }
+        if operation["op_code"] in act:  # the others tell nothing that a history has
+            act[operation["op_code"]](operation, number)
+
+    def _create_study(self, told: Operation, _number: int) -> None:
+        name, directions = told.get("study_name"), told.get("directions")
+        if not isinstance(name, str) or not isinstance(directions, list):
+            raise MalformedError("expected study_name and directions")
+        if all(study.name != name for study in self.studies.values()):
+            self.studies[self.made] = ToldStudy(name, directions)
+            self.made += 1
+
+    def _delete_study(self, told: Operation, _number: int) -> None:
+        self.studies.pop(_whole(told, "study_id"), None)
+
+    def _name_metrics(self, told: Operation, _number: int) -> None:
+        study, attributes = self.studies.get(_whole(told, "study_id")), told.get("system_attr")
+        if study is not None and isinstance(attributes, dict) and METRIC_NAMES in attributes:
+            study.metric_names = attributes[METRIC_NAMES]
+
+    def _create_trial(self, told: Operation, number: int) -> None:
+        study = self.studies.get(_whole(told, "study_id"))
+        if study is None:
+            return
+        trial = ToldTrial(len(study.trials), _whole(told, "state") if "state" in told else GOING[0], number)
+        parameters, distributions = told.get("params", {}), told.get("distributions", {})
+        if not isinstance(parameters, dict) or not isinstance(distributions, dict):
+            raise MalformedError("params and distributions: expected objects")
+        trial.parameters |= parameters
+        trial.distributions |= {name: str(text) for name, text in distributions.items()}
+        trial.values = _values(told)
+        began = time_of(self.clock, told.get("datetime_start"))
+        study.created_ns = min(each for each in (study.created_ns, began) if each) if began else study.created_ns
+        self.trials[len(self.trials)] = trial
+        study.trials.append(trial)
+
+    def _set_parameter(self, told: Operation, _number: int) -> None:
+        trial, name = self.trials.get(_whole(told, "trial_id")), told.get("param_name")
+        if trial is not None and isinstance(name, str) and trial.state in GOING:
+            trial.parameters[name] = told.get("param_value_internal")
+            trial.distributions[name] = str(told.get("distribution"))
+
+    def _end(self, told: Operation, number: int) -> None:
+        trial = self.trials.get(_whole(told, "trial_id"))
+        if trial is not None and trial.state in GOING:
+            trial.state, trial.line = _whole(told, "state"), number
+            trial.values = _values(told) or trial.values
+
+
+def time_of(clock: Clock, text: object) -> int | None:
+    """A time that Optuna wrote: local in its relational storages, with a zone in journals; whole seconds."""
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        return clock.nanoseconds("datetime_start", FRACTION.sub("", text).replace(" ", "T", 1))
+    except MalformedError:
+        return None
+
+
+def _values(told: Operation) -> list[object]:
+    """The values of the objectives; of the one that there is, some versions tell it as `value`."""
+    values, value = told.get("values"), told.get("value")
+    return values if isinstance(values, list) else [] if value is None else [value]
+
+
+def _whole(told: Operation, name: str) -> int:
+    value = told.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise MalformedError(f"{name} is {value!r:.40}; expected a whole number")
+    return value

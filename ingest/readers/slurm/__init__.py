@@ -1,0 +1,1 @@
+"""What Slurm tells of its jobs, in its several shapes."""

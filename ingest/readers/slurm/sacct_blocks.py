@@ -1,0 +1,105 @@
+"""Blocks of Slurm's accounting as rows of jobs: by columns where a job's lines are as expected, else line by line."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crosswind.data.jobs import FACTS, JOB
+from crosswind.data.lake import arrow_schema
+from crosswind.ingest.readers.lines import Block
+from crosswind.ingest.readers.slurm.cells import Cells, Flags, cells_of
+from crosswind.ingest.readers.slurm.sacct_columns import jobs_in
+from crosswind.ingest.readers.slurm.sacct_jobs import Layout
+from crosswind.ingest.readers.slurm.sacct_lines import Allocation, LineReading, allocations_table, is_header
+from crosswind.ingest.readers.slurm.sacct_remarks import Remarks
+
+FEW_BYTES = 30_000  # less is read sooner line by line
+JOB_COLUMNS = arrow_schema(JOB).names
+LOOKED_AT = [*FACTS, "nodes_named", "line", "energy_from"]
+
+
+@dataclass
+class BlockReading:
+    """One pass over blocks after the header; what is not as expected goes to `lines`, which keeps what is open."""
+
+    lines: LineReading
+    remarks: Remarks
+    few_bytes: int = FEW_BYTES
+
+    def tables(self, block: Block) -> Iterator[pa.Table]:
+        """The jobs that are complete with the lines of a block, in their order."""
+        number, begin = block.number, 0
+        cells = self._cells(block.data)
+        if cells is not None and not cells.first_letters().any():
+            yield from self._looked_at(self._by_columns(cells, number))
+            return
+        for end, after in _headers(block.data):
+            yield from self._looked_at(self._rows(number, block.data[begin:end]))
+            number += block.data.count(b"\n", begin, end)
+            self._by_line(number, [block.data[end:after].decode().rstrip("\n")])
+            number, begin = number + 1, after
+        yield from self._looked_at(self._rows(number, block.data[begin:]))
+
+    def rest(self) -> Iterator[pa.Table]:
+        """The job that was still open, when nothing more comes."""
+        yield from self._looked_at(allocations_table(self.lines.ended()))
+
+    def _looked_at(self, rows: pa.Table) -> Iterator[pa.Table]:
+        if len(rows):
+            self.remarks.look_at(rows)
+            self.lines.report.read += len(rows)
+            times = pa.array(np.arange(len(rows)))  # those of when it is told are the loader's
+            yield rows.append_column("ts_ns", times).select(JOB_COLUMNS).cast(arrow_schema(JOB))
+
+    def _cells(self, data: bytes) -> Cells | None:
+        """The cells, where reading by columns is worth it and the columns are as expected."""
+        if not data or len(data) < self.few_bytes or not Layout(tuple(self.lines.columns)).is_plain:
+            return None
+        return cells_of(data, len(self.lines.columns))
+
+    def _rows(self, number: int, data: bytes) -> pa.Table:
+        cells = self._cells(data)
+        if cells is None:
+            return allocations_table(self._by_line(number, data.decode().split("\n")))
+        return self._by_columns(cells, number)
+
+    def _by_line(self, number: int, texts: list[str]) -> list[Allocation]:
+        numbered = enumerate(texts, number)
+        return list(self.lines.finished((each, text.rstrip("\r")) for each, text in numbered if text.strip()))
+
+    def _by_columns(self, cells: Cells, number: int) -> pa.Table:
+        jobs = jobs_in(cells, Layout(tuple(self.lines.columns)), self.lines.clock)
+        allocations: list[Allocation] = []
+        for begin, end, is_left in _stretches(jobs.left):
+            if is_left:
+                allocations += self._by_line(number + begin, [cells.line(line) for line in range(begin, end)])
+            else:
+                allocations += self.lines.ended()
+        self.lines.steps += jobs.total("steps")
+        self.lines.clock.local += jobs.total("local_times")
+        rows = jobs.table(self.lines.system, number).select(LOOKED_AT)
+        if not allocations:
+            return rows
+        both = pa.concat_tables([rows, allocations_table(allocations)])
+        return both.take(pc.sort_indices(both["line"]))
+
+
+def _stretches(flags: Flags) -> Iterator[tuple[int, int, bool]]:
+    """Where flags begin and end to be alike."""
+    edges = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(flags)]
+    for begin, end in itertools.pairwise(edges):
+        yield begin, end, bool(flags[begin])
+
+
+def _headers(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where lines begin and end that name columns."""
+    place = data.find(b"State")
+    while place >= 0:
+        begin, after = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place) + 1
+        if is_header(data[begin:after].decode().rstrip("\r\n").split("|")):
+            yield begin, after
+        place = data.find(b"State", after)

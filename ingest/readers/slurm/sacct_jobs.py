@@ -1,0 +1,155 @@
+"""The columns of jobs in a block of Slurm's accounting, each turned into values at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crosswind.data.errors import MalformedError
+from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
+from crosswind.ingest.readers.slurm import slurm_values as slurm
+from crosswind.ingest.readers.slurm.cells import Cells, Flags, Ints
+from crosswind.ingest.readers.slurm.local_times import LENGTH, local_seconds
+from crosswind.ingest.readers.slurm.node_counts import node_counts
+from crosswind.ingest.readers.slurm.sacct_lines import IDENTIFIERS, STILL_GOING
+from crosswind.ingest.readers.slurm.sacct_steps import joules_of
+from crosswind.ingest.readers.slurm.text_values import Values, Words, whole_numbers
+
+TEXTS = {"name": "JobName", "user": "User", "account": "Account", "partition": "Partition"}
+TIMES = {"submitted_ns": "Submit", "started_ns": "Start", "ended_ns": "End"}
+TOLD_OF_STEPS = ("steps", "energy_from", "max_rss_bytes")
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is where, and which are kept as written."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def identifier(self) -> str:
+        """The column that names the job."""
+        return next(column for column in IDENTIFIERS if column in self.columns)
+
+    def first(self, *columns: str) -> str:
+        """The first of these that there is, or the last of them."""
+        return next((column for column in columns if column in self.columns), columns[-1])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no column stands twice, or has a name that we give to what steps told."""
+        return len(set(self.columns)) == len(self.columns) and not {*self.columns} & {*TOLD_OF_STEPS}
+
+    @property
+    def as_written(self) -> list[str]:
+        """The columns that nobody here understands."""
+        understood = {self.identifier, "State", "ExitCode", "NodeList", "ConsumedEnergyRaw"}
+        understood |= {self.first("NNodes", "AllocNodes"), self.first("NCPUS", "AllocCPUS")}
+        understood |= {self.first("ElapsedRaw", "Elapsed"), *TEXTS.values(), *TIMES.values(), ""}
+        return [column for column in self.columns if column not in understood]
+
+    def texts(self, cells: Cells, column: str, rows: Ints) -> pa.Array:
+        """The texts of a column; all empty when there is none."""
+        if column in self.columns:
+            return cells.texts(self.columns.index(column), rows)
+        return pa.repeat(pa.scalar("", pa.string()), len(rows))
+
+
+@dataclass
+class Facts:
+    """Columns of jobs, and which of the jobs are left to those who look at each line."""
+
+    doubtful: Flags
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+
+    def put(self, name: str, found: Values) -> pa.Array:
+        """Takes in a column."""
+        self.columns[name] = found.values
+        self.doubtful |= found.doubtful
+        return found.values
+
+
+def facts_of(cells: Cells, layout: Layout, rows: Ints, clock: Clock) -> Facts:
+    """What the jobs' own lines tell, but for what is kept as written; `local_times` are those without a zone."""
+    facts = Facts(np.zeros(len(rows), np.bool_))
+    texts = partial(layout.texts, cells, rows=rows)
+    _put_state(facts, Words(texts("State")), Words(texts("ExitCode")))
+    _put_nodes(facts, texts("NodeList"))
+    for name, columns in {"node_count": ("NNodes", "AllocNodes"), "cpu_count": ("NCPUS", "AllocCPUS")}.items():
+        column = layout.first(*columns)
+        facts.put(name, whole_numbers(texts(column), partial(slurm.count, column)))
+    _put_times(facts, {name: texts(column) for name, column in TIMES.items()}, clock)
+    column = layout.first("ElapsedRaw", "Elapsed")
+    elapsed = facts.put("elapsed_seconds", _elapsed(texts(column), column))
+    facts.columns["elapsed_seconds"] = elapsed.cast(pa.float64(), safe=False)
+    facts.put("joules", joules_of(texts("ConsumedEnergyRaw")))
+    return facts
+
+
+def _elapsed(texts: pa.Array, column: str) -> Values:
+    if column == "ElapsedRaw":
+        return whole_numbers(texts, partial(slurm.count, column))
+    return Words(texts).told(slurm.duration_seconds, pa.int64())
+
+
+def _put_state(facts: Facts, states: Words, codes: Words) -> None:
+    facts.put("state", states.told(slurm.state_word, pa.string()))
+    facts.put("said", states.told(lambda text: "" if slurm.state_word(text) == text else text, pa.string()))
+    is_going = states.told(lambda text: slurm.state_word(text) in STILL_GOING, pa.bool_()).values
+    for place, name in enumerate(("exit_code", "signal")):
+        found = facts.put(name, codes.told(partial(_part_of_exit_code, place), pa.int64()))
+        facts.columns[name] = pc.if_else(is_going, pa.scalar(None, pa.int64()), found)
+
+
+def _part_of_exit_code(place: int, text: str) -> int | None:
+    return slurm.exit_code(text)[place]
+
+
+def _put_nodes(facts: Facts, texts: pa.Array) -> None:
+    """The lists in their short form, and how many nodes each names."""
+    counts = facts.put("nodes_named", node_counts(texts))
+    facts.columns["nodes"] = pc.if_else(pc.equal(counts, 0), "", texts)
+
+
+def _put_times(facts: Facts, written: dict[str, pa.Array], clock: Clock) -> None:
+    local = np.zeros(len(facts.doubtful), np.int64)
+    for name, texts in written.items():
+        times = facts.put(name, _times(texts, TIMES[name], clock))
+        if (pc.max(pc.binary_length(texts)).as_py() or 0) < LENGTH:
+            continue
+        is_local = pc.and_(times.is_valid(), pc.equal(pc.binary_length(texts), LENGTH))
+        local += is_local.to_numpy(zero_copy_only=False)
+    facts.columns["local_times"] = pa.array(local)
+
+
+def _times(texts: pa.Array, column: str, clock: Clock) -> Values:
+    """Nanoseconds; doubtful where clocks were changed, which is to be told in the order of the lines."""
+    found = _seconds_of(texts, partial(_seconds, column, Clock(clock.zone)), clock.zone)
+    outside = pc.or_(pc.less(found.values, EARLIEST_SECONDS), pc.greater(found.values, LATEST_SECONDS)).fill_null(False)
+    seconds = pc.if_else(outside, pa.scalar(None, pa.int64()), found.values)
+    return Values(pc.multiply(seconds, SECOND), found.doubtful | outside.to_numpy(zero_copy_only=False))
+
+
+def _seconds_of(texts: pa.Array, meaning: Callable[[str], int | None], zone: tzinfo) -> Values:
+    is_local = pc.equal(pc.binary_length(texts), LENGTH)
+    if not pc.any(is_local).as_py():
+        return whole_numbers(texts, meaning, digits=12)
+    local = local_seconds(texts.filter(is_local), zone)
+    if local.doubtful.all():
+        return whole_numbers(texts, meaning, digits=12)
+    others = whole_numbers(pc.if_else(is_local, "", texts), meaning, digits=12)
+    others.doubtful[np.array(is_local)] = local.doubtful
+    return Values(pc.replace_with_mask(others.values, is_local, local.values), others.doubtful)
+
+
+def _seconds(column: str, clock: Clock, text: str) -> int | None:
+    before = clock.ambiguous
+    moment = clock.nanoseconds(column, text)
+    if clock.ambiguous > before:
+        raise MalformedError(f"{column} {text!r} comes twice or never")
+    return None if moment is None else moment // SECOND

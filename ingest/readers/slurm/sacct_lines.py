@@ -1,0 +1,209 @@
+"""Jobs of Slurm's accounting line by line: the one definition of what a line means, and why another is skipped."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from crosswind.data import hostlist
+from crosswind.data.errors import MalformedError
+from crosswind.data.job import Job
+from crosswind.data.jobs import FACTS, job_table
+from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.reader import Report
+from crosswind.ingest.readers.slurm import slurm_values as slurm
+
+FREE_TEXT = (
+    *("JobName", "Comment", "AdminComment", "SystemComment", "Constraints", "SubmitLine", "WorkDir", "WCKey"),
+    *("Extra", "Reason", "Container", "Reservation", "StdIn", "StdOut", "StdErr"),
+)
+IDENTIFIERS = ("JobIDRaw", "JobID")  # the raw one is what a job sees as SLURM_JOB_ID
+STILL_GOING = ("PENDING", "RUNNING", "SUSPENDED")  # Slurm writes exit code 0:0 for these
+COLUMN_NAME = re.compile("[A-Za-z]*")  # a job may be named `JobID|State`, but its id is a number
+
+
+def missing_columns(columns: list[str]) -> str:
+    """What a header lacks; empty when it has all that is needed."""
+    lacking = [] if "State" in columns else ["State"]
+    if not set(IDENTIFIERS) & set(columns):
+        lacking.append("JobIDRaw (or JobID)")
+    return " and ".join(lacking)
+
+
+def is_header(values: list[str]) -> bool:
+    """Whether a line names columns, as another export in the same file begins."""
+    return "State" in values and all(map(COLUMN_NAME.fullmatch, values)) and not missing_columns(values)
+
+
+@dataclass
+class Allocation:
+    """A job whose steps are still coming."""
+
+    line: int
+    job: Job
+    node_list: str  # as Slurm writes it; empty when there were no nodes
+    steps: int = 0
+    max_rss_bytes: int | None = None
+    step_joules: dict[str, float] = field(default_factory=dict)
+    all_understood: bool = True
+
+    def fold(self, step: str, row: Mapping[str, str]) -> None:
+        """Takes in one job step. Raises: MalformedError."""
+        self.steps += 1
+        try:
+            rss = slurm.size_bytes("MaxRSS", row.get("MaxRSS", ""))
+            joules = slurm.energy_joules(row.get("ConsumedEnergyRaw", ""))
+        except MalformedError:
+            self.all_understood = False
+            raise
+        if rss is not None:
+            self.max_rss_bytes = max(rss, self.max_rss_bytes or 0)
+        if joules is not None:
+            self.step_joules[step] = joules
+
+    def energy(self) -> tuple[float | None, str]:
+        """Joules, and whose they are; none when the figures of a step are lost, rather than too few.
+
+        Nodes are metered, not processes: `batch` and `extern` run beside the numbered steps, and adding them would
+        count the same joules twice.
+        """
+        if self.job.energy_joules is not None or not self.step_joules or not self.all_understood:
+            return self.job.energy_joules, ""
+        if "extern" in self.step_joules:
+            return self.step_joules["extern"], "extern"
+        numbered = [joules for step, joules in self.step_joules.items() if step[0].isdigit()]
+        return (sum(numbered), "steps") if numbered else (max(self.step_joules.values()), "batch")
+
+    def complete(self) -> Job:
+        """The job with what its steps told."""
+        joules, source = self.energy()
+        told = {"steps": str(self.steps) if self.steps else "", "energy_from": source}
+        if self.max_rss_bytes is not None and self.all_understood:
+            told["max_rss_bytes"] = str(self.max_rss_bytes)
+        fields = dict(self.job.fields) | {name: text for name, text in told.items() if text}
+        return replace(self.job, energy_joules=joules, fields=fields)
+
+
+def allocations_table(allocations: Sequence[Allocation]) -> pa.Table:
+    """The rows of jobs, with what is to be remarked of them and the numbers of their lines."""
+    table = job_table([replace(allocation.complete(), nodes=()) for allocation in allocations], told_ns=0)
+    columns = {name: table[name] for name in FACTS}
+    columns["nodes"] = pa.array([allocation.node_list for allocation in allocations], pa.string())
+    columns["nodes_named"] = pa.array([len(allocation.job.nodes) for allocation in allocations], pa.int64())
+    columns["line"] = pa.array([allocation.line for allocation in allocations], pa.int64())
+    columns["energy_from"] = pa.array([allocation.energy()[1] for allocation in allocations], pa.string())
+    return pa.table(columns)
+
+
+@dataclass
+class LineReading:
+    """One pass over lines after the header, of which some may have been taken elsewhere."""
+
+    report: Report
+    system: str
+    clock: Clock
+    columns: list[str]
+    current: Allocation | None = None
+    further_headers: int = 0
+    steps: int = 0
+
+    def finished(self, lines: Iterable[tuple[int, str]]) -> Iterator[Allocation]:
+        """The jobs that are complete because another one begins in these lines."""
+        for number, text in lines:
+            try:
+                before = self.take(number, text)
+            except MalformedError as error:
+                self.report.skip(number, text, str(error))
+                continue
+            if before:
+                yield before
+
+    def ended(self) -> list[Allocation]:
+        """The job whose steps were still coming, where no more come."""
+        last, self.current = self.current, None
+        return [last] if last else []
+
+    def take(self, number: int, text: str) -> Allocation | None:
+        """Takes in one line; comes back with the job before when this line begins another. Raises: MalformedError."""
+        values = text.split("|")
+        if is_header(values):
+            self.columns = values
+            self.further_headers += 1
+            return None
+        row = self.row(values)
+        job_id, step = slurm.identifier(next(row[column] for column in IDENTIFIERS if column in row))
+        if step:
+            self.fold(job_id, step, row)
+            return None
+        begun = Allocation(number, self.job(job_id, row), hostlist.short_form(row.get("NodeList", "")))
+        before, self.current = self.current, begun
+        return before
+
+    def row(self, values: list[str]) -> dict[str, str]:
+        """The values by column. Raises: MalformedError when it is not certain which is which."""
+        if len(values) != len(self.columns):
+            values = self.rejoined(values)
+        return dict(zip(self.columns, values, strict=True))
+
+    def rejoined(self, values: list[str]) -> list[str]:
+        """The values with those put together again that a | in them set apart. Raises: MalformedError."""
+        surplus = len(values) - len(self.columns)
+        free = [place for place, column in enumerate(self.columns) if column in FREE_TEXT]
+        if surplus > 0 and len(free) == 1:  # it can be nowhere else
+            first, last = free[0], free[0] + surplus
+            return [*values[:first], "|".join(values[first : last + 1]), *values[last + 1 :]]
+        columns = " or ".join(self.columns[place] for place in free)
+        doubt = f"; a | may stand in {columns}" if surplus > 0 and free else ""
+        raise MalformedError(f"{len(values)} fields; expected {len(self.columns)}{doubt}")
+
+    def fold(self, job_id: str, step: str, row: Mapping[str, str]) -> None:
+        """Takes in a job step. Raises: MalformedError when its job is not the one before."""
+        if self.current is None or self.current.job.job_id != job_id:
+            raise MalformedError(f"job step {job_id}.{step} does not follow the line of job {job_id}")
+        self.current.fold(step, row)
+        self.steps += 1
+
+    def job(self, job_id: str, row: dict[str, str]) -> Job:
+        """The job of an allocation's own line. Raises: MalformedError."""
+        rest = dict(row)
+        rest.pop(next(column for column in IDENTIFIERS if column in row))
+        state = slurm.state_word(rest.pop("State"))
+        code, signal = slurm.exit_code(rest.pop("ExitCode", ""))
+        going = state in STILL_GOING
+        said = {} if row["State"] == state else {"State": row["State"]}
+        return Job(  # its last argument is what the others left over
+            system=self.system,
+            job_id=job_id,
+            name=rest.pop("JobName", ""),
+            user=rest.pop("User", "") or None,
+            account=rest.pop("Account", "") or None,
+            partition=rest.pop("Partition", "") or None,
+            state=state,
+            exit_code=None if going else code,
+            signal=None if going else signal,
+            nodes=hostlist.expand(rest.pop("NodeList", "")),
+            node_count=_first_count(rest, "NNodes", "AllocNodes"),
+            cpu_count=_first_count(rest, "NCPUS", "AllocCPUS"),
+            submitted_ns=self.clock.nanoseconds("Submit", rest.pop("Submit", "")),
+            started_ns=self.clock.nanoseconds("Start", rest.pop("Start", "")),
+            ended_ns=self.clock.nanoseconds("End", rest.pop("End", "")),
+            elapsed_seconds=_elapsed_seconds(rest),
+            energy_joules=slurm.energy_joules(rest.pop("ConsumedEnergyRaw", "")),
+            fields={column: text for column, text in rest.items() if text and column} | said,
+        )
+
+
+def _first_count(rest: dict[str, str], *columns: str) -> int | None:
+    """The first of the columns that is there, taken out of `rest`."""
+    column = next((column for column in columns if column in rest), None)
+    return slurm.count(column, rest.pop(column)) if column else None
+
+
+def _elapsed_seconds(rest: dict[str, str]) -> float | None:
+    """The run time, from whichever column is there, taken out of `rest`."""
+    if "ElapsedRaw" in rest:
+        seconds = slurm.count("ElapsedRaw", rest.pop("ElapsedRaw"))
+    else:
+        seconds = slurm.duration_seconds(rest.pop("Elapsed", ""))
+    return None if seconds is None else float(seconds)

@@ -1,0 +1,113 @@
+"""What the job steps of a block of Slurm's accounting tell of their jobs, all at once."""
+
+import re
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crosswind.ingest.readers.slurm import slurm_values as slurm
+from crosswind.ingest.readers.slurm.cells import Flags
+from crosswind.ingest.readers.slurm.text_values import Values, Words, whole_numbers
+
+Numbers = npt.NDArray[np.int64]
+OTHER, EXTERN, NUMBERED, UNCERTAIN = range(4)  # kinds of steps, by their names
+SOURCES = ["", "batch", "steps", "extern"]
+EXACT = 1 << 53  # joules; whole numbers up to here add up exactly in any order
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps in the order of their lines; `jobs` tells for each which job it is of, by number."""
+
+    jobs: Numbers
+    kinds: Numbers
+    places: Numbers  # numbers of the numbered ones
+    rss: Values
+    joules: Values
+
+    @property
+    def doubtful(self) -> Flags:
+        """Which steps are left to those who look at each line."""
+        flags: Flags = self.rss.doubtful | self.joules.doubtful | (self.kinds == UNCERTAIN)
+        return flags
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What the steps tell of each job."""
+
+    counts: Numbers
+    max_rss: pa.Array
+    joules: pa.Array
+    sources: pa.Array  # whose joules these are; empty when there are none
+    doubtful: Flags
+
+
+def steps_of(names: pa.Array, jobs: Numbers, rss: pa.Array, joules: pa.Array) -> Steps:
+    """Steps from the texts of their columns."""
+    words = Words(names)
+    kinds, places = words.told(_kind, pa.int64()), words.told(_place, pa.int64())
+    sizes = whole_numbers(rss, partial(slurm.size_bytes, "MaxRSS"))
+    return Steps(jobs, kinds.values.to_numpy(), places.values.to_numpy(), sizes, joules_of(joules))
+
+
+def joules_of(texts: pa.Array) -> Values:
+    """Whole joules; null for what Slurm writes when nothing measures."""
+    found = whole_numbers(texts, slurm.energy_joules)
+    return Values(pc.if_else(pc.equal(found.values, 0), pa.scalar(None, pa.int64()), found.values), found.doubtful)
+
+
+def _kind(name: str) -> int:
+    if not re.fullmatch(slurm.STEP_NAME, name):
+        return UNCERTAIN
+    if name == "extern":
+        return EXTERN
+    if not name[0].isdigit():
+        return OTHER
+    return NUMBERED if name.isdigit() and len(name) <= 18 else UNCERTAIN
+
+
+def _place(name: str) -> int:
+    return int(name) if _kind(name) == NUMBERED else 0
+
+
+def fold(steps: Steps, job_joules: pa.Array) -> Folded:
+    """Folds steps into jobs, whose own joules come first."""
+    jobs = len(job_joules)
+    counts = np.bincount(steps.jobs, minlength=jobs)
+    is_metered = steps.joules.values.is_valid().to_numpy(zero_copy_only=False)
+    is_metered &= job_joules.is_null().to_numpy(zero_copy_only=False)[steps.jobs]
+    joules, sources, doubtful = _energy(steps, np.flatnonzero(is_metered), jobs)
+    told = pc.coalesce(job_joules.cast(pa.float64(), safe=False), pa.array(joules, mask=sources == 0))
+    return Folded(counts, _largest(steps, jobs), told, pa.array(SOURCES).take(pa.array(sources)), doubtful)
+
+
+def _largest(steps: Steps, jobs: int) -> pa.Array:
+    """The largest memory of a job's steps."""
+    largest = np.full(jobs, -1, np.int64)
+    known = np.flatnonzero(steps.rss.values.is_valid().to_numpy(zero_copy_only=False))
+    sizes = steps.rss.values.fill_null(0).to_numpy()[known]
+    np.maximum.at(largest, steps.jobs[known], sizes)
+    return pa.array(largest, mask=largest < 0)
+
+
+def _energy(steps: Steps, metered: Numbers, jobs: int) -> tuple[npt.NDArray[np.float64], Numbers, Flags]:
+    """Joules of jobs by their steps, whose they are (place in SOURCES), and where one has to look at each line."""
+    joules, sources = np.zeros(jobs), np.zeros(jobs, np.int64)
+    doubtful = np.zeros(jobs, np.bool_)
+    values, kinds = steps.joules.values.fill_null(0).to_numpy(), steps.kinds
+    for source, kind in enumerate((OTHER, NUMBERED, EXTERN), 1):  # the later one holds
+        rows = metered[kinds[metered] == kind]
+        owners = steps.jobs[rows]
+        sums = np.bincount(owners, values[rows], minlength=jobs)
+        told = np.unique(owners)
+        joules[told], sources[told] = sums[told], source
+        is_again = owners[1:] == owners[:-1]
+        if kind == NUMBERED:  # the same step twice would count once
+            is_again &= steps.places[rows][1:] <= steps.places[rows][:-1]
+        doubtful[owners[1:][is_again]] = True
+    return joules, sources, doubtful | (joules > EXACT)

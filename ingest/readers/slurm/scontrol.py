@@ -1,0 +1,145 @@
+"""Jobs that Slurm's controller still remembers, as `scontrol show job` writes them, one line each (-o) or several."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data import hostlist
+from crosswind.data.errors import MalformedError
+from crosswind.data.job import Job
+from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.slurm import slurm_values as slurm
+from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, known
+
+BEGINNING = re.compile(r"JobId=([0-9]{1,18}) (?:ArrayJobId=|HetJobId=|JobName=)")
+FIRST_LINES = re.compile(r"JobId=[0-9]{1,18} .*JobName=.*\s+(?:HetJobIdSet=\S*\s+)?UserId=\S+\([0-9]+\) GroupId=")
+NAME = re.compile(r"(?:^| )JobName=(.*?)(?: HetJobIdSet=\S* UserId=| UserId=|$)")
+PAIR = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
+USER = re.compile(r"(.+)\([0-9]{1,10}\)")
+NEEDED = (
+    *("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset", "UserId", "Account", "QOS", "JobState"),
+    *("ExitCode", "RunTime", "SubmitTime", "EligibleTime", "StartTime", "EndTime", "Partition", "NodeList"),
+    *("NumNodes", "NumCPUs", "TRES", "ReqTRES", "AllocTRES", "Reason", "Restarts"),
+)
+NOTHING = ("(null)", "N/A", "None", "Unknown")
+FIRST_CHARACTERS = 4096  # in which a job's name and user stand; names are shorter than 1024
+LINES_LIMIT = 10_000  # of one job: `scontrol -d` writes one for each kind of node
+
+
+@dataclass(frozen=True)
+class ScontrolReader:
+    """One job per record; times that are only expected are left out."""
+
+    name: ClassVar[str] = "scontrol"
+    description: ClassVar[str] = "Slurm's present jobs, written by scontrol show job (also -o)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether it begins as a job does: with its id, its name and its user."""
+        return bool(FIRST_LINES.match(plain_head(head)[:FIRST_CHARACTERS]))
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
+        """The jobs in the file's order. Raises: UnavailableError, MalformedError (too large)."""
+        remarks = Remarks(report, Clock(context.zone))
+        for record in _records(path, report):
+            try:
+                job = known(_job(record, context.system, remarks.clock))
+            except MalformedError as error:
+                report.skip(record.line, record.texts[0], str(error))
+                continue
+            yield remarks.seen(job)
+        remarks.note()
+
+
+@dataclass
+class _Record:
+    """The lines of one job."""
+
+    line: int
+    texts: list[str] = field(default_factory=list)
+
+
+def _records(path: Path, report: Report) -> Iterator[_Record]:
+    record: _Record | None = None
+    for line, text in numbered_lines(path, report):
+        if BEGINNING.match(text):
+            if record:
+                yield record
+            record = _Record(line, [text])
+        elif record and len(record.texts) < LINES_LIMIT:
+            record.texts.append(text)
+        else:
+            report.skip(line, text, "belongs to no job; expected JobId=...")
+    if record:
+        yield record
+
+
+def _job(record: _Record, system: str, clock: Clock) -> Job:
+    """The job of a record. Raises: MalformedError."""
+    told = _pairs(record)
+    name = NAME.search(record.texts[0])
+    code, signal = slurm.exit_code(told.get("ExitCode", ""))
+    user = USER.fullmatch(told.get("UserId", ""))
+    return Job(
+        system=system,
+        job_id=told["JobId"],
+        name=name[1] if name and name[1] != "(null)" else "",
+        user=user[1] if user else None,
+        account=told.get("Account"),
+        partition=told.get("Partition"),
+        state=slurm.state_word(told.get("JobState", "")),
+        exit_code=code,
+        signal=signal,
+        nodes=hostlist.expand(told.get("NodeList", "")),
+        node_count=_count(told, "NumNodes"),
+        cpu_count=_count(told, "NumCPUs"),
+        submitted_ns=clock.nanoseconds("SubmitTime", told.get("SubmitTime", "")),
+        started_ns=clock.nanoseconds("StartTime", told.get("StartTime", "")),
+        ended_ns=clock.nanoseconds("EndTime", told.get("EndTime", "")),
+        elapsed_seconds=_elapsed(told),
+        fields=_fields(told),
+    )
+
+
+def _pairs(record: _Record) -> dict[str, str]:
+    """What is needed, by name. Raises: MalformedError when it is not certain what is a name and what its value."""
+    found: dict[str, str] = {}
+    for text in record.texts:
+        for name, value in PAIR.findall(text):
+            if name not in NEEDED:
+                continue
+            if name in found:
+                raise MalformedError(f"{name} stands there twice: a name or comment of the job may hold one of them")
+            found[name] = value
+    return {name: value for name, value in found.items() if value and value not in NOTHING}
+
+
+def _count(told: Mapping[str, str], name: str) -> int | None:
+    """A count; of `1-4`, what a waiting job may get, the first. Raises: MalformedError."""
+    return slurm.count(name, told.get(name, "").partition("-")[0])
+
+
+def _elapsed(told: Mapping[str, str]) -> float | None:
+    seconds = slurm.duration_seconds(told.get("RunTime", ""))
+    return None if seconds is None else float(seconds)
+
+
+def _fields(told: Mapping[str, str]) -> dict[str, str]:
+    """What else is worth keeping; not what may tell who the user is, as paths and comments do."""
+    kept = {name: told.get(name, "") for name in ("QOS", "TRES", "ReqTRES", "AllocTRES", "Reason")}
+    kept["JobID"] = _shown_id(told)
+    kept["Restarts"] = told.get("Restarts", "").removeprefix("0")
+    return {name: text for name, text in kept.items() if text}
+
+
+def _shown_id(told: Mapping[str, str]) -> str:
+    """The id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
+    if "ArrayJobId" in told and "ArrayTaskId" in told:
+        task = told["ArrayTaskId"]
+        return f"{told['ArrayJobId']}_{task if task.isdigit() else f'[{task}]'}"
+    if "HetJobId" in told and "HetJobOffset" in told:
+        return f"{told['HetJobId']}+{told['HetJobOffset']}"
+    return told["JobId"]

@@ -1,0 +1,1 @@
+"""Samples that other collectors wrote."""

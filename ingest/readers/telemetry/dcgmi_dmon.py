@@ -1,0 +1,126 @@
+"""What dcgmi dmon scrolls, with a time in front of each line."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.metric import Scalar
+from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.gpu_rows import NUMBER, GpuRows, Place, Told, raw
+from crosswind.ingest.readers.telemetry.nvidia_smi import clock_notes
+
+# DCGM's fields that are NVML's numbers, by the names of dcgmi's columns.
+PLACES = {
+    "TMPTR": Place("temperature_celsius", "C"),
+    "MMTMP": Place("memory_temperature_celsius", "C"),
+    "SMCLK": Place("sm_clock_hertz", "MHz"),
+    "MMCLK": Place("memory_clock_hertz", "MHz"),
+    "TOTEC": Place("energy_joules_total", "mJ"),
+    "RPCTR": Place("pcie_replays_total"),
+}
+UNITS = {
+    "POWER": "W",
+    **dict.fromkeys(("FBTTL", "FBFRE", "FBUSD"), "MB"),
+    **dict.fromkeys(("GRACT", "SMACT", "SMOCC", "TENSO", "DRAMA", "FP64A", "FP32A", "FP16A"), "ratio"),
+}
+HEADER = re.compile(r"(?P<time>.*?)#\s*Entity\s+(?P<names>[A-Z0-9#_ ]+?)\s*")
+TIME = re.compile(
+    r"(?P<whole>[0-9]{9,12}|[0-9-]{10}[T ][0-9:]{8})(?:\.(?P<fraction>[0-9]{1,9}))?(?P<zone>Z|[+-][0-9:]{4,6})?"
+)
+ENTITY = re.compile("[A-Za-z][A-Za-z_-]{1,20}")
+MISSING = ("N/A", "-")
+NO_TIME = "dcgmi dmon writes no times; record with dcgmi dmon -e ... | ts '%FT%H:%M:%.S%z' (of moreutils)"
+
+
+@dataclass(frozen=True)
+class DcgmiDmonReader:
+    """Temperatures, clocks and energy of GPUs in the set `gpu`; all else, also of other entities, in `series`.
+
+    Source: dcgmi-dmon(8), dcgm_fields.cpp and dcgm_fields.h of DCGM; ts(1)
+    """
+
+    name: ClassVar[str] = "dcgmi_dmon"
+    description: ClassVar[str] = "dcgmi dmon -e ..., each line with its time in front (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether the first line names columns of DCGM's entities."""
+        return HEADER.fullmatch(plain_head(head).split("\n", 1)[0].rstrip("\r")) is not None
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
+        """The rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
+        reading = _Reading(path, Clock(context.zone), GpuRows(report, context, "dcgmi dmon"))
+        for number, text in numbered_lines(path, report):
+            try:
+                yield from reading.tables(number, text)
+            except MalformedError as error:
+                if not reading.names:
+                    raise
+                report.skip(number, text, str(error))
+        yield from reading.rows.rest()
+        reading.rows.note()
+        report.notes += clock_notes(reading.clock)
+
+
+@dataclass
+class _Reading:
+    """One pass over the lines."""
+
+    path: Path
+    clock: Clock
+    rows: GpuRows
+    names: list[str] = field(default_factory=list)
+
+    def tables(self, number: int, text: str) -> Iterator[pa.Table]:
+        """What a line becomes. Raises: MalformedError."""
+        if header := HEADER.fullmatch(text):
+            if not header["time"].strip():
+                self.names = []
+                raise MalformedError(f"{self.path}: line {number}: {NO_TIME}")
+            self.names = header["names"].split()
+            return
+        words = text.split()
+        if not self.names:
+            raise MalformedError(f"{self.path}: line {number}: no header line such as #Entity GPUTL POWER")
+        if {"ID", "Id"} & set(words[:3]):  # the second line of the header
+            return
+        first = len(words) - len(self.names)
+        if first < 3 or not ENTITY.fullmatch(words[first - 2]):
+            raise MalformedError(
+                f"{len(words)} words; expected a time, an entity, its number and {len(self.names)} values"
+            )
+        ts_ns = self._time(" ".join(words[: first - 2]))
+        kind, index = words[first - 2 : first]
+        values = {name: value for name, value in zip(self.names, words[first:], strict=True) if value not in MISSING}
+        cells, others = _sorted(values, is_gpu=kind == "GPU")
+        if kind == "GPU":
+            cells["index"] = raw(Place("index"), index)
+        yield from self.rows.add(ts_ns, f"gpu{index}" if kind == "GPU" else f"{kind} {index}"[:200], cells, others)
+
+    def _time(self, text: str) -> int:
+        found = TIME.fullmatch(text)
+        if found is None:
+            raise MalformedError(f"time {text[:40]!r}; expected seconds since 1970 or YYYY-MM-DDTHH:MM:SS")
+        seconds = self.clock.nanoseconds("time", found["whole"].replace(" ", "T") + (found["zone"] or "")) or 0
+        return seconds + int((found["fraction"] or "").ljust(9, "0"))
+
+
+def _sorted(values: dict[str, str], *, is_gpu: bool) -> tuple[dict[str, Scalar], list[Told]]:
+    """Columns of the set `gpu`, and all other numbers. Raises: MalformedError."""
+    cells: dict[str, Scalar] = {}
+    others: list[Told] = []
+    for name, value in values.items():
+        if not NUMBER.fullmatch(value):
+            raise MalformedError(f"{name} {value[:40]!r} is no number")
+        place = PLACES.get(name)
+        if place and is_gpu:
+            cells[place.column] = raw(place, value)
+        else:
+            others.append(Told(name, float(value), place.unit if place else UNITS.get(name, "")))
+    return cells, others

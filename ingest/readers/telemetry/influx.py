@@ -1,0 +1,146 @@
+"""Points of InfluxDB, as lines of its line protocol."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.imported import SERIES, labels_text
+from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
+from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
+
+WORD = r"(?:\\.|[^\\ ,=])++"
+VALUE = r'(?:"(?:\\.|[^"\\])*+"|[^ ,"]++)'
+LINE = re.compile(
+    rf"(?P<key>(?:\\.|[^\\ ,])++(?:,{WORD}={WORD})*+) +"
+    rf"(?P<fields>{WORD}={VALUE}(?:,{WORD}={VALUE})*+)(?: +(?P<time>-?[0-9]{{1,19}}))? *"
+)
+FIELD = re.compile(rf"({WORD})=({VALUE})")
+UNESCAPED_COMMA = re.compile(r",(?<!\\,)")
+ESCAPED = re.compile(r"\\([ ,=])")  # a backslash in front of anything else is one
+NUMBER = re.compile(r"([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?)([iu]?)")
+WITHOUT_POINTS = re.compile(r"#|CREATE DATABASE ")  # comments, and what influx_inspect export begins with
+HOSTS = ("host", "hostname")
+EXACT = 1 << 53
+KEYS = 100_000  # measurements with their tags that are remembered
+FIELDS = 1000  # of each of them
+WHEN = "time is not between 2001 and 2262 in ns since 1970; write it with precision ns"
+
+
+@dataclass(frozen=True)
+class InfluxReader:
+    """One row of the set `series` for each field that is a number, called `measurement.field`; times are ns.
+
+    Source: https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/
+    """
+
+    name: ClassVar[str] = "influx"
+    description: ClassVar[str] = "InfluxDB line protocol, times in ns (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether the first line that is no comment is a point with a time in ns."""
+        lines = (line.rstrip("\r") for line in plain_head(head).split("\n")[:-1])
+        first = next((line for line in lines if line and not WITHOUT_POINTS.match(line)), "")
+        found = LINE.fullmatch(first)
+        return found is not None and len(found["time"] or "") == 19
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
+        """The rows in the file's order. Raises: UnavailableError."""
+        reading = _Reading(context, CollectedRows(SERIES, report))
+        for number, text in numbered_lines(path, report):
+            if WITHOUT_POINTS.match(text):
+                continue
+            try:
+                yield from reading.tables(text)
+            except MalformedError as error:
+                report.skip(number, text, str(error))
+        yield from reading.rows.rest()
+        report.notes += [f"{count} {what}" for what, count in reading.remarks.items()]
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What a point is about."""
+
+    measurement: str
+    node: str | None
+    labels: str
+    names: dict[str, str] = field(default_factory=dict, compare=False)  # of series, by fields as they stand
+
+    def name_of(self, text: str) -> str:
+        """The series of a field."""
+        if text not in self.names:
+            if len(self.names) == FIELDS:
+                self.names.clear()
+            self.names[text] = f"{self.measurement}.{_plain(text)}"
+        return self.names[text]
+
+
+@dataclass
+class _Reading:
+    """One pass over the lines."""
+
+    context: Context
+    rows: CollectedRows
+    remarks: Counter[str] = field(default_factory=Counter)
+    keys: dict[str, _Key] = field(default_factory=dict)
+
+    def tables(self, text: str) -> Iterator[pa.Table]:
+        """What a line becomes. Raises: MalformedError."""
+        found = LINE.fullmatch(text)
+        if found is None:
+            raise MalformedError("no point: expected measurement,tag=text field=number time")
+        if found["time"] is None:
+            raise MalformedError("a point without a time")
+        ts_ns = int(found["time"])
+        if not EARLIEST_SECONDS * 10**9 <= ts_ns <= LATEST_SECONDS * 10**9:
+            raise MalformedError(WHEN)
+        key = self._key(found["key"])
+        names, values = self._numbers(found["fields"], key)
+        if names:
+            same = {"ts_ns": ts_ns, "node": key.node, "device": "", "labels": key.labels}
+            yield from self.rows.extend(same, {"name": names, "value": values})
+
+    def _key(self, text: str) -> _Key:
+        if text not in self.keys:
+            if len(self.keys) == KEYS:
+                self.keys.clear()
+            self.keys[text] = self._parsed_key(text)
+        return self.keys[text]
+
+    def _parsed_key(self, text: str) -> _Key:
+        measurement, *pairs = UNESCAPED_COMMA.split(text)
+        tags = {_plain(name): _plain(value) for name, value in (_pair(each) for each in pairs)}
+        host = next((tags.pop(name) for name in HOSTS if name in tags), self.context.node)
+        return _Key(_plain(measurement), host[:253] or None, labels_text(tags))
+
+    def _numbers(self, text: str, key: _Key) -> tuple[list[str], list[float]]:
+        """Names and values of the fields that are numbers."""
+        names, values = [], []
+        for name, value in FIELD.findall(text):
+            found = NUMBER.fullmatch(value)
+            if found and isfinite(number := float(found[1])):
+                names.append(key.name_of(name))
+                values.append(number)
+                if found[2] and abs(number) >= EXACT:
+                    self.remarks["whole numbers from 2^53 on were rounded"] += 1
+            else:
+                self.remarks["fields that are texts, truths or no numbers were left out"] += 1
+        return names, values
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, value = re.split(r"(?<!\\)=", text, maxsplit=1)
+    return name, value
+
+
+def _plain(text: str) -> str:
+    return ESCAPED.sub(r"\1", text)

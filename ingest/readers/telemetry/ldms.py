@@ -1,0 +1,211 @@
+"""Metric sets of LDMS, as its store_csv writes them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crosswind.data.errors import MalformedError
+from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
+from crosswind.ingest.readers.lines import Block, blocks, lines_of, plain_head
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.csv_columns import CsvColumns, Rows
+from crosswind.ingest.readers.telemetry.ldms_header import (
+    KINDS,
+    PRODUCER,
+    TIMES,
+    Header,
+    header_beside,
+    header_of,
+    is_data,
+    schema_of,
+)
+from crosswind.ingest.readers.telemetry.ldms_rows import TimedRows
+from crosswind.ingest.readers.telemetry.ldms_sets import TICKS, Layout, layout, remark_on_ticks, rest_sets
+
+NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._:@+-]{0,252}")
+EXPECTED = "expected a line such as #Time,Time_usec,ProducerName,... in it or in its .HEADER file beside it"
+
+
+@dataclass(frozen=True)
+class LdmsReader:
+    """Rows of our own sets where an LDMS sampler is documented to say the same, and of a set `ldms_<schema>`.
+
+    Source: store_csv(7), and store_csv.c and store_csv_common.c, of LDMS
+    """
+
+    name: ClassVar[str] = "ldms"
+    description: ClassVar[str] = "LDMS metric sets, written by store_csv (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether it begins with the store's header, or with its rows and has the header beside it."""
+        first = plain_head(head).split("\n", 1)[0].rstrip("\r")
+        if header_of(first) or KINDS.match(first):
+            return True
+        return is_data(first) and header_beside(path) is not None
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
+        """The rows, in the order of the file. Raises: MalformedError (no header), UnavailableError."""
+        beside = header_beside(path)
+        found = _Found(beside)
+        for part in _parts(path, Report(report.path, report.format)):
+            found.look(part)
+        if found.is_about_types and not found.layouts:
+            report.notes.append("says the types of another file's columns, which holds the rows")
+            return
+        if not found.layouts:
+            raise MalformedError(f"{path}: no header; {EXPECTED}")
+        reading = Reading(report, context, found.layouts, schema_of(path))
+        for part in _parts(path, report):
+            yield from reading.tables(part, beside)
+        reading.note()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Lines of a block of which only the first may be a header."""
+
+    line: str  # that begins with #, if one does
+    block: Block
+
+
+def _parts(path: Path, report: Report) -> Iterator[_Part]:
+    for block in blocks(path, report):
+        start, number = 0, block.number
+        while start < len(block.data):
+            end = block.data.find(b"\n#", start) + 1 or len(block.data)
+            data = block.data[start:end]
+            line, rest = b"", data
+            if data.startswith(b"#"):
+                line, _, rest = data.partition(b"\n")
+            yield _Part(line.decode().rstrip("\r"), Block(number + bool(line), rest))
+            start = end
+            number += data.count(b"\n") if start < len(block.data) else 0
+
+
+@dataclass
+class _Found:
+    """The headers of a file, before its rows are read: a set has the columns of all of them."""
+
+    current: Header | None
+    layouts: dict[Header, Layout] = field(default_factory=dict)
+    is_about_types: bool = False
+
+    def look(self, part: _Part) -> None:
+        """Takes in the part's header, and what its first row says that decides on columns."""
+        if part.line:
+            self.is_about_types = self.is_about_types or KINDS.match(part.line) is not None
+            self.current = header_of(part.line) or self.current
+        if self.current and self.current not in self.layouts:
+            first = part.block.data.lstrip().split(b"\n", 1)[0].decode()
+            if first or part.line:
+                self.layouts[self.current] = layout(self.current, _ticks(self.current, first))
+
+
+def _ticks(header: Header, first: str) -> int | None:
+    """Clock ticks a second, where the first row says so; 0 is no such number."""
+    cells = first.split(",")
+    if TICKS not in header.names or len(cells) != len(header.names):
+        return None
+    told = cells[header.names.index(TICKS)].strip()
+    return int(told) if re.fullmatch("[0-9]{1,9}", told) else None
+
+
+@dataclass
+class Reading:
+    """One pass over the rows of a file."""
+
+    report: Report
+    context: Context
+    layouts: Mapping[Header, Layout]
+    schema: str
+    current: Header | None = None
+    remarks: Counter[str] = field(default_factory=Counter)
+    sharers: set[str] = field(default_factory=set)  # nodes whose devices stand under the same names of columns
+
+    def __post_init__(self) -> None:
+        self.csv = {header: CsvColumns(self.report, each.types()) for header, each in self.layouts.items()}
+        self.rest = rest_sets(self.schema, list(self.layouts.values()))
+
+    def tables(self, part: _Part, beside: Header | None) -> Iterator[pa.Table]:
+        """What the rows of a part become."""
+        if part.line:
+            self._turn_to(part)
+        header = self.current or beside
+        if not part.block.data or part.block.data.isspace():
+            return
+        if header is None:
+            for number, text in lines_of(part.block):
+                self.report.skip(number, text, f"a row in front of any header; {EXPECTED}")
+        else:
+            for table in self._tables(self.layouts[header], self.csv[header].rows(part.block)):
+                self.report.read += len(table)
+                yield table
+
+    def _turn_to(self, part: _Part) -> None:
+        header = header_of(part.line)
+        if header is None:
+            self.report.skip(part.block.number - 1, part.line, "a comment, which LDMS does not write")
+            return
+        if self.current not in (None, header):
+            self.remarks["headers that say other columns than those before"] += 1
+        self.current = header
+
+    def _tables(self, found: Layout, rows: Rows) -> Iterator[pa.Table]:
+        times, nodes = self._times(found, rows), self._nodes(found, rows)
+        good = np.flatnonzero((times >= 0) & nodes.is_valid().to_numpy(zero_copy_only=False))
+        if not len(good):
+            return
+        taken = TimedRows(found, rows, times, nodes, None if len(good) == rows.length else pa.array(good))
+        for _, shares in groupby(found.shares, key=lambda share: share.metric_set.name):
+            yield taken.of_ours(list(shares))
+        for metric_set, names in self.rest:
+            yield taken.of_its_own(metric_set, names)
+
+    def _times(self, found: Layout, rows: Rows) -> Any:
+        """Nanoseconds since 1970; -1 of rows that are skipped for theirs."""
+        names = found.header.names
+        place = names.index(found.header.time)
+        told = rows.columns[place].fill_null(-1).to_numpy()
+        micros = np.rint(told * TIMES[found.header.time])
+        if found.header.time == "Time_msec" and "Time_usec" in names:
+            micros = micros + rows.columns[names.index("Time_usec")].fill_null(0).to_numpy()
+        is_time = (micros >= EARLIEST_SECONDS * 1e6) & (micros <= LATEST_SECONDS * 1e6)
+        for number, text in _lines(rows, np.flatnonzero(~is_time)):
+            self.report.skip(number, text, f"{names[place]} is no time between 2001 and 2262")
+        return np.where(is_time, micros, -1).astype(np.int64) * np.where(is_time, 1000, 1)
+
+    def _nodes(self, found: Layout, rows: Rows) -> pa.Array:
+        """The host names; null of rows that are skipped for theirs."""
+        told = pc.utf8_trim_whitespace(rows.columns[found.header.names.index(PRODUCER)]).dictionary_encode()
+        names = [each or self.context.node for each in told.dictionary.to_pylist()]
+        if found.names_devices:
+            self.sharers.update(names)
+        checked = pa.array([each if NAME.fullmatch(each) else None for each in names], pa.string())
+        nodes = checked.take(told.indices)
+        for number, text in _lines(rows, np.flatnonzero(pc.is_null(nodes))):
+            self.report.skip(number, text, f"{PRODUCER} is no host name; where it is empty, say --node")
+        return nodes
+
+    def note(self) -> None:
+        """Tells what was taken on trust."""
+        self.report.notes += [f"{count} {what}" for what, count in self.remarks.items() if count]
+        if len(self.sharers) > 1:
+            self.report.notes.append(
+                f"columns name devices, and {len(self.sharers)} nodes share them: LDMS names those of the node that it "
+                "saw first, so nodes with other devices need a schema of their own"
+            )
+        self.report.notes += dict.fromkeys(filter(None, map(remark_on_ticks, self.layouts.values())))
+
+
+def _lines(rows: Rows, wanted: Any) -> list[tuple[int, str]]:
+    """Number and text of the lines that became these rows."""
+    lines = rows.lines() if len(wanted) else []
+    return [lines[row] for row in wanted]

@@ -1,0 +1,93 @@
+"""Readings of power meters, as SPEC's PTDaemon logs them for MLPerf."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.metric import Scalar
+from crosswind.ingest.collectors.sensor_set import SENSOR
+from crosswind.ingest.readers.clock import Clock
+from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.gpu_rows import NO_NODE
+from crosswind.ingest.readers.telemetry.nvidia_smi import clock_notes
+from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
+from crosswind.ingest.sweep import with_node_keys
+
+COLUMNS = {
+    "Watts": "power_watts",
+    "Volts": "voltage_volts",
+    "Amps": "current_amperes",
+    "PF": "reading_ratio",  # power factor
+}
+NUMBER = r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,9})?|[+-]?nan"
+LINE = re.compile(
+    r"Time,(?P<month>[0-9]{2})-(?P<day>[0-9]{2})-(?P<year>[0-9]{4}) (?P<clock>[0-9:]{8})\.(?P<fraction>[0-9]{1,9})"
+    + "".join(f",{name},(?P<{name}>{NUMBER})" for name in COLUMNS)
+    + ",Mark,(?P<mark>.*)"
+)
+METER = "ptd"  # what the meter is called, the file does not say
+
+
+@dataclass(frozen=True)
+class PtdPowerReader:
+    """One row of the set `sensor` a reading: watts, volts, amperes and, as its ratio, the power factor.
+
+    Source: spl.txt among the examples of https://github.com/mlcommons/power-dev (ptd_client_server/logs_example)
+    """
+
+    name: ClassVar[str] = "ptd_power"
+    description: ClassVar[str] = "power meter readings of PTDaemon: MLPerf's spl.txt (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether the first line is such a reading."""
+        return LINE.fullmatch(plain_head(head).split("\n", 1)[0].rstrip("\r")) is not None
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
+        """The rows in the file's order. Raises: UnavailableError."""
+        reading = _Reading(context, Clock(context.zone), CollectedRows(with_node_keys(SENSOR), report))
+        for number, text in numbered_lines(path, report):
+            try:
+                yield from reading.tables(text)
+            except MalformedError as error:
+                report.skip(number, text, str(error))
+        yield from reading.rows.rest()
+        reading.note(report)
+
+
+@dataclass
+class _Reading:
+    """One pass over the lines."""
+
+    context: Context
+    clock: Clock
+    rows: CollectedRows
+    marks: Counter[str] = field(default_factory=Counter)
+
+    def tables(self, text: str) -> Iterator[pa.Table]:
+        """What a line becomes. Raises: MalformedError."""
+        found = LINE.fullmatch(text)
+        if found is None:
+            raise MalformedError(
+                "no reading: expected Time,MM-DD-YYYY HH:MM:SS.mmm,Watts,..,Volts,..,Amps,..,PF,..,Mark,.."
+            )
+        local = f"{found['year']}-{found['month']}-{found['day']}T{found['clock']}"
+        ts_ns = (self.clock.nanoseconds("Time", local) or 0) + int(found["fraction"].ljust(9, "0"))
+        told: dict[str, Scalar] = {
+            column: float(found[name]) for name, column in COLUMNS.items() if not found[name].endswith("nan")
+        }
+        self.marks[found["mark"][:80]] += 1
+        yield from self.rows.add({"ts_ns": ts_ns, "node": self.context.node or None, "device": METER, **told})
+
+    def note(self, report: Report) -> None:
+        """Says what the rows lack."""
+        report.notes += [f"{count} rows with the mark {mark!r}" for mark, count in self.marks.most_common(5)]
+        if report.read and not self.context.node:
+            report.notes.append(NO_NODE)
+        report.notes += clock_notes(self.clock)

@@ -1,0 +1,170 @@
+"""Scalars and hyperparameters from TensorBoard's event files."""
+
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from crosswind.data.errors import MalformedError
+from crosswind.data.imported import imported_id
+from crosswind.data.run import Run, RunState
+from crosswind.data.trial import Parameter
+from crosswind.ingest.readers.binary import Bytes, plain_bytes
+from crosswind.ingest.readers.protobuf import Message
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.scalars import storable
+from crosswind.ingest.readers.trackers.progress_rows import Value, fault_of, nanoseconds, progress
+from crosswind.ingest.readers.trackers.tfrecord import is_record_file, records
+
+FORMATS = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}  # DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64
+FIELDS = {1: 5, 2: 6, 3: 7, 9: 10}  # where a tensor of that type has its values, unless in tensor_content
+WHOLE = (3, 9)
+HYPERPARAMETERS = "_hparams_/session_start_info"
+ENDED = "_hparams_/session_end_info"
+END_STATES = {1: RunState.COMPLETED, 2: RunState.FAILED, 3: RunState.RUNNING}  # STATUS_SUCCESS, _FAILURE, _RUNNING
+
+
+@dataclass
+class _Told:
+    """What the events tell beside their scalars."""
+
+    first_ns: int = 0
+    last_ns: int = 0
+    version: str = ""
+    state: RunState = RunState.LOST
+    configuration: dict[str, Parameter] = field(default_factory=dict)
+    others: int = 0
+
+
+@dataclass(frozen=True)
+class TensorBoardReader:
+    """One run per event file: its scalars as progress, its hyperparameters as configuration."""
+
+    name: ClassVar[str] = "tensorboard"
+    description: ClassVar[str] = "TensorBoard event file, events.out.tfevents.* (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the file is called as event files are, and begins with a record."""
+        return "tfevents" in path.name and is_record_file(plain_bytes(head))
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
+        """The scalars, then the run that they are of. Raises: MalformedError, UnavailableError.
+
+        Source: tensorflow/core/util/event.proto and framework/summary.proto; tensorboard/plugins/hparams.
+        """
+        told = _Told()
+        with Bytes(path, report) as stream:
+            values = self._values(stream, report, told)
+            first = next(values, None)
+            run_id = imported_id(self.name, context.system, path.name.removesuffix(".gz"), told.first_ns)
+            if first is not None:
+                yield from progress(run_id, _with(first, values), report)
+        if told.others:
+            report.notes.append(f"{told.others} texts, images, histograms and tensors are no scalars: left out")
+        if first is None and not told.configuration:
+            report.notes.append("holds no scalars: no run")
+            return
+        report.read += 1
+        yield Run(
+            run_id,
+            context.workload or "unknown",
+            context.system,
+            told.state,
+            configuration=told.configuration,
+            started_ns=told.first_ns or None,
+            ended_ns=told.last_ns or None,
+            tags={"imported_from": self.name, "folder": path.resolve().parent.name},
+        )
+
+    def _values(self, stream: Bytes, report: Report, told: _Told) -> Iterator[Value]:
+        """The scalars in the file's order."""
+        for number, data in records(stream, report):
+            try:
+                yield from _scalars(Message.parsed(data), told)
+            except MalformedError as error:
+                report.skip(number, "", f"record {number}: {error}")
+
+
+def _with(first: Value, others: Iterator[Value]) -> Iterator[Value]:
+    yield first
+    yield from others
+
+
+def _scalars(event: Message, told: _Told) -> list[Value]:
+    """The scalars of one event. Raises: MalformedError."""
+    ts_ns, step = nanoseconds(event.real(1) or 0.0), event.whole(2) or 0
+    summary = event.message(5)
+    found = []
+    for each in summary.each(1) if summary else ():
+        entry = Message.parsed(each)
+        number = _number(entry)
+        tag = entry.text(1)
+        if number is not None:
+            found.append(Value(ts_ns, step, tag, number))
+        elif not _take_hyperparameters(tag, entry, told):
+            told.others += 1
+    for value in found:
+        if fault := fault_of(value):
+            raise MalformedError(fault)
+    if not told.first_ns:
+        told.first_ns = ts_ns
+    told.last_ns = max(told.last_ns, ts_ns)
+    return found
+
+
+def _number(entry: Message) -> float | None:
+    """A summary's value when it is one number: as such, or as a tensor without dimensions."""
+    if (simple := entry.real(2)) is not None:
+        return simple
+    tensor = entry.message(8)
+    if tensor is None or tensor.whole(1) not in FORMATS:
+        return None
+    shape = tensor.message(2)
+    return None if shape is not None and (shape.each(2) or shape.whole(3)) else _tensor_number(tensor)
+
+
+def _tensor_number(tensor: Message) -> float | None:
+    kind = tensor.whole(1) or 0
+    content, listed = tensor.data(4), tensor.fields.get(FIELDS[kind], [])
+    if not content and kind in WHOLE and len(listed) == 1:
+        return float(_varint_of(listed[0]))
+    data = content or tensor.data(FIELDS[kind])
+    if data is None or len(data) != struct.calcsize(FORMATS[kind]):
+        return None
+    return float(struct.unpack(FORMATS[kind], data)[0])
+
+
+def _varint_of(value: int | bytes) -> int:
+    """A whole number that stands by itself or, packed, without the key that any field begins with."""
+    message = Message.parsed(b"\x08" + value) if isinstance(value, bytes) else Message({1: [value]})
+    return message.whole(1) or 0
+
+
+def _take_hyperparameters(tag: str, entry: Message, told: _Told) -> bool:
+    """Whether the entry is of the plug-in of hyperparameters; notes what it says of the run."""
+    if not tag.startswith("_hparams_/"):
+        return False
+    metadata = entry.message(9)
+    plugin = metadata.message(1) if metadata else None
+    content = plugin.message(2) if plugin else None
+    start, end = (content.message(3), content.message(4)) if content else (None, None)
+    if tag == HYPERPARAMETERS and start:
+        told.configuration |= dict(_hyperparameter(Message.parsed(each)) for each in start.each(1))
+    if tag == ENDED and end:
+        told.state = END_STATES.get(end.whole(1) or 0, RunState.LOST)
+    return True
+
+
+def _hyperparameter(entry: Message) -> tuple[str, Parameter]:
+    """Name and value of an entry of the map of names to google.protobuf.Value."""
+    value = entry.message(2)
+    name = storable(entry.text(1))
+    if value is None or 3 in value.fields:
+        return name, storable(value.text(3)) if value else ""
+    if (number := value.real(2)) is not None:
+        return name, number if math.isfinite(number) else str(number)
+    return name, bool(value.whole(4))

@@ -1,0 +1,213 @@
+"""Runs from W&B's own files on disk, `wandb/*run-*/run-<id>.wandb`, without its server."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from crosswind.data import hostlist
+from crosswind.data.errors import MalformedError
+from crosswind.data.imported import imported_id
+from crosswind.data.run import Run, RunState
+from crosswind.ingest.readers.binary import Bytes, plain_bytes
+from crosswind.ingest.readers.protobuf import Message
+from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.scalars import flat, storable
+from crosswind.ingest.readers.trackers.progress_rows import SECOND_NS, Value, fault_of, nanoseconds, progress
+from crosswind.ingest.readers.trackers.wandb_log import BEGINNING, records
+from crosswind.ingest.readers.trackers.wandb_samples import Place, samples
+
+HISTORY, CONFIG, RUN, EXIT, HEADER, ENVIRONMENT = 2, 5, 17, 18, 21, 26  # fields of wandb_internal.Record
+PYTHON, SLURM = 2, 27  # of EnvironmentRecord, which older versions do not write
+KEY, NESTED_KEY, VALUE_JSON = 1, 2, 16  # of HistoryItem, ConfigItem
+BOOLEAN, INTEGER, NUMBER, TEXT, JSON = 4, 5, 6, 7, 8  # of HistoryItem, instead of VALUE_JSON
+NAME = re.compile(r"run-([0-9A-Za-z_-]{1,128})\.wandb(?:\.gz)?")  # of the file, with the run's id
+OWN = "_"  # what W&B itself adds begins so
+
+
+@dataclass
+class _Told:
+    """What the records tell beside the history."""
+
+    wandb_id: str = ""
+    project: str = ""
+    name: str = ""
+    host: str = ""
+    python: str = ""
+    started_ns: int | None = None
+    last_ns: int | None = None
+    exit_code: int | None = None
+    configuration: dict[str, object] = field(default_factory=dict)
+    tags: list[str] = field(default_factory=list)
+    job_id: str | None = None
+    nodes: tuple[str, ...] = ()
+    others: int = 0
+
+
+@dataclass(frozen=True)
+class WandbReader:
+    """One run per file: its history as progress, its config as configuration, system metrics as series."""
+
+    name: ClassVar[str] = "wandb"
+    description: ClassVar[str] = "W&B's local record of a run, run-<id>.wandb (also gzip)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
+        """Whether it begins as such a record does."""
+        return plain_bytes(head).startswith(BEGINNING)
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
+        """The values, what was sampled beside them, then the run. Raises: MalformedError, UnavailableError.
+
+        Source: wandb/proto/wandb_internal.proto, "Persistent on disk data".
+        """
+        told = _Told(wandb_id=match[1] if (match := NAME.fullmatch(path.name)) else "")
+        with Bytes(path, report) as stream:
+            values = _values(stream, report, told)
+            first = next(values, None)  # the run's own record, if it is whole, stands before it
+            run_id = imported_id(self.name, context.system, told.wandb_id)
+            if first is not None:
+                yield from progress(run_id, _with(first, values), report)
+        if not told.wandb_id:
+            raise MalformedError(f"{path}: no record tells of a run, and the file is not called run-<id>.wandb")
+        if told.others:
+            report.notes.append(f"{told.others} texts, media and other values that are no numbers: left out")
+        with Bytes(path, report) as stream:
+            yield from samples(stream, Place(storable(told.host) or context.node, told.wandb_id), report)
+        report.read += 1
+        yield _run(run_id, told, context)
+
+
+def _run(run_id: str, told: _Told, context: Context) -> Run:
+    state = RunState.LOST if told.exit_code is None else RunState.FAILED if told.exit_code else RunState.COMPLETED
+    tags = {"imported_from": WandbReader.name, "imported_id": told.wandb_id, "name": told.name, "host": told.host}
+    tags["tags"] = ", ".join(told.tags)
+    configuration = {name: value for name, value in told.configuration.items() if not name.startswith("_wandb")}
+    return Run(
+        run_id,
+        storable(told.project, 200) or context.workload or "unknown",
+        context.system,
+        state,
+        configuration=flat(configuration),
+        job_id=told.job_id and storable(told.job_id, 64),
+        nodes=told.nodes,
+        started_ns=told.started_ns,
+        ended_ns=told.last_ns,
+        exit_code=told.exit_code,
+        software={"python": storable(told.python)} if told.python else {},
+        tags={name: storable(text) for name, text in tags.items() if text},
+    )
+
+
+def _with(first: Value, others: Iterator[Value]) -> Iterator[Value]:
+    yield first
+    yield from others
+
+
+def _values(stream: Bytes, report: Report, told: _Told) -> Iterator[Value]:
+    for number, data in records(stream, report):
+        try:
+            record = Message.parsed(data)
+            _take(record, told)
+            history = record.message(HISTORY)
+            if history:
+                yield from _of_step(history, told)
+        except MalformedError as error:
+            report.skip(number, "", f"record {number}: {error}")
+
+
+def _take(record: Message, told: _Told) -> None:
+    """Notes what a record tells of the run. Raises: MalformedError."""
+    if run := record.message(RUN):
+        _take_run(run, told)
+    if config := record.message(CONFIG):
+        _take_config(config, told)
+    if environment := record.message(ENVIRONMENT):
+        told.python = environment.text(PYTHON).removeprefix("CPython ") or told.python
+        _take_slurm(environment, told)
+    if ending := record.message(EXIT):
+        told.exit_code = ending.whole(1) or 0
+
+
+def _take_run(run: Message, told: _Told) -> None:
+    told.wandb_id, told.project = run.text(1) or told.wandb_id, run.text(3) or told.project
+    told.name, told.host = run.text(8) or told.name, run.text(13) or told.host
+    told.tags = [tag.decode(errors="replace") for tag in run.each(10)]
+    if config := run.message(4):
+        _take_config(config, told)
+    if start := run.message(17):
+        started = Value((start.whole(1) or 0) * SECOND_NS + (start.whole(2) or 0), 0, "start_time", 0.0)
+        told.started_ns = None if fault_of(started) else started.ts_ns
+
+
+def _take_slurm(environment: Message, told: _Told) -> None:
+    """The job and its nodes, as Slurm's variables told them to the process."""
+    entries = map(Message.parsed, environment.each(SLURM))
+    variables = {entry.text(1): entry.text(2) for entry in entries}
+    told.job_id = variables.get("job_id") or told.job_id
+    told.nodes = hostlist.expand(variables.get("job_nodelist", "")) or told.nodes
+
+
+def _take_config(config: Message, told: _Told) -> None:
+    for each in config.each(1):
+        name, value = _item(Message.parsed(each))
+        told.configuration[name] = value
+    for each in config.each(2):
+        told.configuration.pop(_name(Message.parsed(each)), None)
+
+
+def _of_step(history: Message, told: _Told) -> list[Value]:
+    """The numbers of one step. Raises: MalformedError."""
+    items = dict(_item(Message.parsed(each)) for each in history.each(1))
+    numbered = history.message(2)
+    step = numbered.whole(1) or 0 if numbered else items.get("_step")
+    seconds = items.get("_timestamp")
+    if not isinstance(step, int) or isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise MalformedError(f"history without a step or a time: {step!r:.40}, {seconds!r:.40}")
+    ts_ns = nanoseconds(float(seconds))
+    values = []
+    for name, number in _numbers({name: value for name, value in items.items() if not name.startswith(OWN)}, "", told):
+        value = Value(ts_ns, step, name, number)
+        if fault := fault_of(value):
+            raise MalformedError(fault)
+        values.append(value)
+    told.last_ns = max(told.last_ns or 0, ts_ns) if values else told.last_ns
+    return values
+
+
+def _numbers(told_value: object, path: str, told: _Told) -> Iterator[tuple[str, float]]:
+    """Numbers by their path; what has a `_type` is an image, a table or the like."""
+    if isinstance(told_value, dict) and "_type" not in told_value:
+        for key, value in told_value.items():
+            yield from _numbers(value, f"{path}.{key}" if path else str(key), told)
+    elif isinstance(told_value, int | float) and not isinstance(told_value, bool):
+        yield path, float(told_value) if isinstance(told_value, float) or abs(told_value) < 1 << 1000 else math.inf
+    else:
+        told.others += 1
+
+
+def _item(item: Message) -> tuple[str, object]:
+    """Name and value. Raises: MalformedError."""
+    value: object = None
+    if text := item.text(VALUE_JSON) or item.text(JSON):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise MalformedError(f"{_name(item)!r:.80}: no JSON: {error}") from error
+    elif NUMBER in item.fields:
+        value = item.real(NUMBER)
+    elif INTEGER in item.fields:
+        value = item.whole(INTEGER)
+    elif BOOLEAN in item.fields:
+        value = bool(item.whole(BOOLEAN))
+    elif TEXT in item.fields:
+        value = item.text(TEXT)
+    return _name(item), value
+
+
+def _name(item: Message) -> str:
+    return item.text(KEY) or ".".join(part.decode(errors="replace") for part in item.each(NESTED_KEY))
