@@ -186,6 +186,41 @@ def test_a_deleted_study_is_gone_and_an_ended_trial_does_not_change(tmp_path: Pa
     assert history.trials[0].objective == 4.13259129047242
 
 
+def journal_of(tmp_path: Path, *parameters: tuple[str, float]) -> Path:
+    """A journal of trials with one parameter each: its distribution, and the stored value."""
+    study = {"op_code": 0, "worker_id": "w", "study_name": "steps", "directions": [1]}
+    lines: list[dict[str, object]] = [study]
+    for number, (distribution, stored) in enumerate(parameters):
+        lines.append(
+            {"op_code": 4, "worker_id": "w", "study_id": 0, "datetime_start": f"2026-01-0{number + 1}T00:00:00"}
+        )
+        parameter = {"param_name": "x", "param_value_internal": stored, "distribution": distribution}
+        lines.append({"op_code": 5, "worker_id": "w", "trial_id": number} | parameter)
+        lines.append({"op_code": 6, "worker_id": "w", "trial_id": number, "state": 1, "values": [1.0]})
+    path = tmp_path / "journal.log"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_stepped_values_are_those_of_the_list_however_their_sum_was_rounded(tmp_path: Path) -> None:
+    tenths = told("FloatDistribution", low=0.1, high=0.7, log=False, step=0.1)
+    stored = [0.3, 0.1 + 2 * 0.1, 0.7, 0.1 + 6 * 0.1, 0.35]  # by a grid, by a sampler, ..., by nobody
+    [history], report = read(journal_of(tmp_path, *[(tenths, each) for each in stored]))
+    assert history.study.space == {"x": {"kind": "ordinal", "values": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]}}
+    assert [trial.configuration["x"] for trial in history.trials] == [0.3, 0.3, 0.7, 0.7]
+    [skipped] = report.quoted
+    assert skipped.reason == "trial 4: parameter value 0.35 is not 0.1 and a multiple of 0.1"
+
+
+def test_a_trial_of_another_domain_is_skipped_and_the_report_names_the_parameter(tmp_path: Path) -> None:
+    letters = told("CategoricalDistribution", choices=["a", "b"])
+    real = told("FloatDistribution", low=0, high=1, log=False, step=None)
+    [history], report = read(journal_of(tmp_path, (letters, 1), (real, 0.5)))
+    assert [trial.configuration for trial in history.trials] == [{"x": "b"}]
+    [skipped] = report.quoted
+    assert skipped.reason == "trial 1: x is 0.5, of another domain than in the first trial"
+
+
 def told(name: str, **attributes: object) -> str:
     return json.dumps({"name": name, "attributes": attributes})
 

@@ -4,12 +4,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.trial import Parameter
 
 WHOLE_MAX = 2**53  # up to which every whole number is a float
 LISTED_MAX = 10_000  # steps that become a list of values; more are a range
+NEAR = 1e-8  # of a step: what Optuna, too, takes for the same value
 WHOLE = ("IntDistribution", "IntUniformDistribution", "IntLogUniformDistribution")
 REAL = ("FloatDistribution", "UniformDistribution", "LogUniformDistribution", "DiscreteUniformDistribution")
 
@@ -33,9 +35,31 @@ class Distribution:
             if not 0 <= int(stored) < len(self.choices):
                 raise MalformedError(f"choice {stored} of {len(self.choices)}")
             return self.choices[int(stored)]
-        if not self.low <= stored <= self.high:
+        slack = NEAR * (self.step or 0.0)
+        if not self.low - slack <= stored <= self.high + slack:
             raise MalformedError(f"parameter value {stored} is not between {self.low} and {self.high}")
-        return int(stored) if self.is_whole else float(stored)
+        return self._on_step(float(stored)) if self.step_count else int(stored) if self.is_whole else float(stored)
+
+    @property
+    def step_count(self) -> int:
+        """How many values there are; 0 where every number counts, or there are very many."""
+        if self.step is None or self.step <= 0 or (self.is_whole and self.step == 1):
+            return 0
+        count = math.floor((self.high - self.low) / self.step + NEAR) + 1
+        return count if 1 <= count <= LISTED_MAX else 0
+
+    def step_value(self, index: int) -> float:
+        """A value of a distribution with steps, as people write it: 0.3, though 0.1 + 2 * 0.1 is a bit more."""
+        if self.is_whole:
+            return int(self.low) + index * int(self.step or 1)
+        return min(float(Decimal(str(self.low)) + index * Decimal(str(self.step))), self.high)
+
+    def _on_step(self, stored: float) -> float:
+        """The listed value that a stored one is, whichever way its sum was rounded. Raises: MalformedError."""
+        place = (stored - self.low) / (self.step or 1.0)
+        if abs(place - round(place)) > NEAR or not 0 <= round(place) < self.step_count:
+            raise MalformedError(f"parameter value {stored} is not {self.low} and a multiple of {self.step}")
+        return self.step_value(round(place))
 
 
 def distribution_of(text: str | None) -> Distribution:
@@ -70,22 +94,12 @@ def domain_of(told: Sequence[Distribution]) -> Mapping[str, object]:
         return {"kind": "boolean"} if is_boolean else {"kind": "categorical", "values": values}
     low, high = min(each.low for each in told), max(each.high for each in told)
     is_log = all(each.is_log for each in told) and low > 0
-    if all(_steps(each) for each in told):
-        return {"kind": "ordinal", "values": sorted({value for each in told for value in _steps(each)})}
+    if all(each.step_count for each in told):
+        values = {each.step_value(index) for each in dict.fromkeys(told) for index in range(each.step_count)}
+        return {"kind": "ordinal", "values": sorted(values)}
     if first.is_whole:
         return {"kind": "int", "low": int(low), "high": int(high), "log": is_log}
     return {"kind": "float", "low": low, "high": high, "log": is_log}
-
-
-def _steps(each: Distribution) -> list[float]:
-    """The values of a distribution with steps; none where every number counts, or there are very many."""
-    if each.step is None or each.step <= 0 or (each.is_whole and each.step == 1):
-        return []
-    count = math.floor((each.high - each.low) / each.step + 1e-8) + 1
-    if not 1 <= count <= LISTED_MAX:
-        return []
-    values = [each.low + index * each.step for index in range(count)]
-    return [int(value) for value in values] if each.is_whole else values
 
 
 def _choices(told: object) -> tuple[Parameter, ...]:

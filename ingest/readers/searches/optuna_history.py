@@ -54,12 +54,20 @@ def history_of(told: ToldStudy, report: Report, context: Context) -> History | N
     if not ended:
         return None
     space = {name: domain_of(reading.distributions[name]) for name in reading.names}
-    trials = tuple(each for each in ended if all(allows(space[name], each.configuration[name]) for name in space))
-    for _ in range(len(ended) - len(trials)):
-        report.skip(0, told.name, "a trial's choices are not the other trials' choices")
+    trials = tuple(each for each in ended if _is_within(space, each, report))
     objective = ("-" if reading.sign < 0 else "") + _metric_name(told.metric_names)
     study = Study(study_id, told.name, space, objective, "", 0, told.created_ns)
     return imported_history(study, trials, report)
+
+
+def _is_within(space: Mapping[str, Mapping[str, object]], trial: Trial, report: Report) -> bool:
+    """Whether the trial's values are of the study's space; if not, the report says which is not."""
+    for name, value in trial.configuration.items():
+        if not allows(space[name], value):
+            number = int(trial.trial_id.rpartition("-")[2])
+            report.skip(0, "", f"trial {number}: {name} is {value!r:.80}, of another domain than in the first trial")
+            return False
+    return True
 
 
 def _fault(told: ToldStudy) -> str:
