@@ -8,17 +8,26 @@ from crosswind.ingest.probe.torch_calls.patches import Patches
 from crosswind.ingest.probe.watch import Watch
 
 
-def after_backward(watch: Watch, action: Callable[[], None]) -> None:
-    """Has something done after every backward pass of the run; what the pass gives and raises stays as it is."""
+def after_backward(watch: Watch, ended: Callable[[bool], None]) -> None:
+    """Has it told of every backward pass of the run whether it went through; what it gives and raises stays as it is.
+
+    Passes within a pass, which checkpointing makes of recomputed parts, are none of their own.
+    """
     import torch  # noqa: PLC0415 - torch is the user's
 
-    original = torch.autograd.backward
+    original, running = torch.autograd.backward, 0
 
     @functools.wraps(original)
     def watched(*arguments: Any, **named: Any) -> Any:
-        result = original(*arguments, **named)
-        if watch.is_on:
-            watch.guarded(action)
+        nonlocal running
+        running, is_through = running + 1, False
+        try:
+            result = original(*arguments, **named)
+            is_through = True
+        finally:
+            running -= 1
+            if watch.is_on and not running:
+                watch.guarded(lambda: ended(is_through))
         return result
 
     patches = Patches()

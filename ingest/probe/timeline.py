@@ -60,7 +60,10 @@ class Timeline:
 
     def begin_step(self) -> None:
         """A turn of the loop begins where the last one ended, with waiting for its batch."""
-        self._thread = threading.get_ident()
+        thread = threading.get_ident()
+        if thread != self._thread:
+            self._thread, self._last_end = thread, None
+            self._usage.follow()
         begin, usage = self._last_end or (time.perf_counter_ns(), self._usage.read())
         self._current = Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)
 

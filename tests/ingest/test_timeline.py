@@ -394,6 +394,7 @@ def test_the_time_in_the_run_queue_is_the_second_field_of_schedstat(tmp_path: Pa
     schedstat = tmp_path / "thread-self" / "schedstat"
     schedstat.write_text("111 222 3\n")
     reader = ThreadUsageReader(tmp_path)
+    reader.follow()
     assert usage_of(reader.read()).run_queue_wait_ns == 222
     schedstat.write_text("")
     assert usage_of(reader.read()).run_queue_wait_ns is None  # and nothing is raised into the training loop
@@ -404,3 +405,24 @@ def test_a_kernel_without_schedstat_leaves_the_run_queue_open(tmp_path: Path) ->
     usage = usage_of(ThreadUsageReader(tmp_path).read())
     assert usage.run_queue_wait_ns is None
     assert usage.minor_faults > 0
+
+
+def test_the_use_counted_is_that_of_the_thread_in_which_the_loop_runs() -> None:
+    timeline, seen = Timeline(0), []
+
+    def loop() -> None:
+        timeline.begin_step()
+        timeline.batch_arrived()
+        while time.thread_time() < 0.2:
+            pass
+        _, text = timeline._usage.read()
+        seen.append((int((text or b"0").split()[0]) * 1e-9, time.thread_time()))
+        timeline.end_step()
+
+    for _ in range(2):  # two threads, one after the other, and neither the one that made the timeline
+        thread = threading.Thread(target=loop)
+        thread.start()
+        thread.join()
+    timeline.close()
+    for told, measured in seen:
+        assert told == pytest.approx(measured, abs=0.05)

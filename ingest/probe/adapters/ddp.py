@@ -2,6 +2,8 @@
 
 DDP launches its all-reduces from C++; the last one begins when the gradient that comes last is ready. So a hook on that
 one parameter tells when this rank had come, and the end of the pass when all had (docs/decisions/0014).
+A forward without gradients says as little of the pass to come as one in `no_sync` that was left since: so whoever
+synchronises by either of DDP's flags is believed. Two passes over one forward are told as two.
 Source: Tensor.register_post_accumulate_grad_hook; torch/nn/parallel/distributed.py, `_post_forward`.
 """
 
@@ -46,8 +48,9 @@ class _Reductions:
 
     def __init__(self, model: Any, timeline: Timeline) -> None:
         self._model = model
-        self._parameters = [each for each in model.parameters() if each.requires_grad]
-        self._what = bytes_of(self._parameters), "all_reduce", _group_name(model.process_group)
+        self._parameters = list(model.parameters())
+        trained = [each for each in self._parameters if each.requires_grad]
+        self._what = bytes_of(trained), "all_reduce", _group_name(model.process_group)
         self._timeline = timeline
         self._ready_at = 0
         self._last = 0  # the parameter whose gradient came last
@@ -57,11 +60,12 @@ class _Reductions:
         self._hooks: list[Any] = []
         self._look_at(range(len(self._parameters)))
 
-    def tell(self) -> None:
+    def tell(self, is_through: bool) -> None:
         """Reports the pass that has just ended, if it was this model's and reduced anything."""
         end, ready_at, self._ready_at = time.perf_counter_ns(), self._ready_at, 0
-        if not self._model.require_forward_param_sync:  # a pass under no_sync
-            return
+        model = self._model
+        if not is_through or not (model.require_forward_param_sync or model.require_backward_grad_sync):
+            return  # it failed, or was one under no_sync
         if ready_at and (arrival := self._timeline.arrive()):
             arrival.time = ready_at
             self._timeline.collective_until(end, arrival, self._what, ready_at)
@@ -88,7 +92,9 @@ class _Reductions:
     def _look_at(self, places: Iterable[int]) -> None:
         self.let_go()
         for place in places:
-            self._hooks.append(self._parameters[place].register_post_accumulate_grad_hook(self._noter(place)))
+            parameter = self._parameters[place]
+            if parameter.requires_grad:  # it may have been frozen since
+                self._hooks.append(parameter.register_post_accumulate_grad_hook(self._noter(place)))
 
     def _noter(self, place: int) -> Callable[[Any], None]:
         def note(_: Any) -> None:

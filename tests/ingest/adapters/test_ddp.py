@@ -7,16 +7,18 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tests.ingest.spooled import rows
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 import crosswind
 from crosswind.data.steps import PHASES
@@ -159,6 +161,91 @@ def test_a_model_that_comes_to_train_other_parts_is_looked_at_anew(
     assert list(found["step"]) == list(range(20))
     assert comes_after[:10].all()
     assert comes_after[16:].all()  # by then it has noticed
+
+
+def reductions(spool: Path, model: DistributedDataParallel, passes: Callable[[int], None]) -> tuple[int, list[int]]:
+    """How many passes DDP reduced, by a communication hook, and the steps in which one was told."""
+    reduced = 0
+
+    def count(_: Any, bucket: distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        nonlocal reduced
+        reduced += bucket.is_last()
+        done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+
+    model.register_comm_hook(None, count)
+    with crosswind.run(spool=spool) as run:
+        run.watch(model)
+        for number in run.steps(range(8)):
+            passes(number)
+    return reduced, [int(step) for step in rows(spool, "collective")["step"]]
+
+
+class Checkpointed(nn.Module):
+    """Three layers that are computed anew in the backward pass."""
+
+    def __init__(self, *, reentrant: bool) -> None:
+        super().__init__()
+        self.layers, self.reentrant = nn.ModuleList(nn.Linear(8, 8) for _ in range(3)), reentrant
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=self.reentrant)
+        return x
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_parts_that_are_computed_anew_are_no_passes_of_their_own(
+    lone_model: DistributedDataParallel, tmp_path: Path, reentrant: bool
+) -> None:
+    model = DistributedDataParallel(Checkpointed(reentrant=reentrant))
+    x = torch.ones(4, 8, requires_grad=True)
+    assert reductions(tmp_path, model, lambda _: model(x).sum().backward()) == (8, list(range(8)))
+
+
+def test_what_is_frozen_later_ends_no_watch(
+    lone_model: DistributedDataParallel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ddp, "LOOKED_AGAIN", 1)
+    model = DistributedDataParallel(TwoWays(), find_unused_parameters=True)
+
+    def passes(number: int) -> None:
+        if number == 4:
+            model.module.second.requires_grad_(requires_grad=False)
+        model(torch.ones(4, 8), way=True).sum().backward()
+
+    reduced, told = reductions(tmp_path, model, passes)
+    assert (reduced, told) == (8, list(range(8)))
+
+
+def test_a_look_without_gradients_before_the_backward_pass_hides_nothing(
+    lone_model: DistributedDataParallel, tmp_path: Path
+) -> None:
+    def passes(_: int) -> None:
+        loss = lone_model(torch.ones(4, 8)).sum()
+        with torch.no_grad():
+            lone_model(torch.ones(4, 8))
+        loss.backward()
+
+    assert reductions(tmp_path, lone_model, passes) == (8, list(range(8)))
+
+
+def test_a_pass_that_fails_is_not_told_with_the_next_one(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
+    other = nn.Linear(8, 1)
+
+    def fail(_: torch.Tensor) -> None:
+        raise RuntimeError("too late")
+
+    with crosswind.run(spool=tmp_path) as run:
+        run.watch(lone_model)
+        for _ in run.steps(range(2)):
+            x = torch.ones(4, 8, requires_grad=True)
+            x.register_hook(fail)
+            with suppress(RuntimeError):
+                lone_model(x).sum().backward()
+            other(torch.ones(4, 8)).sum().backward()
+    assert len(rows(tmp_path, "collective")) == 0
 
 
 def test_another_models_passes_are_not_this_ones(lone_model: DistributedDataParallel, tmp_path: Path) -> None:
