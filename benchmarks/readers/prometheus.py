@@ -24,6 +24,7 @@ def write(path: Path, samples: int) -> None:
                 file.write(line)
                 told += not line.startswith("#")
             number += 1
+        file.write("# EOF\n")
 
 
 def _first_scrape() -> list[str]:

@@ -30,7 +30,8 @@ class Scrapes:
     """What is held of a file: the scrape that is being read, and dated ones on their way into tables.
 
     A scrape ends at `# EOF`, before a family that is declared again and, in a file without declarations, before its
-    first series without a time.
+    first series without a time. The last one, where nothing ends it and it is not the only one, may still be written:
+    it would get no time, or rows that lack columns, and keep them.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class Scrapes:
     held: list[Samples] = field(default_factory=list)
     dated: list[Samples] = field(default_factory=list)
     is_whole: bool = True
+    finished: int = 0
     is_dated_by_file: bool = False
     without_value: int = 0
 
@@ -100,9 +102,16 @@ class Scrapes:
 
     def end(self) -> Iterator[pa.Table]:
         """The tables of the rest."""
+        notes, last = self.report.notes, sum(map(len, self.held))
+        if self.finished and last:
+            notes.append(
+                f"the last scrape, of {last} samples so far, waits: it may still be written; ingest the file again "
+                f"when another stands behind it, or end it with a line `{END}`"
+            )
+            self._timed(joined(self.held))  # which refuses a second one that tells no time
+            self.held = []
         self._finish()
         yield from self._tables()
-        notes = self.report.notes
         if self.without_value:
             notes.append(f"{self.without_value} samples are NaN, which is no value: left out")
         if self.is_dated_by_file:
@@ -134,6 +143,7 @@ class Scrapes:
         if any(map(len, self.held)):
             scrape = self._timed(joined(self.held))
             self.dated.append(scrape if self.is_whole and _is_one_scrape(scrape) else scrape.broken())
+            self.finished += 1
         self.held, self.is_whole = [], True
 
     def _timed(self, scrape: Samples) -> Samples:

@@ -146,10 +146,11 @@ def test_a_scrape_may_begin_where_a_block_does(tmp_path: Path) -> None:
     for number in range(3):
         text = (
             f"# TYPE x gauge\n# UNIT x s\n# TYPE y gauge\n# UNIT y s\nx 1\ny 2\nnode_time_seconds 178999999{number}\n"
+            + "# EOF\n" * (number == 2)
         )
         comments, columns = split(Block(1 + 7 * number, text.encode()))
         cuts = scrapes.declare(comments)
-        assert cuts == ([1 + 7 * number] if number else [])
+        assert cuts == [[], [8], [15, 22]][number]
         found += list(scrapes.take(*samples_of(columns, known.code_of_text, report.skip), cuts))
     [table] = [*found, *scrapes.end()]
     times = [number * 10**9 for number in (1789999990, 1789999991, 1789999992)]
@@ -259,10 +260,48 @@ def test_a_file_that_grew_gives_what_is_new_once(tmp_path: Path) -> None:
     with Store.open(tmp_path / "home") as store:
         loaded = Loaded()
         for count in (1, 3, 3):
-            path = written(tmp_path, "".join(scrape.format(number) for number in range(count)))
+            path = written(tmp_path, "".join(scrape.format(number) for number in range(count)) + "# EOF\n")
             load_file(store, path, PrometheusReader(), loaded, context=Context("test", node="n1"))
         assert (loaded.batches, loaded.duplicates, loaded.rows) == (2, 1, 9)
         frame = store.lake.frame("select load1 from cpu order by ts_ns")
         assert frame["load1"].tolist() == [0.0, 1.0, 2.0]
         frame = store.lake.frame("select value from series where name = 'x' order by ts_ns")
         assert frame["value"].tolist() == [0.0, 1.0, 2.0]
+
+
+def loaded_rows(home: Path, *texts: str) -> dict[str, list[str]]:
+    """What stands in the store after a file was ingested, and again each time when it had grown."""
+    with Store.open(home) as store:
+        for text in texts:
+            path = written(home, text)
+            load_file(store, path, PrometheusReader(), Loaded(), context=Context("test", node="n1"))
+        return {
+            name: sorted(map(str, store.lake.frame(f"select * from {name}").to_dict("records")))
+            for name in store.lake.sets()
+        }
+
+
+def test_a_scrape_that_is_read_while_it_is_written_is_stored_as_if_it_had_been_whole(tmp_path: Path) -> None:
+    first, second = (
+        f"# HELP node_load1 Load.\n# TYPE node_load1 gauge\nnode_load1 {n}\n# TYPE node_load5 gauge\nnode_load5 {n}\n"
+        f"# TYPE x gauge\nx {n}\n# TYPE node_time_seconds gauge\nnode_time_seconds 178999990{n}\n"
+        f"# TYPE z gauge\nz {n}\n"
+        for n in (1, 2)
+    )
+    whole = f"{first}{second}# EOF\n"
+    expected = loaded_rows(tmp_path / "whole", whole)
+    assert [len(rows) for _, rows in sorted(expected.items())] == [2, 6]
+    lines = second.splitlines(keepends=True)
+    for count in range(len(lines) + 1):
+        cut = first + "".join(lines[:count])
+        assert loaded_rows(tmp_path / str(count), cut, whole) == expected, count
+
+
+def test_a_last_scrape_that_nothing_ends_waits_and_the_report_says_what_to_do(tmp_path: Path) -> None:
+    scrape = "# TYPE x gauge\nx {0}\nnode_time_seconds 178999990{0}\n"
+    found, report = read(written(tmp_path, scrape.format(1) + scrape.format(2)))
+    assert [row["value"] for row in found["series"] if row["name"] == "x"] == [1.0]
+    assert report.notes == [
+        "the last scrape, of 2 samples so far, waits: it may still be written; ingest the file again when another "
+        "stands behind it, or end it with a line `# EOF`"
+    ]
