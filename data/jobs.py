@@ -7,6 +7,7 @@ them together. Users stand there by pseudonyms, whose names are in the catalog.
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -16,6 +17,7 @@ from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.errors import MalformedError
 from crosswind.data.hostlist import expand
 from crosswind.data.job import Job
+from crosswind.data.job_accounts import settled
 from crosswind.data.lake import Lake, to_table
 from crosswind.data.metric import Column, Kind, MetricSet
 from crosswind.data.run import new_ulid
@@ -51,15 +53,8 @@ JOB = MetricSet(
     ),
 )
 FACTS = tuple(column.name for column in JOB.columns if column.name != "ts_ns")
-_NEWEST = """
-    select {facts} from job where {where}
-    window of_start as (
-        partition by system, job_id, started_ns order by ended_ns is null, ts_ns desc
-        rows between unbounded preceding and unbounded following
-    )
-    qualify row_number() over (partition by system, job_id order by ts_ns desc) = 1
-"""
-_PLACE = "(coalesce(started_ns, 0), system, job_id)"
+_PLACE = ("coalesce(started_ns, 0)", "system", "job_id")
+_PLACED = f"({', '.join(_PLACE)})"
 _AMONG = "job_id in (select unnest(?))"
 _Row = dict[str, Any]
 _Rows = Callable[[str, Sequence[object]], list[_Row]]
@@ -77,6 +72,17 @@ def job_table(jobs: Sequence[Job], *, told_ns: int) -> pa.Table:
 def jobs_of(table: pa.Table) -> list[Job]:
     """The jobs whose accounts are the rows of a table, with their users as they stand there. Raises: MalformedError."""
     return [_job(row, {}) for row in table.select(FACTS).to_pylist()]
+
+
+@dataclass(frozen=True)
+class JobSpan:
+    """Where and when a job ran."""
+
+    system: str
+    job_id: str
+    nodes: str  # in the short form
+    started_ns: int
+    ended_ns: int
 
 
 class Jobs:
@@ -112,16 +118,24 @@ class Jobs:
 
     def of_name(self, name: str, *, system: str, limit: int) -> list[Job]:
         """The newest jobs that their users called so, oldest first."""
-        order = f"order by {_PLACE} desc limit {int(limit)}"
-        return self._newest("name = ? and system = ?", [name, system], order)[::-1]
+        among = "job_id in (select job_id from job where name = $1 and system = $2) and system = $2"
+        sql = f"{_settled(among)} where name = $1 order by {_PLACED} desc limit {int(limit)}"
+        return self._jobs(self._asked(lambda rows: rows(sql, [name, system])))[::-1]
 
     def find(self, *, before: tuple[int, str, str] | None = None, limit: int) -> list[Job]:
         """Jobs, newest first; `before` is the (started_ns or 0, system, job_id) of the last one seen."""
         return self._jobs(self._asked(lambda rows: _first_jobs(rows, before, limit)))
 
+    def newest_spans(self, *, limit: int) -> list[JobSpan]:
+        """Where and when the newest jobs ran, newest first; those of which it is not known are left out."""
+        names = ("system", "job_id", "nodes", "started_ns", "ended_ns")
+        rows = self._asked(lambda asked: _first_jobs(asked, None, limit))
+        told = [[row[name] for name in names] for row in rows]
+        return [JobSpan(*values) for values in told if None not in values]
+
     def all(self) -> Iterator[Job]:
         """Every job, oldest first."""
-        yield from self._newest("true", [], f"order by {_PLACE}")
+        yield from self._newest("true", [], f"order by {_PLACED}")
 
     def count(self) -> int:
         """How many jobs are known."""
@@ -130,7 +144,7 @@ class Jobs:
         return int(self._lake.frame("select count(distinct (system, job_id)) as jobs from job").jobs.iloc[0])
 
     def _newest(self, where: str, parameters: Sequence[object], order: str = "") -> list[Job]:
-        return self._jobs(self._asked(lambda rows: rows(_newest(where, order), parameters)))
+        return self._jobs(self._asked(lambda rows: rows(f"{_settled(where)} {order}", parameters)))
 
     def _asked(self, question: Callable[[_Rows], list[_Row]]) -> list[_Row]:
         """What is found over the accounts, in one look at them."""
@@ -154,42 +168,28 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[
     return found
 
 
-def _newest(where: str, order: str) -> str:
-    """In SQL: each job by its accounts.
-
-    Of those of the start that was told last, each fact is the newest that is known; one who saw its end knows better
-    than one who did not, such as a list of the queue that was stored afterwards.
-    """
-    keys = ("system", "job_id", "started_ns")
-    facts = [
-        f'"{name}"' if name in keys else f'first_value("{name}" ignore nulls) over of_start as "{name}"'
-        for name in FACTS
-    ]
-    return f"select * from ({_NEWEST.format(facts=', '.join(facts), where=where)}) {order}"  # noqa: S608 - our own texts
+def _settled(where: str) -> str:
+    return f"from ({settled('job', FACTS, where=where)})"
 
 
 def _first_jobs(rows: _Rows, before: tuple[int, str, str] | None, limit: int) -> list[_Row]:
-    """The newest jobs by when they started: accounts first, of which those are left out that were told again later."""
-    where = "true" if before is None else f"coalesce(started_ns, 0) <= $1 and {_PLACE} < ($1, $2, $3)"
+    """The newest jobs by when they started: accounts first, of which those are left out that stand elsewhere now."""
+    where = "true" if before is None else f"coalesce(started_ns, 0) <= $1 and {_PLACED} < ($1, $2, $3)"
     looked_at = LOOKED_AT * limit
     while True:
-        sql = f"select ts_ns, system, job_id from job where {where} order by {_PLACE} desc limit {int(looked_at)}"  # noqa: S608
-        first = rows(sql, before or ())
-        found = _of_last_accounts(rows, first)
+        sql = f"select {', '.join(_PLACE)} from job where {where} order by {_PLACED} desc limit {int(looked_at)}"  # noqa: S608
+        first = [tuple(row.values()) for row in rows(sql, before or ())]
+        found = _standing_there(rows, set(first))
         if len(found) >= limit or len(first) < looked_at:
             return found[:limit]
         looked_at *= LOOKED_AT
 
 
-def _of_last_accounts(rows: _Rows, accounts: Sequence[_Row]) -> list[_Row]:
-    """The jobs of those accounts that are the last ones of their jobs, newest first."""
-    sql = f"select max(ts_ns) as ts_ns, system, job_id from job where {_AMONG} group by all"  # noqa: S608
-    last = {tuple(row.values()) for row in rows(sql, [sorted({row["job_id"] for row in accounts})])}
-    held = last.intersection(tuple(row.values()) for row in accounts)
-    ids = sorted({job_id for _, _, job_id in held})
-    found = rows(_newest(_AMONG, f"order by {_PLACE} desc"), [ids]) if held else []
-    jobs = {(system, job_id) for _, system, job_id in held}
-    return [row for row in found if (row["system"], row["job_id"]) in jobs]
+def _standing_there(rows: _Rows, places: Collection[tuple[int, str, str]]) -> list[_Row]:
+    """The jobs that stand at these places, newest first."""
+    ids = sorted({job_id for _, _, job_id in places})
+    found = rows(f"{_settled(_AMONG)} order by {_PLACED} desc", [ids]) if places else []
+    return [row for row in found if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]
 
 
 def _job(row: Mapping[str, Any], names_of: Mapping[str, str]) -> Job:

@@ -1,11 +1,15 @@
 """What the store can answer by what is in it, and what it lacks for the rest."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
-import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from crosswind.data.hostlist import expand
+from crosswind.data.job_accounts import settled
 from crosswind.data.jobs import JOB
 from crosswind.data.run import Run
 from crosswind.data.steps import COLLECTIVE, STEP
@@ -13,6 +17,8 @@ from crosswind.data.store import Store
 
 REPEATS = 5  # of a cohort, from which on its spread says something
 LOOKED_AT = 2_000  # newest jobs and runs of which it is asked whether samples overlap them
+NODES_LOOKED_AT = 500_000  # of them together; fewer jobs are looked at where they are larger
+SPANS = pa.schema({"whose": pa.string(), "node": pa.list_(pa.string()), "begin_ns": pa.int64(), "end_ns": pa.int64()})
 HOUR_NS = 3_600_000_000_000
 POWER_SETS = ("power", "rapl", "pm_counters", "ipmi", "redfish")
 
@@ -54,7 +60,7 @@ def kept_in(store: Store) -> Kept:
         cohorts = session.runs.cohorts()
         newest = session.runs.find(limit=LOOKED_AT)
         trials, studies = session.studies.counts()
-    spans = [*_spans_of_runs(newest), *_spans_of_jobs(store)]
+    spans = _looked_at(itertools.chain(_spans_of_runs(newest), _spans_of_jobs(store)))
     return Kept(
         runs=sum(runs for _, runs, _ in cohorts),
         workloads=len({workload for workload, _, _ in cohorts}),
@@ -63,7 +69,7 @@ def kept_in(store: Store) -> Kept:
         **(_jobs(store) if JOB.name in sets else {}),
         timed_runs=_runs_in(store, STEP.name) if STEP.name in sets else 0,
         told_runs=_runs_in(store, COLLECTIVE.name) if COLLECTIVE.name in sets else 0,
-        looked_at=len({span[0] for span in spans}),
+        looked_at=len(spans),
         sampled=_sampled(store, spans, [name for name in sets if "node" in store.lake.columns(name)]),
         power_sets=tuple(name for name in POWER_SETS if name in sets),
         trials=trials,
@@ -109,9 +115,9 @@ def _of_counters(kept: Kept) -> str:
     return f"{kept.sampled} of the newest {kept.looked_at} jobs and runs have samples of their nodes"
 
 
-_JOBS = """
+_JOBS = f"""
 with newest as (
-    select * from job qualify row_number() over (partition by system, job_id order by ts_ns desc) = 1
+    {settled("job", ("user", "name", "node_count", "cpu_count", "state", "started_ns", "ended_ns", "energy_joules"))}
 ), alike as (
     select count(*) as jobs, count(*) filter (where state = 'COMPLETED' and ended_ns > started_ns) as ended,
         count(energy_joules) as with_energy, any_value(name) as name
@@ -120,7 +126,7 @@ with newest as (
 select coalesce(sum(jobs), 0)::bigint as jobs, count(distinct name) as job_names,
     count(*) filter (where ended >= ?) as repeated_jobs, coalesce(sum(with_energy), 0)::bigint as with_energy
 from alike
-"""
+"""  # noqa: S608 - our own texts
 
 
 def _jobs(store: Store) -> dict[str, int]:
@@ -133,28 +139,40 @@ def _runs_in(store: Store, name: str) -> int:
     return int(frame["runs"].iloc[0])
 
 
-_Span = tuple[str, str, int, int]  # whose, node, begin and end in nanoseconds
+_Span = tuple[str, Sequence[str], int, int]  # whose, its nodes, begin and end in nanoseconds
 
 
 def _spans_of_runs(runs: Sequence[Run]) -> Iterator[_Span]:
     for run in runs:
-        if run.started_ns is not None and run.ended_ns is not None:
-            yield from ((f"run {run.run_id}", node, run.started_ns, run.ended_ns) for node in run.nodes)
+        if run.started_ns is not None and run.ended_ns is not None and run.nodes:
+            yield f"run {run.run_id}", run.nodes, run.started_ns, run.ended_ns
 
 
 def _spans_of_jobs(store: Store) -> Iterator[_Span]:
-    for job in store.jobs.find(limit=LOOKED_AT):
-        if job.started_ns is not None and job.ended_ns is not None:
-            whose = f"job {job.system} {job.job_id}"
-            yield from ((whose, node, job.started_ns, job.ended_ns) for node in job.nodes)
+    for each in store.jobs.newest_spans(limit=LOOKED_AT):
+        if nodes := expand(each.nodes):
+            yield f"job {each.system} {each.job_id}", nodes, each.started_ns, each.ended_ns
 
 
-def _sampled(store: Store, spans: Sequence[_Span], sets: Sequence[str]) -> int:
+def _looked_at(spans: Iterable[_Span]) -> pa.Table:
+    """The first of these spans, as many as have NODES_LOOKED_AT nodes together; one at least."""
+    nodes = 0
+    batches: list[pa.RecordBatch] = []
+    for span in spans:
+        nodes += len(span[1])
+        if nodes > NODES_LOOKED_AT and batches:
+            break
+        batches.append(
+            pa.record_batch([pa.array([value], kind) for value, kind in zip(span, SPANS.types, strict=True)], SPANS)
+        )
+    return pa.Table.from_batches(batches, SPANS)
+
+
+def _sampled(store: Store, spans: pa.Table, sets: Sequence[str]) -> int:
     """How many of those whose spans these are have a sample of a node within one."""
-    if not spans or not sets:
+    if not len(spans) or not sets:
         return 0
-    frame = pd.DataFrame(spans, columns=["whose", "node", "begin_ns", "end_ns"])
-    within = int(frame["begin_ns"].min()), int(frame["end_ns"].max())
+    within = int(pc.min(spans["begin_ns"]).as_py()), int(pc.max(spans["end_ns"]).as_py())
     every = " union all ".join(
         f"select node, ts_ns from {store.lake.files(name, within)}"  # noqa: S608 - files of sets of ours
         for name in sets
@@ -164,14 +182,14 @@ def _sampled(store: Store, spans: Sequence[_Span], sets: Sequence[str]) -> int:
         return 0
 
     def ask(connection: duckdb.DuckDBPyConnection) -> int:
-        connection.register("spans", frame)
+        connection.register("spans", spans)
         connection.execute(
             f"create temp table here as select distinct node, ts_ns // {HOUR_NS} as hour, "  # noqa: S608
             f"min(ts_ns) as first_ns, max(ts_ns) as last_ns from ({every}) group by node, hour"
         )
         [(found,)] = connection.execute(
-            "select count(distinct whose) from spans s join here h on h.node = s.node "
-            "and h.first_ns < s.end_ns and h.last_ns >= s.begin_ns"
+            "select count(distinct whose) from (select * replace (unnest(node) as node) from spans) s "
+            "join here h on h.node = s.node and h.first_ns < s.end_ns and h.last_ns >= s.begin_ns"
         ).fetchall()
         return int(found)
 

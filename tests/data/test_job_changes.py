@@ -59,10 +59,36 @@ def test_that_a_running_job_runs_on_is_no_news(store: Store) -> None:
 
 
 def test_of_two_accounts_of_a_job_the_last_one_counts(store: Store) -> None:
-    again = replace(ENDED, state="RUNNING", ended_ns=None)
+    again = replace(ENDED, state="RUNNING", started_ns=20, ended_ns=None, exit_code=None)
     assert put(store, ENDED, again) == 1
     assert store.jobs.get("alps", "1") == again
     assert put(store, ENDED, again) == 0
+
+
+@pytest.mark.parametrize(
+    "poorer",
+    [
+        replace(ENDED, state="RUNNING", ended_ns=None, exit_code=None, nodes=()),
+        Job("alps", "1", state="COMPLETING"),
+        replace(ENDED, started_ns=1, ended_ns=2, state="NODE_FAIL"),
+    ],
+)
+def test_an_account_that_makes_no_other_job_of_it_is_not_stored(store: Store, poorer: Job) -> None:
+    assert [put(store, ENDED), put(store, poorer), put(store, ENDED)] == [1, 0, 0]
+    assert store.jobs.get("alps", "1") == ENDED
+    assert accounts(store) == 1
+
+
+def test_a_job_that_waits_again_is_news_once(store: Store) -> None:
+    waiting = Job("alps", "1", state="PENDING")
+    assert [put(store, ENDED), put(store, waiting), put(store, waiting)] == [1, 1, 0]
+    assert store.jobs.get("alps", "1") == waiting
+
+
+def test_only_what_is_known_makes_a_job_another_one(store: Store) -> None:
+    told = replace(RUNNING, nodes=("n1",))
+    assert [put(store, RUNNING), put(store, told), put(store, RUNNING)] == [1, 1, 0]
+    assert store.jobs.get("alps", "2") == told
 
 
 def test_the_same_id_on_another_system_is_another_job(store: Store) -> None:

@@ -1,12 +1,14 @@
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, inspect, text
 
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.job import Job
+from crosswind.data.moved_jobs import move_jobs
 from crosswind.data.store import Store
 
 FULL = Job(
@@ -66,6 +68,29 @@ def test_a_list_of_the_queue_stored_after_the_account_takes_nothing_from_it(stor
         assert store.jobs.find(limit=5) == [FULL]
 
 
+POOR = Job("a", "7_1", "", state="RUNNING", nodes=("n1", "n2"), elapsed_seconds=0.25)  # a line of squeue's own table
+
+
+@pytest.mark.parametrize("poor", [POOR, replace(POOR, state="COMPLETING"), replace(POOR, nodes=(), state="")])
+def test_an_account_without_a_start_is_one_of_the_newest_start(store: Store, poor: Job) -> None:
+    for account in (poor, FULL, poor):
+        store.jobs.put(account)
+    assert store.jobs.get("a", "7_1") == FULL
+    assert store.jobs.find(limit=5) == [FULL] == store.jobs.named("7_1") == list(store.jobs.all())
+
+
+def test_of_an_account_without_a_start_holds_what_the_others_do_not_know(store: Store) -> None:
+    running = replace(FULL, state="RUNNING", ended_ns=None, nodes=(), cpu_count=None)
+    store.jobs.put(running, Job("a", "7_1", state="SUSPENDED", nodes=("n1", "n2"), cpu_count=8))
+    assert store.jobs.get("a", "7_1") == replace(FULL, state="SUSPENDED", ended_ns=None, exit_code=None, signal=None)
+
+
+def test_how_a_job_ended_is_told_by_one_account(store: Store) -> None:
+    failed = replace(FULL, state="TIMEOUT", exit_code=None, signal=None, ended_ns=9, name="", nodes=())
+    store.jobs.put(FULL, failed, replace(FULL, state="RUNNING", ended_ns=None, exit_code=7))
+    assert store.jobs.get("a", "7_1") == replace(failed, name=FULL.name, nodes=FULL.nodes)
+
+
 def test_a_job_that_began_again_is_what_is_told_of_that(store: Store) -> None:
     again = Job("a", "7_1", state="RUNNING", started_ns=50, nodes=("n3",))
     store.jobs.put(FULL, again)
@@ -73,23 +98,73 @@ def test_a_job_that_began_again_is_what_is_told_of_that(store: Store) -> None:
     assert store.jobs.find(limit=5) == [again]
 
 
+def test_an_older_export_stored_later_brings_back_no_earlier_start(store: Store) -> None:
+    again = Job("a", "7_1", state="RUNNING", started_ns=50, nodes=("n3",))
+    for account in (again, FULL):
+        store.jobs.put(account)
+    assert store.jobs.get("a", "7_1") == again
+    assert store.jobs.find(limit=5) == [again] == list(store.jobs.all())
+
+
+def test_a_job_that_waits_again_after_its_end_is_of_a_start_to_come(store: Store) -> None:
+    waiting, poor = Job("a", "7_1", state="PENDING", partition="fat"), Job("a", "7_1", state="RUNNING", nodes=("n9",))
+    store.jobs.put(waiting, FULL)
+    assert store.jobs.get("a", "7_1") == FULL  # it waited before
+    store.jobs.put(waiting)
+    assert store.jobs.get("a", "7_1") == waiting
+    store.jobs.put(poor)
+    assert store.jobs.get("a", "7_1") == replace(poor, partition="fat")
+    assert store.jobs.find(limit=5) == [replace(poor, partition="fat")]
+    store.jobs.put(replace(poor, started_ns=70))
+    assert store.jobs.get("a", "7_1") == replace(poor, started_ns=70)
+
+
+def test_a_job_that_was_put_back_while_it_ran_waits(store: Store) -> None:
+    store.jobs.put(replace(FULL, state="RUNNING", ended_ns=None), Job("a", "7_1", state="REQUEUED"))
+    assert store.jobs.get("a", "7_1") == Job("a", "7_1", state="REQUEUED")
+
+
+def test_a_cancellation_within_a_run_that_ended_then_tells_why(store: Store) -> None:
+    asked = Job("a", "7_1", state="CANCELLED", ended_ns=3)
+    for accounts in ((asked, FULL), (FULL, asked)):
+        for account in accounts:
+            store.jobs.put(account)
+        assert store.jobs.get("a", "7_1") == replace(FULL, state="CANCELLED")
+
+
+@pytest.mark.parametrize("ended_ns", [1, 4, None])
+def test_a_cancellation_before_or_after_a_run_says_nothing_of_it(store: Store, ended_ns: int | None) -> None:
+    asked = Job("a", "7_1", state="CANCELLED", ended_ns=ended_ns)
+    for account in (asked, FULL, asked):
+        store.jobs.put(account)
+    assert store.jobs.get("a", "7_1") == FULL
+
+
 def test_jobs_are_paged_newest_first_over_systems(store: Store) -> None:
     jobs = [Job("a", "1", started_ns=3), Job("b", "1", started_ns=3), Job("a", "2", nodes=("n1",))]
-    store.jobs.put(*jobs, replace(jobs[0], state="RUNNING"), jobs[0])
+    store.jobs.put(*jobs, replace(jobs[0], cpu_count=1))
+    jobs[0] = replace(jobs[0], cpu_count=1)
     assert store.jobs.find(limit=2) == [jobs[1], jobs[0]]
     assert store.jobs.find(before=(3, "a", "1"), limit=2) == [jobs[2]]
     assert store.jobs.named("1") == jobs[:2]
 
 
-def test_a_page_holds_what_was_told_last_even_of_jobs_that_were_told_often(store: Store) -> None:
+def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_told_often(store: Store) -> None:
     started = [Job("a", str(number), started_ns=1000 + number) for number in range(40)]
-    for _ in range(6):  # the first accounts of a page are all of two jobs, of which the last ones are elsewhere
+    for _ in range(6):  # the first accounts of a page are all of two jobs, which stand elsewhere now
         store.jobs.put(*started)
-    moved = [replace(job, started_ns=5) for job in started[20:]]
-    store.jobs.put(*moved)
+    waiting = [Job("a", job.job_id, state="PENDING") for job in started[20:]]
+    store.jobs.put(*waiting)
     assert store.jobs.find(limit=3) == [started[19], started[18], started[17]]
-    assert store.jobs.find(before=(1017, "a", "17"), limit=19)[-2:] == [moved[19], moved[18]]
-    assert store.jobs.find(limit=100) == [*started[19::-1], *sorted(moved, key=lambda job: job.job_id, reverse=True)]
+    assert store.jobs.find(before=(1017, "a", "17"), limit=19)[-2:] == [waiting[19], waiting[18]]
+    by_id = sorted(waiting, key=lambda job: job.job_id, reverse=True)
+    assert store.jobs.find(limit=100) == [*started[19::-1], *by_id]
+
+
+def test_jobs_of_a_name_are_put_together_of_all_their_accounts(store: Store) -> None:
+    store.jobs.put(FULL, replace(POOR, job_id="8"), replace(FULL, job_id="9", started_ns=9), POOR)
+    assert store.jobs.of_name(FULL.name, system="a", limit=5) == [FULL, replace(FULL, job_id="9", started_ns=9)]
+    assert store.jobs.of_name(FULL.name, system="a", limit=1) == [replace(FULL, job_id="9", started_ns=9)]
 
 
 def test_users_stand_in_the_lake_by_pseudonyms(store: Store) -> None:
@@ -102,23 +177,52 @@ def test_users_stand_in_the_lake_by_pseudonyms(store: Store) -> None:
     assert [job.user for job in store.jobs.find(limit=9)] == [None, "bob", "ada"]
 
 
+COLUMNS = (  # of the table that earlier versions had
+    *("name", "user", "account", "partition", "state", "exit_code", "signal", "nodes", "node_count", "cpu_count"),
+    *("submitted_ns", "started_ns", "ended_ns", "elapsed_seconds", "energy_joules", "fields"),
+)
+
+
+def in_catalog(connection: Connection, *jobs: Job) -> None:
+    names = ", ".join(f'"{name}"' for name in COLUMNS)
+    connection.execute(text(f"create table jobs_in_catalog (system text, job_id text, {names})"))
+    values = "name, user, state, nodes, fields"
+    insert = f"insert into jobs_in_catalog (system, job_id, {values}) values (:s, :j, :n, :u, :st, :no, :f)"
+    for job in jobs:
+        texts = {"no": json.dumps(job.nodes), "f": json.dumps(dict(job.fields))}
+        told = {"s": job.system, "j": job.job_id, "n": job.name, "u": job.user, "st": job.state, **texts}
+        connection.execute(text(insert), told)
+
+
 def test_jobs_that_an_earlier_version_kept_in_the_catalog_move_to_the_lake(tmp_path: Path) -> None:
     home = tmp_path / "store"
     home.mkdir()
     engine = open_database(sqlite_url(home / "catalog.sqlite"))
+    told = Job("a", "7_1", "x", "ada", state="FAILED", nodes=("n1",), fields={"Q": "x"})
     with engine.begin() as connection:
-        connection.execute(text("create table jobs_in_catalog as select 'a' as system, '7_1' as job_id, 'x' as name"))
-        for name in ("user", "account", "partition", "exit_code", "signal", "node_count", "cpu_count", "submitted_ns"):
-            connection.execute(text(f'alter table jobs_in_catalog add column "{name}"'))
-        for name in ("started_ns", "ended_ns", "elapsed_seconds", "energy_joules", "state", "nodes", "fields"):
-            connection.execute(text(f'alter table jobs_in_catalog add column "{name}"'))
-        connection.execute(
-            text(
-                """update jobs_in_catalog set state = 'FAILED', nodes = '["n1"]', fields = '{"Q": "x"}', user = 'ada'"""
-            )
-        )
+        in_catalog(connection, told)
     engine.dispose()
     for _ in range(2):
         with Store.open(home) as store:
             [job] = store.jobs.all()
-    assert job == Job("a", "7_1", "x", "ada", state="FAILED", nodes=("n1",), fields={"Q": "x"})
+    assert job == told
+
+
+@pytest.mark.parametrize("count", [0, 4, 5])
+def test_they_move_some_at_a_time_and_a_move_that_was_killed_begins_anew(tmp_path: Path, count: int) -> None:
+    told = [Job(system, str(n), "x", state="FAILED", nodes=("n1",)) for system in "ab" for n in range(3)][:count]
+    with Store.open(tmp_path / "store") as store:
+        engine = open_database(sqlite_url(tmp_path / "store" / "catalog.sqlite"))
+        with engine.begin() as connection:
+            in_catalog(connection, *reversed(told))
+        for is_killed in (True, False):
+            with engine.connect() as connection:
+                move_jobs(connection, store.lake, at_once=2)
+                assert list(store.jobs.all()) == told
+                if not is_killed:
+                    connection.commit()
+        assert not inspect(engine).has_table("jobs_in_catalog")
+        engine.dispose()
+        parts = sorted(path.name for path in store.home.rglob("part-jobs-of-catalog-*"))
+        assert parts == [f"part-jobs-of-catalog-{number}.parquet" for number in range(-(-count // 2))]
+        assert store.jobs.count() == count

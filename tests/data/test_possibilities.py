@@ -50,8 +50,9 @@ def test_five_repeats_of_a_run_can_be_predicted_and_four_cannot(store: Store) ->
 def test_repeated_jobs_can_be_predicted_and_tell_their_energy(store: Store) -> None:
     store.jobs.put(*(replace(JOB, job_id=str(n), started_ns=n + 1, ended_ns=n + 2) for n in range(5)))
     store.jobs.put(replace(JOB, job_id="0", started_ns=1, ended_ns=2, energy_joules=None))  # told again
+    store.jobs.put(replace(JOB, job_id="1", name="", state="RUNNING", energy_joules=None))  # by a poorer list
     kept = kept_in(store)
-    assert (kept.jobs, kept.job_names, kept.repeated_jobs, kept.with_energy) == (5, 1, 1, 4)
+    assert (kept.jobs, kept.job_names, kept.repeated_jobs, kept.with_energy) == (5, 1, 1, 5)
     assert possible(store)["prediction"]
     assert possible(store)["energy"]
 
@@ -66,6 +67,14 @@ def test_samples_of_a_job_are_those_of_its_nodes_and_time(store: Store) -> None:
     store.lake.append("b", to_table(HEAT, {"ts_ns": [hour + 5], "node": ["n2"]}))
     kept = kept_in(store)
     assert (kept.looked_at, kept.sampled, kept.power_sets) == (2, 1, ("power",))
+
+
+def test_of_jobs_of_very_many_nodes_fewer_are_looked_at(store: Store) -> None:
+    large = [Job("lab", str(n), nodes=("n[1-100000]",), started_ns=n + 1, ended_ns=n + 9) for n in range(8)]
+    store.jobs.put(*large)
+    store.lake.append("a", to_table(HEAT, {"ts_ns": [10], "node": ["n99999"]}))
+    kept = kept_in(store)
+    assert (kept.looked_at, kept.sampled) == (5, 5)
 
 
 def test_trials_of_other_tools_can_begin_a_search(store: Store) -> None:
