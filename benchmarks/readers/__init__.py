@@ -5,10 +5,11 @@
 
 from benchmarks.readers.compare import compare
 from benchmarks.readers.ldms import LDMS
+from benchmarks.readers.mllog import MLLOG
 from benchmarks.readers.prometheus import PROMETHEUS
 from benchmarks.readers.sacct import SACCT, SACCT_WITH_STEPS
 
-FORMATS = (SACCT, SACCT_WITH_STEPS, LDMS, PROMETHEUS)
+FORMATS = (SACCT, SACCT_WITH_STEPS, LDMS, PROMETHEUS, MLLOG)
 
 
 def main() -> None:
