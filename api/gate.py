@@ -218,12 +218,17 @@ def credentials(authorization: str) -> str:
 
 
 def check_json(body: bytes) -> None:
-    """Refuses a body that is no JSON text of finite numbers, whole Unicode and at most DEPTH levels.
+    """Refuses a body as `checked_json` does. Raises: MalformedError."""
+    checked_json(body)
+
+
+def checked_json(body: bytes) -> object:
+    """What a body says that is a JSON text of finite numbers, whole Unicode and at most DEPTH levels.
 
     Raises: MalformedError.
     """
     try:
-        value = json.loads(body.decode(), parse_constant=_no_constant, parse_float=_finite)
+        value: object = json.loads(body.decode(), parse_constant=_no_constant, parse_float=_finite)
     except RecursionError as error:
         raise MalformedError(f"body: nested deeper than {DEPTH} levels") from error
     except (UnicodeDecodeError, ValueError) as error:
@@ -235,7 +240,7 @@ def check_json(body: bytes) -> None:
                 raise MalformedError(f"body: text {shown(text)} holds a NUL or half a character")
         level = [part for parent in level for part in _parts(parent)]
         if not level:
-            return
+            return value
     raise MalformedError(f"body: nested deeper than {DEPTH} levels")
 
 

@@ -44,7 +44,7 @@ async def take_remote_write(request: Request, intake: SeriesIntakeOf) -> Respons
 )
 async def take_otlp(request: Request, intake: SeriesIntakeOf) -> Response:
     """Stores the data points of a request of OpenTelemetry; its partial_success tells of those that were refused."""
-    is_json = request.headers.get("content-type", "").startswith(JSON)
+    is_json = request.headers.get("content-type", "").lower().startswith(JSON)
     received = await intake.otlp(await request.body(), _coding(request, "identity"), is_json=is_json)
     refused, reasons = received.refusals.total(), _reasons(received)
     content = answer_json(refused, reasons) if is_json else answer_octets(refused, reasons)
@@ -63,4 +63,4 @@ def _coding(request: Request, default: str) -> str:
 
 
 def _reasons(received: Received) -> str:
-    return "; ".join(f"{count} x {reason}" for reason, count in received.refusals.items())
+    return "; ".join(f"{count} x {reason}" for reason, count in [*received.refusals.items(), *received.remarks.items()])

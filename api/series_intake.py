@@ -1,6 +1,5 @@
 """How samples that Prometheus and OpenTelemetry send reach the store: few at once, in bounded memory."""
 
-import json
 from collections.abc import Callable
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
-from crosswind.api.gate import BodyRule, check_json
+from crosswind.api.gate import BodyRule, checked_json
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
@@ -18,11 +17,13 @@ from crosswind.data.errors import MalformedError
 from crosswind.data.store import Store
 from crosswind.ingest.prometheus.protobuf import varint
 from crosswind.ingest.prometheus.receive import Received, Receiver
+from crosswind.ingest.prometheus.sizes import TooLargeError
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 REMOTE_WRITE, OTLP = "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"
 BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP
 BODY_SECONDS = 60.0
+JSON_BYTES = 1 << 23  # unpacked; in memory it takes up to thirty times as much
 WORKERS = 4  # storing: one computes while others wait for the disk
 
 
@@ -58,6 +59,8 @@ class SeriesIntake:
     def _told(self, take: Callable[[], Received]) -> Received:
         try:
             return take()
+        except TooLargeError as error:
+            raise HTTPException(TOO_LARGE.status, str(error)) from error
         except MalformedError as error:
             raise HTTPException(MALFORMED.status, str(error)) from error
 
@@ -66,26 +69,23 @@ class SeriesIntake:
         for piece in unpack(body, coding):
             pieces.append(piece)
             size += len(piece)
-            self._check_size(size)
+            self._check_size(size, JSON_BYTES if is_json else self._limit)
         content = b"".join(pieces)
-        if not is_json:
-            return self._receiver.otlp(content)
-        check_json(content)
-        return self._receiver.otlp(content, json.loads(content))
+        return self._receiver.otlp(content, checked_json) if is_json else self._receiver.otlp(content)
 
     def _unsnapped(self, body: bytes) -> bytes:
         """The content of a snappy block, whose length stands in front of it."""
         size, _ = varint(body, 0)
-        self._check_size(size)
+        self._check_size(size, self._limit)
         try:
             content: bytes = pa.decompress(body, decompressed_size=size, codec="snappy", asbytes=True)
         except (OSError, pa.ArrowException) as error:
             raise MalformedError("body: expected one block of snappy's raw format") from error
         return content
 
-    def _check_size(self, size: int) -> None:
-        if size > self._limit:
-            raise HTTPException(TOO_LARGE.status, f"body: expected at most {self._limit} bytes unpacked")
+    def _check_size(self, size: int, limit: int) -> None:
+        if size > min(limit, self._limit):
+            raise HTTPException(TOO_LARGE.status, f"body: expected at most {min(limit, self._limit)} bytes unpacked")
 
 
 def _check_coding(coding: str, known: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What a receiver of OTLP says: which points it refused, if any.
+"""What a receiver of OTLP says: which points it refused, if any, and what else its sender should know.
 
 Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 """
@@ -9,15 +9,15 @@ import json
 def answer_json(refused: int, reasons: str) -> bytes:
     """An ExportMetricsServiceResponse in JSON."""
     partial = {"partialSuccess": {"rejectedDataPoints": str(refused), "errorMessage": reasons}}
-    return json.dumps(partial if refused else {}).encode()
+    return json.dumps(partial if refused or reasons else {}).encode()
 
 
 def answer_octets(refused: int, reasons: str) -> bytes:
     """An ExportMetricsServiceResponse in Protocol Buffers' wire format."""
-    if not refused:
+    if not refused and not reasons:
         return b""
     message = reasons.encode()
-    partial = b"\x08" + _varint(refused) + b"\x12" + _varint(len(message)) + message
+    partial = (b"\x08" + _varint(refused) if refused else b"") + b"\x12" + _varint(len(message)) + message
     return b"\x0a" + _varint(len(partial)) + partial
 
 

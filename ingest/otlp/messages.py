@@ -9,6 +9,7 @@ from typing import Any
 
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.prometheus.protobuf import Value, double_of, fields, octets_of, signed, text_of
+from crosswind.ingest.prometheus.sizes import check_parts
 
 DEPTH = 16  # of messages in messages; 9 are usual
 LIST = "*"  # before the type of a field that may come again
@@ -47,6 +48,8 @@ MESSAGES: Mapping[str, Mapping[int, tuple[str, str]]] = {
         7: ("explicitBounds", "packed d"),
         9: ("attributes", "*KeyValue"),
         10: ("flags", "int"),
+        11: ("min", "double"),
+        12: ("max", "double"),
     },
     "SummaryPoint": {
         **POINT,
@@ -72,27 +75,40 @@ MESSAGES: Mapping[str, Mapping[int, tuple[str, str]]] = {
 
 
 def decoded(body: bytes) -> Message:
-    """An ExportMetricsServiceRequest. Raises: MalformedError."""
-    return _message("Request", body, DEPTH)
+    """An ExportMetricsServiceRequest. Raises: MalformedError (TooLargeError: more parts than are believed)."""
+    return _Decoding().message("Request", body, DEPTH)
 
 
-def _message(name: str, data: bytes, depth: int) -> Message:
-    if not depth:
-        raise MalformedError(f"protobuf: nested deeper than {DEPTH} messages")
-    known, found = MESSAGES[name], Message()
-    for number, _, value in fields(data):
-        if number not in known:
-            continue
-        key, kind = known[number]
-        if kind.startswith("packed"):
-            found.setdefault(key, []).extend(_packed(kind[-1], octets_of(value)))
-        elif kind.startswith(LIST):
-            found.setdefault(key, []).append(_message(kind[1:], octets_of(value), depth - 1))
-        elif kind in MESSAGES:
-            found[key] = _message(kind, octets_of(value), depth - 1)
-        else:
-            found[key] = _scalar(kind, value)
-    return found
+class _Decoding:
+    """Counts what one request has: a dictionary takes a hundred times the two octets of an empty message."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def message(self, name: str, data: bytes, depth: int) -> Message:
+        """One message and those in it. Raises: MalformedError, TooLargeError."""
+        if not depth:
+            raise MalformedError(f"protobuf: nested deeper than {DEPTH} messages")
+        known, found = MESSAGES[name], Message()
+        for number, _, value in fields(data):
+            self._more(1)
+            if number not in known:
+                continue
+            key, kind = known[number]
+            if kind.startswith("packed"):
+                self._more(len(octets_of(value)) // 8)
+                found.setdefault(key, []).extend(_packed(kind[-1], octets_of(value)))
+            elif kind.startswith(LIST):
+                found.setdefault(key, []).append(self.message(kind[1:], octets_of(value), depth - 1))
+            elif kind in MESSAGES:
+                found[key] = self.message(kind, octets_of(value), depth - 1)
+            else:
+                found[key] = _scalar(kind, value)
+        return found
+
+    def _more(self, count: int) -> None:
+        self._count += count
+        check_parts(self._count)
 
 
 def _packed(code: str, octets: bytes) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ Source: https://opentelemetry.io/docs/specs/otel/metrics/data-model/, .../compat
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from crosswind.data.errors import MalformedError
 from crosswind.ingest.prometheus.families import COUNTS
 from crosswind.ingest.prometheus.known_series import KnownSeries, host_in
 from crosswind.ingest.prometheus.sample_tables import Samples
+from crosswind.ingest.prometheus.sizes import ROW_BYTES, check_labels, check_rows
 
 DELTA, CUMULATIVE = 1, 2  # temporality
 NO_VALUE = 1  # the flag of a point that says only that there is none
@@ -24,27 +26,33 @@ HOST = "host.name"  # of a resource, by OpenTelemetry's conventions
 EARLIEST_NS, LATEST_NS = 10**18, 9_200_000_000_000_000_000  # 2001 to 2261
 ENUMS = {"AGGREGATION_TEMPORALITY_DELTA": DELTA, "AGGREGATION_TEMPORALITY_CUMULATIVE": CUMULATIVE}
 FORMS = {"gauge", "sum", "histogram", "summary", "exponentialHistogram"}  # a metric has one
-LONGEST_TEXT, LONGEST_NUMBER = 4096, 20
+LONGEST_TEXT, LONGEST_NUMBER, LONGEST_FLOAT = 4096, 20, 400
+EXTREMES = ("_min", "_max")
+ROUNDED = "a whole number that a 64-bit float cannot hold: stored rounded"
+NUMBER = re.compile(r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 Part = tuple[str, dict[str, str], float]  # what is added to the name, what to the labels, and the value
 
 
 @dataclass
 class Points:
-    """Collects samples; counts the points that were not taken, by reason."""
+    """Collects samples; counts the points that were not taken, by reason, and what is to be said of others."""
 
     known: KnownSeries
     refusals: Counter[str] = field(default_factory=Counter)
+    remarks: Counter[str] = field(default_factory=Counter)
+    size_bytes: int = 0  # of the rows to come
     codes: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
 
     def add(self, request: object) -> None:
-        """Takes in an ExportMetricsServiceRequest, as JSON has it. Raises: MalformedError when it is none."""
+        """Takes in an ExportMetricsServiceRequest, as JSON has it. Raises: MalformedError (TooLargeError: too much)."""
         for of_resource in _maps(request, "resourceMetrics"):
-            resource = _attributes(_map(of_resource.get("resource", {})))
+            resource = _attributes(_map(_told(of_resource, "resource", {})))
             for of_scope in _maps(of_resource, "scopeMetrics"):
-                scope = _map(of_scope.get("scope", {}))
-                told = {f"otel.scope.{name}": str(scope[name]) for name in ("name", "version") if scope.get(name)}
+                scope = _map(_told(of_scope, "scope", {}))
+                words = {f"otel.scope.{name}": _word(scope, name) for name in ("name", "version")}
+                told = {name: word for name, word in words.items() if word}
                 for metric in _maps(of_scope, "metrics"):
                     self._metric(metric, resource | told)
 
@@ -55,19 +63,20 @@ class Points:
         return Samples(codes, times, np.array(self.values, np.float64), np.zeros(length, np.bool_))
 
     def _metric(self, metric: Mapping[str, Any], outer: Mapping[str, str]) -> None:
-        for form in FORMS & metric.keys():
+        for form in (form for form in FORMS if _told(metric, form, None) is not None):
             data, labels = _map(metric[form]), dict(outer)
             is_delta = form != "gauge" and _temporality(data) == DELTA
             if is_delta:
                 labels["otel.temporality"] = "delta"
-            unit = str(metric.get("unit", "")) or None
-            stream = _Stream(str(metric.get("name", "")), unit, form, _kind(form, data), labels, is_delta=is_delta)
+            unit, name = _word(metric, "unit") or None, _word(metric, "name")
+            check_labels(name, labels | {"": name})
+            stream = _Stream(name, unit, form, _kind(form, data), labels, is_delta=is_delta)
             for point in _maps(data, "dataPoints"):
                 self._point(stream, point)
 
     def _point(self, stream: "_Stream", point: Mapping[str, Any]) -> None:
-        ns = _integer(point.get("timeUnixNano", 0))
-        if _integer(point.get("flags", 0)) & NO_VALUE:
+        ns = _integer(_told(point, "timeUnixNano", 0))
+        if _integer(_told(point, "flags", 0)) & NO_VALUE:
             return
         if stream.form == "exponentialHistogram":
             self.refusals["an exponential histogram; expected explicit buckets"] += 1
@@ -76,7 +85,12 @@ class Points:
         else:
             own = _attributes(point)
             labels = own | {f"resource.{key}" if key in own else key: text for key, text in stream.labels.items()}
+            size = check_labels(stream.name, labels) + len(stream.name) + ROW_BYTES
+            if stream.form in ("gauge", "sum") and (whole := _told(point, "asInt", None)) is not None:
+                self.remarks[ROUNDED] += int(float(_integer(whole))) != _integer(whole)
             for part in _parts(stream.form, point):
+                self.size_bytes += size
+                check_rows(self.size_bytes)
                 self.codes.append(self._code(stream, labels, part))
                 self.times.append(ns)
                 self.values.append(part[2])
@@ -84,6 +98,7 @@ class Points:
     def _code(self, stream: "_Stream", labels: dict[str, str], part: Part) -> int:
         end, further, _ = part
         kind = stream.kind if not end else None if stream.is_delta else "counter"
+        kind = "gauge" if end in EXTREMES else kind
         node = host_in(stream.labels.get(HOST, "")) or self.known.node
         unit = None if end in COUNTS else stream.unit
         return self.known.code(stream.name + end, labels | further, kind=kind, unit=unit, node=node)
@@ -112,21 +127,24 @@ def _kind(form: str, data: Mapping[str, Any]) -> str | None:
 
 def _parts(form: str, point: Mapping[str, Any]) -> Iterator[Part]:
     if form in ("gauge", "sum"):
-        yield "", {}, _number(point["asInt"]) if "asInt" in point else _number(point.get("asDouble", math.nan))
+        whole = _told(point, "asInt", None)
+        yield "", {}, _number(_told(point, "asDouble", math.nan)) if whole is None else float(_integer(whole))
         return
     if form == "histogram":
         yield from _buckets(point)
     for each in _maps(point, "quantileValues") if form == "summary" else ():
-        yield "", {"quantile": repr(_number(each.get("quantile", 0.0)))}, _number(each.get("value", 0.0))
-    yield "_count", {}, _number(point.get("count", 0))
-    if "sum" in point:
-        yield "_sum", {}, _number(point["sum"])
+        yield "", {"quantile": repr(_number(_told(each, "quantile", 0.0)))}, _number(_told(each, "value", 0.0))
+    yield "_count", {}, _number(_told(point, "count", 0))
+    for end in ("_sum", *EXTREMES):
+        number = _told(point, end[1:], None)
+        if number is not None:
+            yield end, {}, _number(number)
 
 
 def _buckets(point: Mapping[str, Any]) -> Iterator[Part]:
     """OTLP counts each bucket by itself; here a bucket counts all up to its bound, as Prometheus has it."""
-    bounds = [_number(bound) for bound in _list(point.get("explicitBounds", []))]
-    counts = [_integer(count) for count in _list(point.get("bucketCounts", []))]
+    bounds = [_number(bound) for bound in _list(_told(point, "explicitBounds", []))]
+    counts = [_integer(count) for count in _list(_told(point, "bucketCounts", []))]
     if counts and len(counts) != len(bounds) + 1:
         raise MalformedError(f"histogram: {len(counts)} counts for {len(bounds)} bounds; expected one more than bounds")
     for bound, count in zip([*map(repr, bounds), "+Inf"], accumulate(counts), strict=False):
@@ -136,15 +154,17 @@ def _buckets(point: Mapping[str, Any]) -> Iterator[Part]:
 def _attributes(holder: Mapping[str, Any]) -> dict[str, str]:
     labels = {}
     for each in _maps(holder, "attributes"):
-        text = _text(_map(each.get("value", {})))
+        text = _text(_map(_told(each, "value", {})))
         if text:
-            labels[str(each.get("key", ""))] = text
+            labels[_word(each, "key")] = text
     return labels
 
 
 def _text(value: Mapping[str, Any]) -> str:
     """An attribute's value as a label has it: texts as they are, all else as JSON."""
     for form, told in value.items():
+        if told is None:
+            continue
         if form == "stringValue" and isinstance(told, str):
             return told[:LONGEST_TEXT]
         if form == "intValue":
@@ -154,13 +174,26 @@ def _text(value: Mapping[str, Any]) -> str:
 
 
 def _temporality(data: Mapping[str, Any]) -> int:
-    told = data.get("aggregationTemporality", 0)
+    told = _told(data, "aggregationTemporality", 0)
     return ENUMS.get(told, 0) if isinstance(told, str) and not told.isdecimal() else _integer(told)
 
 
 def _maps(holder: object, name: str) -> Iterator[dict[str, Any]]:
-    for each in _list(_map(holder).get(name, [])):
+    for each in _list(_told(_map(holder), name, [])):
         yield _map(each)
+
+
+def _told(holder: Mapping[str, Any], name: str, default: object) -> Any:
+    """A field; in JSON null is one that is not there."""
+    value = holder.get(name)
+    return default if value is None else value
+
+
+def _word(holder: Mapping[str, Any], name: str) -> str:
+    value = _told(holder, name, "")
+    if not isinstance(value, str):
+        raise MalformedError(f"OTLP: {name} {value!r:.80}: expected a text")
+    return value
 
 
 def _map(value: object) -> dict[str, Any]:
@@ -190,8 +223,19 @@ def _integer(value: object) -> int:
 
 
 def _number(value: object) -> float:
+    """A double, which JSON may have as a text, too."""
     if isinstance(value, float):
         return value
-    if value in ("NaN", "Infinity", "-Infinity"):
-        return float(str(value))
+    if isinstance(value, str):
+        return _float(value)
     return float(_integer(value))
+
+
+def _float(text: str) -> float:
+    is_special = text in ("NaN", "Infinity", "-Infinity")
+    if not is_special and (len(text) > LONGEST_FLOAT or NUMBER.fullmatch(text) is None):
+        raise MalformedError(f"OTLP: {text!r:.80}: expected a number")
+    number = float(text)
+    if math.isinf(number) and not is_special:
+        raise MalformedError(f"OTLP: {text!r:.80}: more than a double can be")
+    return number

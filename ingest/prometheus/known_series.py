@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crosswind.data.errors import MalformedError
 from crosswind.data.imported import labels_text
 from crosswind.data.metric import Column, MetricSet
-from crosswind.ingest.prometheus.families import Families
+from crosswind.ingest.prometheus.families import ENDS, Families
 from crosswind.ingest.prometheus.places import Place, place_of
 from crosswind.ingest.prometheus.series_text import parsed_series
 
@@ -18,8 +18,10 @@ Codes = NDArray[np.int32]
 INSTANCE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9][A-Za-z0-9._-]*))(?::[0-9]{1,5})?")
 MOST_SERIES = 1_000_000  # some 1 GB; more than the Prometheus server of a large cluster has
 MOST_FAMILIES = 100_000
+LONGEST_FAMILY = 1000  # characters of its name, and of its unit
 WORDS = ("node", "device", "name", "labels", "kind", "unit")
 NOWHERE = -1
+FEW = 8  # a column of this part of the series is made anew rather than that of all: series may come with each request
 
 
 class KnownSeries:
@@ -33,9 +35,10 @@ class KnownSeries:
         self.node = node
         self.families = families or Families()
         self.words: dict[str, list[str | None]] = {word: [] for word in WORDS}
+        self.size_bytes = 0  # of all texts
         self.targets: dict[tuple[str, str], tuple[MetricSet, Column]] = {}
         self.rows: dict[tuple[str, str], int] = {}
-        self._placed: dict[str, list[float]] = {"target": [], "row": [], "unit": []}
+        self._placed: dict[str, list[float]] = {"target": [], "row": [], "unit": [], "size": []}
         self._of_labels: dict[tuple[str, str, str], int] = {}
         self._of_text: dict[str, int] = {}
         self._named: dict[str, list[int]] = {}
@@ -66,7 +69,7 @@ class KnownSeries:
             for word, value in zip(WORDS, (node, labels.get("device", ""), name, text, *told), strict=True):
                 self.words[word].append(value)
             self._named.setdefault(name, []).append(code)
-            self._place(node, place_of(name, labels))
+            self._place(node, place_of(name, labels), sum(map(len, (node, name, text))))
             self._texts, self._numbers = {}, {}
         return code
 
@@ -84,36 +87,45 @@ class KnownSeries:
         types, units = self.families.types, self.families.units
         if (types.get(family), units.get(family)) == (kind, unit) or len(types) > MOST_FAMILIES:
             return
+        if max(len(family), len(unit)) > LONGEST_FAMILY:
+            return
         types[family], units[family] = kind, unit
-        for name, codes in self._named.items():
-            if name.startswith(family):
-                for code in codes:
-                    self.words["kind"][code] = self.families.kind(name)
-                    self.words["unit"][code] = self.families.unit(name)
+        for name in (family, *(family + end for end in ENDS)):
+            for code in self._named.get(name, ()):
+                self.words["kind"][code] = self.families.kind(name)
+                self.words["unit"][code] = self.families.unit(name)
         self._texts = {}
 
     def named(self, name: str) -> list[int]:
         """The numbers of the series of this name."""
         return self._named.get(name, [])
 
-    def _place(self, node: str, place: Place | None) -> None:
+    def _place(self, node: str, place: Place | None, size: int) -> None:
         target = row = NOWHERE
         if place is not None:
             key = place.metric_set.name, place.column.name
             self.targets.setdefault(key, (place.metric_set, place.column))
             target = self._target_numbers.setdefault(key, len(self._target_numbers))
             row = self.rows.setdefault((node, place.device), len(self.rows))
-        for name, number in (("target", target), ("row", row), ("unit", place.unit if place else 1.0)):
+        self.size_bytes += size
+        unit = place.unit if place else 1.0
+        for name, number in (("target", target), ("row", row), ("unit", unit), ("size", size)):
             self._placed[name].append(number)
 
     def texts(self, word: str, codes: Codes) -> pa.Array:
         """A column of texts for these series."""
+        if word not in self._texts and len(codes) * FEW < len(self):
+            told = self.words[word]
+            return pa.array([told[code] for code in codes.tolist()], pa.string())
         if word not in self._texts:
             self._texts[word] = pa.array(self.words[word], pa.string())
         return self._texts[word].take(pa.array(codes))
 
     def numbers(self, name: str, codes: Codes) -> NDArray[np.float64]:
-        """Target, row or unit of these series; target and row are -1 of a series without a place."""
+        """Target, row, unit or size of these series; target and row are -1 of a series without a place."""
+        if name not in self._numbers and len(codes) * FEW < len(self):
+            told = self._placed[name]
+            return np.array([told[code] for code in codes.tolist()], np.float64)
         if name not in self._numbers:
             self._numbers[name] = np.array(self._placed[name], np.float64)
         return self._numbers[name][codes]

@@ -4,35 +4,40 @@ import hashlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.lake import Lake
+from crosswind.data.publish import Staged, drop
 from crosswind.data.store import Store
 from crosswind.ingest.otlp.messages import decoded
 from crosswind.ingest.otlp.points import Points
 from crosswind.ingest.prometheus.known_series import KnownSeries
 from crosswind.ingest.prometheus.remote_write import Decoder, Refusals
 from crosswind.ingest.prometheus.sample_tables import Samples, tables, without_repeats
+from crosswind.ingest.prometheus.sizes import shares
 
 log = logging.getLogger("crosswind.ingest")
-KEPT_SERIES = 200_000  # some 200 MB; beyond it everything is worked out anew
-
+KEPT_SECONDS = 3600.0  # where there is no room for all series: some that are kept may have ended
 ONE_DAY_NS = 86_400 * 10**9
 FUTURE = "a time more than a day ahead of this server's clock"
 
 
 @dataclass(frozen=True)
 class Received:
-    """A request that its sender may forget: rows that it added, and samples that were not taken, by reason."""
+    """A request that its sender may forget: rows that it added, and samples that were not taken, by reason.
+
+    Remarks are of samples that were taken.
+    """
 
     rows: int
     refusals: Counter[str]
     is_new: bool = True
+    remarks: Counter[str] = field(default_factory=Counter)
 
 
 class Receiver:
@@ -40,22 +45,25 @@ class Receiver:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._decoder = Decoder(KnownSeries())
+        self._decoder, self._began = Decoder(KnownSeries()), time.monotonic()
 
     def remote_write(self, body: bytes) -> Received:
-        """Stores a WriteRequest. Raises: MalformedError when it is none, UnavailableError."""
+        """Stores a WriteRequest. Raises: MalformedError when it is none (TooLargeError: too much), UnavailableError."""
         return self._take("prometheus", body, lambda refusals: self._written(body, refusals))
 
-    def otlp(self, body: bytes, value: object = None) -> Received:
-        """Stores an ExportMetricsServiceRequest; `value` is what its JSON says. Raises: as `remote_write`."""
-        return self._take("otlp", body, lambda refusals: _points(decoded(body) if value is None else value, refusals))
+    def otlp(self, body: bytes, value_of: Callable[[bytes], object] = decoded) -> Received:
+        """Stores an ExportMetricsServiceRequest, which `value_of` reads. Raises: as `remote_write`."""
+        remarks: Counter[str] = Counter()
+        received = self._take("otlp", body, lambda refusals: _points(value_of(body), refusals, remarks))
+        return replace(received, remarks=+remarks)
 
-    def _written(self, body: bytes, refusals: Refusals) -> list[pa.Table]:
-        if max(len(self._decoder.known), len(self._decoder.codes)) > KEPT_SERIES:
-            self._decoder = Decoder(KnownSeries(families=self._decoder.known.families))
-        return _tables(self._decoder.known, self._decoder.samples(body, refusals), refusals)
+    def _written(self, body: bytes, refusals: Refusals) -> Iterator[pa.Table]:
+        if self._decoder.is_full and time.monotonic() > self._began + KEPT_SECONDS:
+            self._decoder, self._began = Decoder(KnownSeries(families=self._decoder.known.families)), time.monotonic()
+        for known, samples in self._decoder.samples(body, refusals):
+            yield from _tables(known, samples, refusals)
 
-    def _take(self, origin: str, body: bytes, tables_of: Callable[[Refusals], list[pa.Table]]) -> Received:
+    def _take(self, origin: str, body: bytes, tables_of: Callable[[Refusals], Iterator[pa.Table]]) -> Received:
         identity = hashlib.sha256(origin.encode() + b"\0" + body).hexdigest()
         try:
             return self._stored(origin, identity, tables_of)
@@ -63,18 +71,16 @@ class Receiver:
             log.error("a request of %s cannot be stored now: %s", origin, error)
             raise UnavailableError("the store cannot take it now") from error
 
-    def _stored(self, origin: str, identity: str, tables_of: Callable[[Refusals], list[pa.Table]]) -> Received:
+    def _stored(self, origin: str, identity: str, tables_of: Callable[[Refusals], Iterator[pa.Table]]) -> Received:
         refusals: Refusals = Counter()
         with self._store.catalog.read() as session:
             if session.has_batch(identity):
                 return Received(0, refusals, is_new=False)
         lake: Lake = self._store.lake
         with lake.turn:
-            told = tables_of(refusals)
-            staged = lake.stage({f"{identity[:32]}-{number}": table for number, table in enumerate(told)})
+            staged, rows = _staged(lake, identity, tables_of(refusals))
         refusals = +refusals
-        rows = sum(map(len, told))
-        if not told:
+        if not staged:
             return Received(0, refusals)
         lake.publish(staged)
         try:
@@ -85,14 +91,30 @@ class Receiver:
         return Received(rows, refusals)
 
 
-def _points(value: object, refusals: Refusals) -> list[pa.Table]:
+def _staged(lake: Lake, identity: str, told: Iterator[pa.Table]) -> tuple[list[Staged], int]:
+    """Hidden files and how many rows they have; one table at a time is in memory."""
+    staged: list[Staged] = []
+    rows = 0
+    try:
+        for number, table in enumerate(told):
+            staged += lake.stage({f"{identity[:32]}-{number}": table})
+            rows += len(table)
+    except BaseException:
+        drop(staged)
+        raise
+    return staged, rows
+
+
+def _points(value: object, refusals: Refusals, remarks: Counter[str]) -> Iterator[pa.Table]:
     points = Points(KnownSeries())
     points.add(value)
     refusals.update(points.refusals)
-    return _tables(points.known, points.samples(), refusals)
+    remarks.update(points.remarks)
+    yield from _tables(points.known, points.samples(), refusals)
 
 
-def _tables(known: KnownSeries, samples: Samples, refusals: Refusals) -> list[pa.Table]:
+def _tables(known: KnownSeries, samples: Samples, refusals: Refusals) -> Iterator[pa.Table]:
     is_believed = samples.ts_ns <= time.time_ns() + ONE_DAY_NS
     refusals[FUTURE] += int((~is_believed).sum())
-    return list(tables(known, without_repeats(samples.of(is_believed))))
+    for share in shares(known, without_repeats(samples.of(is_believed))):
+        yield from tables(known, share)

@@ -4,6 +4,7 @@ Source: https://prometheus.io/docs/specs/prw/remote_write_spec/, prompb/types.pr
 """
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,12 +12,24 @@ from numpy.typing import NDArray
 
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.prometheus.known_series import KnownSeries
-from crosswind.ingest.prometheus.protobuf import BYTES, double_of, fields, octets_of, signed, text_of, varint
+from crosswind.ingest.prometheus.protobuf import (
+    BYTES,
+    SIZES,
+    VARINT,
+    double_of,
+    fields,
+    octets_of,
+    signed,
+    text_of,
+    varint,
+)
 from crosswind.ingest.prometheus.sample_tables import Bools, Samples, joined
 from crosswind.ingest.prometheus.series_text import MOST_LABELS, NAME_LABEL
+from crosswind.ingest.prometheus.sizes import check_labels, check_parts
 
 SERIES_KEY = 1 << 3 | BYTES  # of a WriteRequest
-METADATA = 3
+SERIES, METADATA = 1, 3
+VERSION_2 = (4, 5)  # fields of a request of that version, which 1.0 may not have
 LABEL, SAMPLE, HISTOGRAM = 1, 2, 4  # of a TimeSeries
 # A series' only sample, as senders write it: field 2 of 16 octets; in it field 1, a double, and field 2, a time of six
 # octets, as those from 2004 to 2109 are.
@@ -30,55 +43,95 @@ NOT_A_TIME = "a time that is not one in milliseconds from 2001 to 2261"
 NATIVE = "a native histogram; expected classic ones"
 Tails = NDArray[np.void]
 Refusals = Counter[str]  # what was not taken, by reason
+KEPT_BYTES = 1 << 30  # by what is kept of series: some 800 000 with labels of 200 bytes
+SERIES_BYTES = 700  # of a series that is kept, besides its texts
+MOST_KEPT = 900_000  # series: all that are known may be MOST_SERIES
 
 
 @dataclass
 class Decoder:
-    """Turns requests into samples; what was worked out of a series is kept for the next request."""
+    """Turns requests into samples; what was worked out of a series is kept for the next request.
+
+    When there is no room, the series that are kept stay, and others are worked out each time: to forget all would cost
+    that of all.
+    """
 
     known: KnownSeries
+    kept_bytes: int = KEPT_BYTES
     codes: dict[bytes, int] = field(default_factory=dict)  # by labels as sent
+    is_full: bool = False
+    _sent_bytes: int = 0
 
-    def samples(self, body: bytes, refusals: Refusals) -> Samples:
+    def samples(self, body: bytes, refusals: Refusals) -> Iterator[tuple[KnownSeries, Samples]]:
         """The samples of a WriteRequest; those that mark a series' end are NaN. Raises: MalformedError."""
         codes, tails, others = self._sorted(body)
         told = np.frombuffer(b"".join(tails), FORM)
         if not _are_usual(told).all():  # labels that were met before, and then something else than one sample
-            codes, told, others = [], told[:0], [octets_of(value) for number, _, value in fields(body) if number == 1]
-        samples = joined([_usual(codes, told), *(self._read(message, refusals) for message in others)])
-        milliseconds = samples.ts_ns
-        is_dated = (milliseconds >= EARLIEST_MS) & (milliseconds < LATEST_MS)
-        refusals[NOT_A_TIME] += int((~is_dated).sum())
-        return samples.at(is_dated, milliseconds * 1_000_000).of(is_dated)
+            codes, told = [], told[:0]
+            others = [octets_of(value) for number, _, value in fields(body) if number == SERIES]
+        if self._has_room(others):
+            yield self.known, _dated([_usual(codes, told), *self._all(others, refusals)], refusals)
+            return
+        self.is_full = True
+        yield self.known, _dated([_usual(codes, told)], refusals)
+        once = Decoder(KnownSeries(families=self.known.families))
+        yield once.known, _dated([*once._all(others, refusals)], refusals)
+
+    def _has_room(self, others: Sequence[bytes]) -> bool:
+        count = len(self.known) + len(others)
+        size = self.known.size_bytes + self._sent_bytes + 2 * sum(map(len, others)) + count * SERIES_BYTES
+        return not others or (size <= self.kept_bytes and count <= MOST_KEPT)
+
+    def _all(self, messages: Sequence[bytes], refusals: Refusals) -> Iterator[Samples]:
+        count = 0
+        for message in messages:
+            samples = self._read(message, refusals)
+            count += len(samples)
+            check_parts(count)
+            yield samples
 
     def _sorted(self, body: bytes) -> tuple[list[int], list[bytes], list[bytes]]:
         """Numbers and ends of series that were met before, and the messages of the others. Metadata is noted."""
         codes, tails, others = [], [], []
-        place, size, known = 0, len(body), self.codes
+        place, size, known, further = 0, len(body), self.codes, 0
         while place < size:
-            key, (length, start) = body[place], varint(body, place + 1)
-            if key != SERIES_KEY or start + length > size:
-                place = self._other(body, place)
+            if body[place] != SERIES_KEY:
+                place, further = self._other(body, place), further + 1
+                check_parts(further)
                 continue
+            length, start = varint(body, place + 1)
+            if start + length > size:
+                raise _unexpected(place)
             place = start + length
             code = known.get(body[start : place - TAIL])
             if code is None:
                 others.append(body[start:place])
+                check_parts(len(others))
             else:
                 codes.append(code)
                 tails.append(body[place - TAIL : place])
         return codes, tails, others
 
     def _other(self, body: bytes, place: int) -> int:
-        """Notes metadata; gives the place behind it. Raises: MalformedError for what is neither that nor a series."""
-        length, start = varint(body, place + 1)
-        if body[place] != METADATA << 3 | BYTES or start + length > len(body):
-            raise MalformedError(f"protobuf: octet {place + 1}: expected the series or metadata of a WriteRequest")
-        told = {number: value for number, _, value in fields(body[start : start + length])}
+        """Notes metadata, skips what is unknown; gives the place behind it. Raises: MalformedError."""
+        key, start = varint(body, place)
+        number, wire = key >> 3, key & 7
+        if wire == VARINT:
+            length, end = 0, varint(body, start)[1]
+        else:
+            length, start = varint(body, start) if wire == BYTES else (SIZES.get(wire, len(body)), start)
+            end = start + length
+        if number in (0, SERIES, *VERSION_2) or end > len(body):
+            raise _unexpected(place)
+        if number == METADATA and wire == BYTES:
+            self._note(body[start:end])
+        return end
+
+    def _note(self, message: bytes) -> None:
+        told = {number: value for number, _, value in fields(message)}
         kind, family = signed(told.get(1, 0)), text_of(told.get(2, b""))
         told_type = TYPES[kind] if 0 <= kind < len(TYPES) else ""
         self.known.retell(family, told_type, text_of(told.get(4, b"")))
-        return start + length
 
     def _read(self, message: bytes, refusals: Refusals) -> Samples:
         """The samples of one series that is new, or of an unusual form; times are milliseconds yet."""
@@ -94,11 +147,13 @@ class Decoder:
                 told = {number: value for number, _, value in fields(octets_of(value))}
                 times.append(signed(told.get(2, 0)))
                 values.append(double_of(told.get(1, bytes(8))))
+                check_parts(len(times))
             elif number == HISTOGRAM:
                 refusals[NATIVE] += 1
         code = self._code(labels)
         if len(values) == 1 and len(message) > TAIL and _is_usual(message):
             self.codes[message[:-TAIL]] = code
+            self._sent_bytes += len(message)
         length = len(values)
         codes, is_whole = np.full(length, code, np.int32), np.zeros(length, np.bool_)
         return Samples(codes, np.array(times, np.int64), np.array(values, np.float64), is_whole)
@@ -106,8 +161,22 @@ class Decoder:
     def _code(self, labels: dict[str, str]) -> int:
         name = labels.pop(NAME_LABEL, "")
         if not name:
-            raise MalformedError(f"series {labels!s:.200}: expected a label {NAME_LABEL}")
+            raise MalformedError(f"series {str(labels)[:200]}: expected a label {NAME_LABEL}")
+        check_labels(name, labels | {NAME_LABEL: name})
         return self.known.code(name, {label: text for label, text in labels.items() if text})
+
+
+def _unexpected(place: int) -> MalformedError:
+    return MalformedError(f"protobuf: octet {place + 1}: expected the series or metadata of a WriteRequest")
+
+
+def _dated(parts: Sequence[Samples], refusals: Refusals) -> Samples:
+    """All of them, their times in nanoseconds; those without a time are refused."""
+    samples = joined(parts)
+    milliseconds = samples.ts_ns
+    is_dated = (milliseconds >= EARLIEST_MS) & (milliseconds < LATEST_MS)
+    refusals[NOT_A_TIME] += int((~is_dated).sum())
+    return samples.at(is_dated, milliseconds * 1_000_000).of(is_dated)
 
 
 def _label(message: bytes) -> tuple[str, str]:

@@ -208,6 +208,8 @@ def test_what_the_sdk_sends_becomes_series(
         ("step.duration_bucket", otlp_labels(le="0.1"), 1.0, "counter", None),
         ("step.duration_bucket", otlp_labels(le="1.0"), 2.0, "counter", None),
         ("step.duration_count", otlp_labels(), 3.0, "counter", None),
+        ("step.duration_max", otlp_labels(), 7.0, "gauge", "s"),
+        ("step.duration_min", otlp_labels(), 0.05, "gauge", "s"),
         ("step.duration_sum", otlp_labels(), 7.55, "counter", "s"),
         ("tokens", otlp_labels(rank="0"), 4096.0, "counter", "{token}"),
     ]
