@@ -18,6 +18,7 @@ LONGEST_INDENT = 256  # characters before an element, in which its column is loo
 SPACE = re.compile(r"[ \t\r\n]*")
 INDENT = re.compile(r"\n([ \t]*)\Z")
 NOT_TEXT = re.compile(r"[\ud800-\udfff]")
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that stands for one only with the one beside it
 NOT_UTF8 = re.compile(r"[\udc80-\udcff]")  # as `surrogateescape` decodes them
 
 
@@ -138,7 +139,7 @@ class _Window:
         try:
             value, end = self._decoded()
             found = replace(found, value=value)
-            reason = "holds bytes that are not UTF-8" if NOT_UTF8.search(self._text, self._at, end) else ""
+            reason = self._no_text(value, end)
         except (ValueError, RecursionError) as error:
             reason = _reason(error)
             end = self._end_of_broken(reason)
@@ -146,6 +147,18 @@ class _Window:
         if reason:
             self._report.skip(found.line, found.text, reason)
         return None if reason else found
+
+    def _no_text(self, value: object, end: int) -> str:
+        """Why the texts of the next value, which ends there, cannot be stored; empty when they can."""
+        if NOT_UTF8.search(self._text, self._at, end):
+            return "holds bytes that are not UTF-8"
+        if self._text.find("\\u", self._at, end) < 0 or not HALF.search(self._text, self._at, end):
+            return ""
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            return f"holds half a character: \\u{ord(error.object[error.start]):04x}"
+        return ""
 
     def _decoded(self) -> tuple[object, int]:
         """The next value and where it ends. Raises: ValueError, RecursionError."""

@@ -43,6 +43,11 @@ def test_a_byte_order_mark_and_gzip_change_nothing(path: Path, pack: type[bytes]
     assert [item.value for item in read(path)[0]] == JOBS
 
 
+def test_escapes_of_whole_characters_are_read(path: Path) -> None:
+    path.write_text(r"""{"jobs": ["\ud83d\ude00 \u00e4", "\\ud800"]}""")
+    assert [item.value for item in read(path)[0]] == ["😀 ä", r"\ud800"]
+
+
 @EACH_BLOCK
 @pytest.mark.parametrize(
     ("damage", "reason"),
@@ -51,6 +56,8 @@ def test_a_byte_order_mark_and_gzip_change_nothing(path: Path, pack: type[bytes]
         (b'"name" 1', "no JSON: Expecting ':' delimiter"),
         (b'"name": NaN', "no JSON: NaN is no number"),
         (b'"name": "\xff\xfe"', "holds bytes that are not UTF-8"),
+        (b'"na\\uDC00me": 1', "holds half a character: \\udc00"),
+        (b'"name": ["\\ud83d\\ude00", {"a": "\\ud800x"}]', "holds half a character: \\ud800"),
         (b'"name": ' + b"[" * 100_000, "no JSON: nested too deep"),
         (b'"name": "it never ends', "no JSON: Invalid control character at"),
     ],

@@ -273,3 +273,25 @@ def test_lines_of_no_job_are_reported(tmp_path: Path) -> None:
     path.write_text(f"slurm_load_jobs error: Invalid job id specified\n{RECORD}\n")
     jobs, report = read_file(path, ScontrolReader())
     assert (set(jobs), report.quoted[0].reason) == ({"2"}, "belongs to no job; expected JobId=...")
+
+
+@pytest.mark.parametrize(
+    ("heading", "line", "started"),
+    [
+        ("JOBID|STATE|START_TIME", "5|COMPLETED|1795299690", 90),
+        ("JOBID|STATE|START_TIME", "5|CANCELLED|1795299690", 90),  # nobody says that it had no nodes
+        ("JOBID|STATE|START_TIME|TIME", "5|CANCELLED|1795299690|0:00", 90),
+        ("JOBID|STATE|START_TIME|NODELIST", "5|CANCELLED|1795299690|", 90),
+        ("JOBID|STATE|START_TIME|NODELIST|TIME", "5|CANCELLED|1795299690||0:07", 90),
+        ("JOBID|STATE|START_TIME|NODELIST|TIME", "5|NODE_FAIL|1795299690||0:00", 90),
+        ("JOBID|STATE|START_TIME|NODELIST|TIME", "5|CANCELLED|1795299690||0:00", None),
+        ("JOBID|STATE|START_TIME|NODELIST|END_TIME", "5|CANCELLED|1795299690||1795299690", None),
+    ],
+)
+def test_only_a_job_of_which_it_is_told_that_it_never_ran_has_no_start(
+    tmp_path: Path, heading: str, line: str, started: int | None
+) -> None:
+    path = tmp_path / "queue.txt"
+    path.write_text(f"{heading}\n{line}\n")
+    [job] = read_file(path, SqueueReader())[0].values()
+    assert seconds(job)[1] == started

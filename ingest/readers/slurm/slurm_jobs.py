@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from crosswind.data.job import Job
+from crosswind.data.job_accounts import WAITING
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.reader import Report
 
@@ -33,17 +34,17 @@ COMPACT = {  # squeue(1), JOB STATE CODES
     "S": "SUSPENDED",
     "TO": "TIMEOUT",
 }
-WAITING = ("PENDING", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUE_HOLD", "REQUEUED", "SPECIAL_EXIT")
 GOING = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STOPPED")  # COMPLETING ones have ended
 
 
-def known(job: Job) -> Job:
+def known(job: Job, *, are_nodes_told: bool = True) -> Job:
     """The job without the times that Slurm only expects, and without the exit code 0 that it shows until the end."""
     if job.state in WAITING:
         job = replace(job, started_ns=None, elapsed_seconds=None)
     if job.state in WAITING or job.state in GOING:
         return replace(job, ended_ns=None, exit_code=None, signal=None)
-    if not job.nodes and not job.elapsed_seconds:  # it was cancelled while it waited; that moment is no start
+    has_run = bool(job.nodes) or not are_nodes_told or job.seconds is None or job.seconds > 0
+    if job.state == "CANCELLED" and not has_run:  # while it waited: the start that is shown is that moment
         return replace(job, started_ns=None)
     return job
 

@@ -21,9 +21,10 @@ TABLE = re.compile(r" *JOBID +PARTITION +NAME +USER +STA?T?E? +TIME +(?:TIME_LIM
 DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}")  # the first line of `squeue --long`
 TIME_USED = re.compile(r"(?:(?:(?:([0-9]{1,6})-)?([0-9]{1,2}):)?([0-9]{1,2}):)([0-9]{2})")
 CUT_SHORT = "names, users or partitions fill their column and may be cut short: left out; use squeue --format='{}'"
+PLACES = {"NODELIST", "NODELIST(REASON)"}
 MAY_BE_CUT = ("NAME", "USER", "PARTITION")
 STATE_WIDTH = 8
-POOR = "squeue tells no exit codes, and its table no times: what is told last of a job holds, so ask sacct after it"
+POOR = "squeue tells no exit codes, and its table no times: sacct knows them"
 Row: TypeAlias = dict[str, str]
 
 
@@ -59,7 +60,8 @@ class SqueueReader:
             if _cutter(line, remarks) or DATE.fullmatch(line.strip()):  # squeue --iterate writes them again and again
                 continue
             try:
-                job = known(_job(cut(line), context.system, remarks.clock))
+                row = cut(line)
+                job = known(_job(row, context.system, remarks.clock), are_nodes_told=bool(PLACES & row.keys()))
             except MalformedError as error:
                 report.skip(number, line, str(error))
                 continue
