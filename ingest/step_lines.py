@@ -7,7 +7,7 @@ from math import inf, isfinite
 
 from crosswind.data.errors import InvalidInputError
 
-NUMBER = r"[-+]?[\d.]+(?:[eE][-+]?\d+)?|nan|inf"
+NUMBER = r"[-+]?(?<![\d.])[\d.]{1,40}(?![\d.])(?:[eE][-+]?\d{1,9})?|nan|inf"  # bounds: no line takes long
 COLOUR = r"(?:\x1b\[[\d;]*m)"
 MAX_LINE = 4096  # of a longer line the beginning is looked at
 MAX_PATTERN = 4096
@@ -29,24 +29,28 @@ class LinePattern:
 # src/metrics_functions/metrics_functions.cc, PerfMetrics::print; tqdm's bar_format "{l_bar}{bar}{r_bar}".
 KNOWN: Mapping[str, LinePattern] = {
     "megatron": LinePattern(
-        r"iteration +(?P<done>\d+)/ *\d+ \|.*?elapsed time per iteration \(ms\): (?P<ms>[\d.]+)"
-        rf"(?:.*?lm loss: (?P<loss>{NUMBER}))?"
+        r"iteration +(?P<done>\d{1,15})/ *\d{1,15} \|.{0,400}?elapsed time per iteration \(ms\): (?P<ms>[\d.]{1,40})"
+        rf"(?:.{{0,1000}}?lm loss: (?P<loss>{NUMBER}))?"
     ),
     "deepspeed": LinePattern(
-        rf"global_step=(?P<done>\d+), RunningAvgSamplesPerSec=.*?CurrSamplesPerSec=(?P<samples_per_second>{NUMBER})"
+        r"global_step=(?P<done>\d{1,15}), RunningAvgSamplesPerSec=.{0,60}?"
+        rf"CurrSamplesPerSec=(?P<samples_per_second>{NUMBER})"
     ),
     "lightning": LinePattern(
         r"Epoch +\d+: .*\| (?P<done>\d+)/\S+ \["
         rf"[^\]]*?(?:(?:[ ,]|train[_/])loss(?:_step)?=(?P<loss>{NUMBER})[^\]]*)?\]",
         per_epoch=True,
     ),
-    "caffe": LinePattern(rf"Iteration (?P<step>\d+)(?: \([^)]* iter/s, [^)]* iters?\))?, loss = (?P<loss>{NUMBER})"),
+    "caffe": LinePattern(
+        r"Iteration (?P<step>\d{1,15})(?: \([^()]{1,40} iter/s, [^()]{1,40} iters?\))?"
+        rf", loss = (?P<loss>{NUMBER})"
+    ),
     "flexflow": LinePattern(
-        r"\[Metrics\](?: throughput| accuracy| \w+_crossentropy| \w+_error): "
-        rf"(?:.*?(?:crossentropy|error): (?P<loss>{NUMBER}))?"
+        r"\[Metrics\](?: throughput| accuracy| \w{1,60}_crossentropy| \w{1,60}_error): "
+        rf"(?:.{{0,400}}?(?:crossentropy|error): (?P<loss>{NUMBER}))?"
     ),
     "keras": LinePattern(
-        rf"^{COLOUR}? *(?P<done>\d{{1,12}})/(?P<total>\d{{1,12}}){COLOUR}? {COLOUR}?(?:\[[=>.]*\]|[━]+{COLOUR}?[^ ]* )"
+        rf"^{COLOUR}? *(?P<done>\d{{1,12}})/(?P<total>\d{{1,12}}){COLOUR}? {COLOUR}?(?:\[[=>.]*\]|[━]++{COLOUR}?[^ ]* )"
         rf"(?:.* loss: (?P<loss>{NUMBER}))?",
         per_epoch=True,
     ),

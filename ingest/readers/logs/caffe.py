@@ -15,7 +15,7 @@ from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
-LOGGED = re.compile(PREFIX + r"\w*solver\.(?:cpp|cc|hpp):\d+\] (?P<text>.*)$")
+LOGGED = re.compile(PREFIX + r"\w{0,60}solver\.(?:cpp|cc|hpp):\d{1,9}\] (?P<text>.*)$")
 ITERATION = re.compile(KNOWN["caffe"].expression)
 SPEED = re.compile(rf"\((?P<rate>{NUMBER}) iter/s, (?P<seconds>{NUMBER})s/\d+ iters?\)")
 RATE = re.compile(rf"Iteration (?P<step>\d+), lr = (?P<learning_rate>{NUMBER})")

@@ -13,12 +13,12 @@ from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
-STEP = re.compile(r"\[Rank 0\] step=(?P<done>\d+), skipped=(?P<skipped_steps>\d+), lr=\[(?P<lr>[^\]]*)\]")
+STEP = re.compile(r"\[Rank 0\] step=(?P<done>\d{1,15}), skipped=(?P<skipped_steps>\d{1,15}), lr=\[(?P<lr>[^\]]*)\]")
 SPEED = re.compile(KNOWN["deepspeed"].expression)
-RATE = re.compile(rf"\[timer\.py:\d+:stop\].*?(?:Curr|, )SamplesPerSec=({NUMBER})")
+RATE = re.compile(rf"\[timer\.py:\d{{1,9}}:stop\].{{0,300}}?(?:Curr|, )SamplesPerSec=({NUMBER})")
 MEMORY = re.compile(r"(Max)?MemAllocated=([\d.]+)GB")
 TIMERS = re.compile(r"(?:^|\] |rank=0 )time \(ms\) \| (.*)")
-TIMER = re.compile(rf"([\w-]+): ({NUMBER})")
+TIMER = re.compile(rf"(?<![\w-])([\w-]{{1,100}}): ({NUMBER})")
 STAMP = re.compile(r"\[(?:INFO )?(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:,(\d{3}))?\]")
 CONFIGURATION = re.compile(r"\[config\.py:\d+:print\] +(\w+) \.* ([^{<].*)$")
 GIB = 1 << 30  # what the timer divides by, and calls GB

@@ -16,15 +16,17 @@ from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import NUMBER
 
 PLAIN = re.compile(r"INFO:tensorflow:(?P<text>.*)$")
-TIMED = re.compile(PREFIX + r"\w+\.py:\d+\] (?P<text>.*)$")
+TIMED = re.compile(PREFIX + r"\w{1,100}\.py:\d{1,9}\] (?P<text>.*)$")
 LOSS = re.compile(
     rf"loss = (?P<loss>{NUMBER}), (?:global_)?step = (?P<step>\d{{1,15}})(?: \((?P<seconds>{NUMBER}) sec\))?"
 )
 SLIM = re.compile(rf"global step (?P<done>\d{{1,15}}): loss = (?P<loss>{NUMBER}) \((?P<seconds>{NUMBER}) sec/step\)")
 RATE = re.compile(rf"(global_step|examples)/sec: ({NUMBER})")
 EVALUATION = re.compile(r"Saving dict for global step \d+: (.*)")
-VALUE = re.compile(rf"([\w/]+) = ({NUMBER})(?:,|$)")
-STEP = re.compile(r"(?:INFO:tensorflow:|\.py:\d+\] )(?:loss = \S+, (?:global_)?step = \d|global step \d+: loss = )")
+VALUE = re.compile(rf"(?<![\w/])([\w/]{{1,200}}) = ({NUMBER})(?:,|$)")
+STEP = re.compile(
+    r"(?:INFO:tensorflow:|\.py:\d{1,9}\] )(?:loss = \S{1,60}, (?:global_)?step = \d|global step \d{1,15}: loss = )"
+)
 RATES = {"global_step": "steps_per_second", "examples": "examples_per_second"}
 END = "Loss for final step: "
 

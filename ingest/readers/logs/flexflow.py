@@ -14,7 +14,7 @@ from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER
 
 METRICS = re.compile(KNOWN["flexflow"].expression)
-METRIC = re.compile(rf"(\w+): ({NUMBER})(%?)")
+METRIC = re.compile(rf"(?<!\w)(\w{{1,100}}): ({NUMBER})(%?)")
 ELAPSED = re.compile(
     r"(?:epochs (?P<epochs>\d{1,9}), )?"
     rf"ELAPSED TIME = (?P<seconds>{NUMBER})s, THROUGHPUT = (?P<rate>{NUMBER}) samples/s"

@@ -8,7 +8,10 @@ from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import moment
 from crosswind.ingest.readers.logs.training_log import SECOND, changed_ns
 
-PREFIX = r"(?:^|\s)[IWEF](?P<year>\d{4})?(?P<month>\d\d)(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)\.(?P<fraction>\d+) +\d+ "
+PREFIX = (
+    r"(?:^|\s)[IWEF](?P<year>\d{4})?(?P<month>\d\d)(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)"
+    r"\.(?P<fraction>\d{1,9}) {1,20}\d{1,20} "
+)
 HALF_A_YEAR = 6  # months
 
 

@@ -26,7 +26,7 @@ from crosswind.ingest.readers.reader import Context, Record, Report
 EVENT_LIMIT = 1 << 20  # characters
 MICROSECOND = 1000
 BEGINNING = re.compile(r"^\s*\[\s*\{")
-NEGOTIATION = re.compile(r'"ph": *"B"[^}]*"name": *"NEGOTIATE_|"name": *"NEGOTIATE_[^}]*"ph": *"B"')
+BEGIN, NEGOTIATION = re.compile(r'"ph": *"B"'), re.compile(r'"name": *"NEGOTIATE_')
 START = "start_time_since_epoch_in_micros"
 OPERATIONS = {
     "ALLREDUCE": "all_reduce",
@@ -34,8 +34,8 @@ OPERATIONS = {
     "ALLTOALL": "all_to_all",
     "REDUCESCATTER": "reduce_scatter",
 }
-DTYPE = re.compile(r"[a-z]+?(\d+)")
-SHAPE = re.compile(r"\[(\d{1,18}(?:, *\d{1,18})*)?\]")
+DTYPE = re.compile(r"[a-z]{1,20}(\d{1,4})")
+SHAPE = re.compile(r"\[(\d{1,18}(?:, *\d{1,18}){0,30})?\]")
 
 
 @dataclass(slots=True)
@@ -272,7 +272,9 @@ class HorovodReader:
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether a negotiation begins in the head of an array of events."""
         text = plain_head(head)
-        return bool(BEGINNING.match(text) and NEGOTIATION.search(text))
+        return bool(BEGINNING.match(text)) and any(
+            BEGIN.search(each) and NEGOTIATION.search(each) for each in text.split("}")
+        )
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """The run, its collectives and activities. Raises: MalformedError, UnavailableError."""

@@ -17,10 +17,10 @@ from crosswind.ingest.step_lines import KNOWN, NUMBER
 
 EPOCH = re.compile(r"^Epoch (\d{1,9})/(\d{1,9})\s*$")
 BAR = re.compile(KNOWN["keras"].expression)
-QUIET = re.compile(r"^(?P<done>\d{1,12})/(?P<total>\d{1,12})(?= - \d+s)")
+QUIET = re.compile(r"^(?P<done>\d{1,12})/(?P<total>\d{1,12})(?= - \d{1,12}s)")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
-PER_STEP = re.compile(r"(\d+)(s|ms|us)/step\b")
-WHOLE = re.compile(r"(?:^|[- ])(\d+)s(?: |$)")
+PER_STEP = re.compile(r"(?<!\d)(\d{1,12})(s|ms|us)/step\b")
+WHOLE = re.compile(r"(?:^|[- ])(\d{1,12})s(?: |$)")
 VALUE = re.compile(rf" - ([A-Za-z_][\w /.-]{{0,98}}): ({NUMBER})(?= -|\s*$)")
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 DRAWN = re.compile(rb"([\r\n\b]+)")  # a bar is drawn over the one before

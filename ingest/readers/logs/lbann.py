@@ -13,11 +13,11 @@ from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import NUMBER
 
-EPOCH = re.compile(r"\[(\d{1,9})\] Epoch : stats formated \[tr/v/te[^\]]*\] iter/epoch = \[(\d{1,9})/")
+EPOCH = re.compile(r"\[(\d{1,9})\] Epoch : stats formated \[tr/v/te[^\]]{0,200}\] iter/epoch = \[(\d{1,9})/")
 TOLD = re.compile(
-    r"(?:(?P<model>Model (?P<old>\d+))|.*?\(instance (?P<instance>\d+)\)) "
+    r"^(?>(?P<model>Model (?P<old>\d{1,9}))|.{0,200}?\(instance (?P<instance>\d{1,9})\)) "
     r"(?:(?P<training>training epoch (?P<epoch>\d{1,9}))|(?P<mode>validation|test|tournament)) "
-    r"(?P<name>.+?) : (?P<value>.+)$"
+    r"(?P<name>.{1,200}?) : (?P<value>.+)$"
 )
 STATISTIC = re.compile(rf"({NUMBER}|N/A)s? (mean|median|max|min|stdev)")
 SETTING = re.compile(

@@ -18,7 +18,10 @@ def setting(text: str) -> Parameter | None:
         return text == "True"
     if re.fullmatch(r"[-+]?[0-9]{1,18}", text):
         return int(text)
-    if re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?", text) and (value := finite(text)) is not None:
+    if (
+        re.fullmatch(r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?", text)
+        and (value := finite(text)) is not None
+    ):
         return value
     return text[:500]
 

@@ -17,16 +17,17 @@ from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
 ELAPSED = "elapsed time per iteration (ms)"
 ITERATION = re.compile(KNOWN["megatron"].expression)
-TOTAL = re.compile(r"iteration +\d+/ *(\d+) \|")
-VALUE = re.compile(rf"(?P<name>[^|]*?):? +(?P<value>{NUMBER})(?P<unit>[A-Za-z]*)")
-TIME = r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:[.,](\d+))?"
-STAMP = re.compile(rf"\[{TIME}\] .*iteration")
-DATETIME = re.compile(rf"\[([^\]]+)\] datetime: {TIME}")
-ARGUMENTS = re.compile(r"-{8,} arguments -{8,}")
-END_OF_ARGUMENTS = re.compile(r"-{8,} end of arguments -{8,}")
-ARGUMENT = re.compile(r"^(?:\S+: +)?\s*(\w+) \.+ ?(.*)$")
-OURS = re.compile(r"^(?:\S+: +)?[ \t]*(?:tensor_)?model_parallel_size \.+", re.MULTILINE)
-VALIDATION = re.compile(r"validation loss at [^|]*?iteration (\d+)[^|]*\|(.*)")
+TOTAL = re.compile(r"iteration +\d{1,15}/ *(\d{1,15}) \|")
+VALUE = re.compile(rf"({NUMBER})([A-Za-z]*)")
+TIME = r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:[.,](\d{1,30}))?"
+STAMP = re.compile(rf"\[{TIME}\] ")
+DATETIME = re.compile(rf"\[([^\[\]]{{1,200}})\] datetime: {TIME}")
+ARGUMENTS = re.compile(r"-{8} arguments -{8}")
+END_OF_ARGUMENTS = re.compile(r"-{8} end of arguments -{8}")
+LABEL = r"^(?:\S++(?<=:)(?= ))?"  # of a launcher
+ARGUMENT = re.compile(LABEL + r"\s*+(\w++) \.++ ?(.*)$")
+OURS = re.compile(LABEL + r"[ \t]*+(?:tensor_)?model_parallel_size \.", re.MULTILINE)
+VALIDATION = re.compile(r"validation loss at [^|]{0,100}?iteration (\d{1,15})[^|]{0,100}\|(.*)")
 LONGEST_VALUE = 200  # characters, with its name
 ENDS = ("after training is done", "exiting program")
 NAMES = {
@@ -75,7 +76,7 @@ class Megatron:
             raise MalformedError("an iteration that tells no time of less than thirty years")
         if told.step >= int(total[1]):
             raise MalformedError(f"iteration {told.step + 1} of {total[1]}")
-        stamp = STAMP.search(line)
+        stamp = STAMP.search(line, 0, total.start())
         return LogLine(
             told.step,
             told.seconds,
@@ -114,10 +115,11 @@ def _values(line: str) -> dict[str, float | None]:
     """What stands between bars as `name: number` or, in old logs, `name number`; a unit becomes part of the name."""
     values = {}
     for part in line.split("|"):
-        if len(part) < LONGEST_VALUE and (match := VALUE.fullmatch(part.strip())):
-            told = match["name"].strip()
-            if name := NAMES.get(told, snake(f"{told} {match['unit']}")):
-                values[name] = finite(match["value"])
+        told, _, last = part.strip().rpartition(" ")
+        if len(part) < LONGEST_VALUE and told and (match := VALUE.fullmatch(last)):
+            told = told.rstrip().removesuffix(":").rstrip()
+            if name := NAMES.get(told, snake(f"{told} {match[2]}")):
+                values[name] = finite(match[1])
     return values
 
 
