@@ -1,6 +1,7 @@
 """TensorBoard's event files. Recorded: torch.utils.tensorboard of PyTorch 2.13, and tf.summary of TensorFlow 2.21."""
 
 import struct
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -140,3 +141,24 @@ def test_times_that_are_none_are_refused(tmp_path: Path) -> None:
 def test_the_checksum_is_castagnolis() -> None:
     assert crc32c(bytes(32)) == 0x8A9136AA  # RFC 3720, appendix B.4
     assert crc32c(b"123456789") == 0xE3069283
+    assert crc32c(b"\0" * 32 * 8 + bytes(range(256)) * 3 + b"123456789") == by_bits(
+        b"\0" * 32 * 8 + bytes(range(256)) * 3 + b"123456789"
+    )
+
+
+def by_bits(data: bytes) -> int:
+    """The checksum as it is defined, a bit after the other."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82F63B78 * (crc & 1)
+    return crc ^ 0xFFFFFFFF
+
+
+def test_checksums_of_images_take_no_longer_than_reading_them() -> None:
+    image = bytes(range(256)) * 4096  # 1 MiB
+    crc32c(image[:4096])
+    begun = time.process_time()
+    assert crc32c(image) == crc32c(image)
+    assert time.process_time() - begun < 0.1  # byte by byte: 0.3 s
