@@ -15,10 +15,11 @@ from crosswind.ingest.prometheus.sample_tables import Bools, Floats, Samples, Ti
 from crosswind.ingest.prometheus.series_text import BRACES, EXPECTED, PLAIN
 
 LINE = re.compile(
-    rf"[ \t]*(?:((?:{PLAIN})?[ \t]*{BRACES})[ \t]*|({PLAIN})[ \t]+)"
-    r"(\S+)(?:[ \t]+([^#\s]\S*))?[ \t]*(?:#[ \t]*\{.*)?"  # time, exemplar
+    rf"[ \t]*+(?:((?:{PLAIN})?[ \t]*+{BRACES})[ \t]*+|({PLAIN})[ \t]++)"
+    r"([^#\s]++)(?:[ \t]++([^#\s]++))?[ \t]*+(?:#[ \t]*+\{.*)?"  # time, exemplar
 )
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?Inf(?:inity)?|NaN", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|[+-]?Inf(?:inity)?|NaN", re.IGNORECASE)
+LONGEST_NUMBER = 400  # characters
 PLAIN_NUMBER = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 UNDATED = 0
 EARLIEST, LATEST = 1e9, 9.2e9  # seconds since 1970: from 2001 to 2261
@@ -91,7 +92,7 @@ def _read(line: str, code_of: CodeOf) -> tuple[int, float, int]:
     if found is None:
         raise MalformedError(EXPECTED)
     labelled, name, value, time = found.groups()
-    if NUMBER.fullmatch(value) is None:
+    if len(value) > LONGEST_NUMBER or NUMBER.fullmatch(value) is None:
         raise MalformedError(f"value {value[:40]!r} is no number")
     [ns], [is_time] = _nanoseconds(pa.array([time or ""]))
     if not is_time:

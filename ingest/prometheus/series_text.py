@@ -7,11 +7,12 @@ import re
 
 from crosswind.data.errors import MalformedError
 
-QUOTED = r'"(?:[^"\\]|\\.)*"'
-PLAIN = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
-BRACES = rf'\{{(?:[^"{{}}]|{QUOTED})*\}}'
-SERIES = re.compile(rf"({PLAIN})?[ \t]*({BRACES})?")
-LABEL = re.compile(rf"[ \t]*({PLAIN}|{QUOTED})[ \t]*(?:=[ \t]*({QUOTED}))?[ \t]*(?:,|$)")
+# Nothing is tried twice: of what somebody else wrote, a line of a megabyte would take hours.
+QUOTED = r'"(?:[^"\\]++|\\.)*+"'
+PLAIN = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
+BRACES = rf'\{{(?:[^"{{}}]++|{QUOTED})*+\}}'
+SERIES = re.compile(rf"({PLAIN})?[ \t]*+({BRACES})?")
+LABEL = re.compile(rf"[ \t]*+({PLAIN}|{QUOTED})[ \t]*+(?:=[ \t]*+({QUOTED})[ \t]*+)?(?:,|$)")
 ESCAPED = re.compile(r'\\([\\"n])')
 EXPECTED = 'expected NAME{LABEL="VALUE",...} VALUE [TIME]'
 NAME_LABEL = "__name__"

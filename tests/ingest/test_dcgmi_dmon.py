@@ -63,3 +63,11 @@ def test_rows_without_times_are_refused_with_how_to_get_them(tmp_path: Path) -> 
     path.write_text("#Entity   GPUTL\nID\nGPU 0     98\n")
     with pytest.raises(MalformedError, match="line 1: dcgmi dmon writes no times; record with dcgmi dmon -e"):
         read(path)
+
+
+def test_a_heading_of_a_text_is_no_header() -> None:
+    reader = DcgmiDmonReader()
+    for head in (b"# Entity A B\n", b"# Entity ID\n\nAn ID names it.\n", b"# Entity RELATIONSHIP MODEL\nwords\n"):
+        assert not reader.recognises(RECORDED, head)
+    assert reader.recognises(RECORDED, b"#Entity   GPUTL  TMPTR\nID            C\n")
+    assert reader.recognises(RECORDED, b"1780041085 #Entity GPUTL TMPTR \r\n1780041086 GPU 0 98 61\r\n")

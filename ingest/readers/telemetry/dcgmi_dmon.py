@@ -30,10 +30,13 @@ UNITS = {
     **dict.fromkeys(("FBTTL", "FBFRE", "FBUSD"), "MB"),
     **dict.fromkeys(("GRACT", "SMACT", "SMOCC", "TENSO", "DRAMA", "FP64A", "FP32A", "FP16A"), "ratio"),
 }
-HEADER = re.compile(r"(?P<time>.*?)#\s*Entity\s+(?P<names>[A-Z0-9#_ ]+?)\s*")
+HEADER = re.compile(r"(?P<time>[^#]*+)#\s*+Entity(?P<names>(?:\s++[A-Z][A-Z0-9#_]++)++)")
+LONGEST_HEADER = 8192  # characters; DCGM has some hundred columns
 TIME = re.compile(
     r"(?P<whole>[0-9]{9,12}|[0-9-]{10}[T ][0-9:]{8})(?:\.(?P<fraction>[0-9]{1,9}))?(?P<zone>Z|[+-][0-9:]{4,6})?"
 )
+IDS = {"ID", "Id"}
+SECOND = {*IDS, "GPU"}
 ENTITY = re.compile("[A-Za-z][A-Za-z_-]{1,20}")
 MISSING = ("N/A", "-")
 NO_TIME = "dcgmi dmon writes no times; record with dcgmi dmon -e ... | ts '%FT%H:%M:%.S%z' (of moreutils)"
@@ -50,8 +53,10 @@ class DcgmiDmonReader:
     description: ClassVar[str] = "dcgmi dmon -e ..., each line with its time in front (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names columns of DCGM's entities."""
-        return HEADER.fullmatch(plain_head(head).split("\n", 1)[0].rstrip("\r")) is not None
+        """Whether the first line names columns of DCGM's entities, and the second is that below it, or a GPU's."""
+        first, *others = plain_head(head).split("\n", 2)
+        words = set(others[0].split()) if others else set()
+        return _header(first) is not None and (not words or bool(words & SECOND))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
         """The rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
@@ -79,7 +84,7 @@ class _Reading:
 
     def tables(self, number: int, text: str) -> Iterator[pa.Table]:
         """What a line becomes. Raises: MalformedError."""
-        if header := HEADER.fullmatch(text):
+        if header := _header(text):
             if not header["time"].strip():
                 self.names = []
                 raise MalformedError(f"{self.path}: line {number}: {NO_TIME}")
@@ -88,7 +93,7 @@ class _Reading:
         words = text.split()
         if not self.names:
             raise MalformedError(f"{self.path}: line {number}: no header line such as #Entity GPUTL POWER")
-        if {"ID", "Id"} & set(words[:3]):  # the second line of the header
+        if IDS & set(words[:3]):  # the second line of the header
             return
         first = len(words) - len(self.names)
         if first < 3 or not ENTITY.fullmatch(words[first - 2]):
@@ -109,6 +114,11 @@ class _Reading:
             raise MalformedError(f"time {text[:40]!r}; expected seconds since 1970 or YYYY-MM-DDTHH:MM:SS")
         seconds = self.clock.nanoseconds("time", found["whole"].replace(" ", "T") + (found["zone"] or "")) or 0
         return seconds + int((found["fraction"] or "").ljust(9, "0"))
+
+
+def _header(text: str) -> re.Match[str] | None:
+    text = text.strip()
+    return HEADER.fullmatch(text) if len(text) <= LONGEST_HEADER else None
 
 
 def _sorted(values: dict[str, str], *, is_gpu: bool) -> tuple[dict[str, Scalar], list[Told]]:
