@@ -55,8 +55,8 @@ class DcgmiDmonReader:
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether the first line names columns of DCGM's entities, and the second is that below it, or a GPU's."""
         first, *others = plain_head(head).split("\n", 2)
-        words = set(others[0].split()) if others else set()
-        return _header(first) is not None and (not words or bool(words & SECOND))
+        is_below = len(others) < 2 or not SECOND.isdisjoint(others[0].split())  # the second line may not be whole yet
+        return _header(first) is not None and is_below
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
         """The rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
