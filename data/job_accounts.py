@@ -19,8 +19,8 @@ def settled(source: str, columns: Iterable[str], *, where: str = "true") -> str:
     The job is what was told of its newest start, by the scheduler's clock. An account without a start is one of that
     start, unless it tells of an end before it. One that waits, told after all ends, is of a start to come, and so is
     what follows it. Of one start, how it went is what the account says that saw its end, the newest of those;
-    everything else is the newest that is known, of that account first. Who was cancelled within a run that ended then
-    was cancelled, whatever its exit code says. `where` must leave all accounts of a job or none.
+    everything else is the newest that is known, of that account first. Who was told to be
+    cancelled while it ran was cancelled, whatever its exit code says. `where` must leave all accounts of a job or none.
     """
     wanted = [name for name in columns if name not in KEYS]
     needed = sorted({*wanted, "ts_ns", "started_ns", "ended_ns", "state"})
@@ -42,10 +42,8 @@ def _fact(name: str) -> str:
     return f'first_value("{name}"{of_one}) over of_start'
 
 
-_CANCELLED = (
-    "min(case when started_ns is null and state = 'CANCELLED' then ended_ns end) over of_start "
-    "<= first_value(ended_ns) over of_start"
-)
+_ASKED = "case when started_ns is null then ended_ns when ended_ns is null then newest_ns end"  # when to end, at latest
+_CANCELLED = f"min({_ASKED}) filter (state = 'CANCELLED') over of_start <= first_value(ended_ns) over of_start"
 _ORDER = "order by ended_ns is null, state is null, ended_ns is not null and started_ns is null, ts_ns desc"
 _SETTLED = f"""
     select {{facts}} from (

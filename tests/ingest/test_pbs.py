@@ -4,6 +4,7 @@ Source: Torque administrator guide, accounting records (2005 and 2014); NCAR/pbs
 A, Y, a of PBS); apel/apel, test/test_pbs.py (Torque 5.1, with durations in seconds).
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -274,3 +275,47 @@ def test_a_log_goes_on_in_the_next_days_file_and_the_same_file_again_changes_not
             load_file(store, path, PbsReader(), Loaded(), context=Context("lab"))
         assert {job.job_id: job.state for job in store.jobs.all()} == {"1.s": "COMPLETED", "2.s": "RUNNING"}
         assert len(store.lake.frame("select * from job")) == 3
+
+
+def stored(folder: Path, *texts: str) -> dict[str, Job]:
+    """The jobs of a store that read these as the logs of some days, one after the other."""
+    days = [folder / f"202504{day:02}" for day in range(1, len(texts) + 1)]
+    with Store.open(folder / "store") as store:
+        for path, text in zip(days, texts, strict=True):
+            path.write_text(text)
+            load_file(store, path, PbsReader(), Loaded(), context=Context("test", zone_named("America/Denver")))
+        return {job.job_id: replace(job, fields={}) for job in store.jobs.all()}
+
+
+@pytest.mark.parametrize("name", ["openpbs-23.txt", "torque.txt"])
+def test_records_in_files_of_their_own_tell_the_same_of_jobs_but_their_fields(tmp_path: Path, name: str) -> None:
+    whole = read(RECORDED / name, "America/Denver")[0]
+    records = (RECORDED / name).read_text().splitlines(keepends=True)
+    assert stored(tmp_path, *records) == {job_id: replace(job, fields={}) for job_id, job in whole.items()}
+
+
+DAY = "11/14/2023 15:13:{};{};1.s;{}\n"  # 22:13 UTC
+RAN = DAY.format(30, "S", END.partition(" end=")[0])
+FAILED = DAY.format(40, "E", END.replace("Exit_status=0", "Exit_status=271"))
+ASKED, ASKED_LATER = (DAY.format(second, "D", "requestor=root@s") for second in (35, 45))
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ((RAN + ASKED, FAILED), ("CANCELLED", None, 15)),
+        ((RAN, ASKED + FAILED), ("CANCELLED", None, 15)),
+        ((RAN, ASKED, FAILED), ("CANCELLED", None, 15)),
+        ((ASKED, FAILED), ("CANCELLED", None, 15)),
+        ((RAN + FAILED, ASKED_LATER), ("FAILED", None, 15)),  # whose history was deleted
+        ((RAN, FAILED, ASKED_LATER), ("FAILED", None, 15)),
+        ((RAN, ASKED), ("CANCELLED", None, None)),
+    ],
+)
+def test_a_deletion_on_another_day_than_the_end_tells_what_it_tells_on_the_same(
+    tmp_path: Path, days: tuple[str, ...], expected: tuple[str, int | None, int | None]
+) -> None:
+    jobs = stored(tmp_path, *days)
+    assert outcomes(jobs) == {"1.s": expected}
+    assert jobs["1.s"].ended_ns == (1700000020 if FAILED in "".join(days) else 1700000015) * SECOND
+    assert jobs["1.s"].started_ns == 1700000010 * SECOND
