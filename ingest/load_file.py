@@ -3,7 +3,8 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,62 +13,129 @@ import pyarrow as pa
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog.read_files import ReadFile
+from crosswind.data.errors import UnavailableError
 from crosswind.data.job import Job
 from crosswind.data.jobs import JOB, job_table
 from crosswind.data.lake import set_of
+from crosswind.data.locks import alone
 from crosswind.data.publish import Staged, drop
 from crosswind.data.run import Run
 from crosswind.data.store import Store
 from crosswind.data.trial import History
-from crosswind.ingest.digests import Digests, digests_of
-from crosswind.ingest.distinct import distinct, without_known
+from crosswind.ingest.digests import digests_of
+from crosswind.ingest.distinct import JobNews, Same, distinct, without_known
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.readers.reader import Context, Reader, Record, Report
 
 CELLS_MAX = 4_000_000  # of a part: rows x columns; what is read of a file is never all in memory
 BYTES_MAX = 1 << 27  # of a part in memory: texts may be long
 JOBS_AT_ONCE = 20_000
+MEANWHILE = "was ingested by somebody else meanwhile: nothing changed"
+PATIENCE_SECONDS = 60.0  # with somebody else who reads the same file
 AHEAD_NS = 86_400_000_000_000  # by which clocks and time zones may be wrong
 
 
-def load_file(store: Store, path: Path, reader: Reader, loaded: Loaded, *, context: Context) -> None:
+@dataclass(frozen=True)
+class Named:
+    """A file that is only here for now, and what it is known by: the URL that it came from."""
+
+    path: Path
+    name: str
+
+
+def load_file(store: Store, file: Path | Named, reader: Reader, loaded: Loaded, *, context: Context) -> bool:
     """Stores what a reader makes of somebody else's file or folder; the same content again changes nothing.
 
+    Whether anything came of it, now or before.
     Raises: MalformedError, UnavailableError; nothing of the file is stored then.
     """
-    scope, report = _scope(reader, context), Report(str(path), reader.name)
-    loaded.reports.append(report)
-    with store.catalog.read() as session:
-        earlier = session.read_files.of_path(scope, str(path.resolve()))
-    digests = digests_of(path, [each.size_bytes for each in earlier])
-    identity = hashlib.sha256(f"{scope} {digests.whole}".encode()).hexdigest()
-    with store.catalog.read() as session:
-        is_known = session.has_batch(identity)
-    if is_known:
+    path, shown = (file, str(file)) if isinstance(file, Path) else (file.path, file.name)
+    name = str(file.resolve()) if isinstance(file, Path) else file.name
+    reading = _Reading(store, path, name, reader, context, Report(shown, reader.name))
+    loaded.reports.append(reading.report)
+    with _alone(store.home / "reading", f"{reading.scope} {name}") as is_ours:
+        if not is_ours:
+            raise UnavailableError(f"{shown}: somebody else is ingesting it; ingest it again when they are done")
+        return _load(reading, loaded)
+
+
+@contextmanager
+def _alone(folder: Path, what: str) -> Iterator[bool]:
+    """Whether nobody else reads this, until it is noted: what stands there unnoted is nobody's who lives."""
+    slot = hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:3]  # so there are never many files
+    folder.mkdir(exist_ok=True)
+    with alone(folder / f"{slot}.lock", PATIENCE_SECONDS) as is_ours:
+        yield is_ours
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One file as it is read now; `name` is what it is known by."""
+
+    into: Store
+    path: Path
+    name: str
+    reader: Reader
+    context: Context
+    report: Report
+
+    @property
+    def scope(self) -> str:
+        """Digest of what, besides its content, decides what the file becomes."""
+        return _scope(self.reader, self.context)
+
+    def earlier(self) -> list[ReadFile]:
+        """What stood there when it was read before, longest first."""
+        with self.into.catalog.read() as session:
+            return session.read_files.of_path(self.scope, self.name)
+
+    def is_stored(self, identity: str) -> bool:
+        """Whether the same content was stored before."""
+        with self.into.catalog.read() as session:
+            return session.has_batch(identity)
+
+
+def _load(reading: _Reading, loaded: Loaded) -> bool:
+    report, earlier = reading.report, reading.earlier()
+    digests = digests_of(reading.path, [each.size_bytes for each in earlier])
+    identity = hashlib.sha256(f"{reading.scope} {digests.whole}".encode()).hexdigest()
+    if reading.is_stored(identity):
         report.notes.append("was ingested before: nothing changed")
         loaded.duplicates += 1
-        return
-    for begun in (each for each in earlier if each.parts):  # killed between storing them and noting it
-        store.lake.remove(begun.parts)
+        return True
     known = next((each for each in earlier if not each.parts and digests.starts_with(each)), None)
-    taken = _Taken(store, identity, report, dict(known.rows) if known else {}, is_anew=bool(earlier) and known is None)
+    taken = _taken(reading, identity, earlier, known)
     try:
-        taken.read(reader.read(path, report, context))
-        taken.store(_note(scope, path, digests), loaded)
+        taken.read(reading.reader.read(reading.path, report, reading.context))
+        if not taken.holds_anything:
+            return False
+        taken.store(ReadFile(reading.scope, digests.lines, reading.name, digests.lines_bytes, {}, ()), loaded)
     finally:
         drop(taken.staged)
     if known:
         report.notes.append(f"was ingested before up to byte {known.size_bytes}: rows from there on are new")
+    return True
+
+
+def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], known: ReadFile | None) -> "_Taken":
+    begun = tuple(part for each in earlier for part in each.parts)
+    is_timed = getattr(reading.reader, "is_timed_by_file", False)
+    replaced = tuple(sorted({f"part-{part[:32]}-" for part in (identity, *begun)}))
+    return _Taken(
+        reading.into,
+        identity,
+        reading.report,
+        known=dict(known.rows) if known else {},
+        same=Same(by_keys=bool(earlier) or is_timed, is_timed_by_file=is_timed, replaced=replaced),
+        news=JobNews(reading.into.lake) if earlier else None,
+        begun=begun,
+    )
 
 
 def _scope(reader: Reader, context: Context) -> str:
     """Digest of what, besides its content, decides what a file becomes."""
     told = {name: str(value) for name, value in vars(context).items()}
     return hashlib.sha256(json.dumps([reader.name, told]).encode()).hexdigest()
-
-
-def _note(scope: str, path: Path, digests: Digests) -> ReadFile:
-    return ReadFile(scope, digests.lines, str(path.resolve()), digests.lines_bytes, {}, ())
 
 
 @dataclass
@@ -78,7 +146,9 @@ class _Taken:
     identity: str
     report: Report
     known: dict[str, int]  # rows of each set that are stored already: its first ones
-    is_anew: bool  # other content stood there before: a database that grew, or another export
+    same: Same
+    news: JobNews | None  # None where nothing was read from there before
+    begun: tuple[str, ...]  # parts of somebody who was killed before noting them
     rows: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, list[pa.Table]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
@@ -86,7 +156,7 @@ class _Taken:
     jobs: list[Job] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     histories: list[History] = field(default_factory=list)
-    stored_rows: int = 0
+    stored: dict[str, int] = field(default_factory=dict)  # rows of each set that are new
     told_ns: int = field(default_factory=time.time_ns)
 
     def read(self, records: Iterable[Record]) -> None:
@@ -106,6 +176,11 @@ class _Taken:
         self._take_jobs()
         for name in list(self.waiting):
             self._stage(name)
+
+    @property
+    def holds_anything(self) -> bool:
+        """Whether the reader gave anything at all."""
+        return bool(any(self.rows.values()) or self.runs or self.histories)
 
     def _take_jobs(self) -> None:
         if self.jobs:
@@ -131,20 +206,28 @@ class _Taken:
         table = pa.concat_tables(self.waiting.pop(name))
         if not len(table):
             return
-        if name == JOB.name:
-            with self.into.catalog.write() as session:
-                table = session.people.hidden(table)
-        else:
-            table = self._credible(name, table)
-            if self.is_anew:
-                table = without_known(self.into.lake, table)
-            before, table = len(table), distinct(table)
-            if len(table) < before:
-                self.report.notes.append(f"{before - len(table)} rows of {name} told twice: one of each was kept")
+        table = self._new_jobs(table) if name == JOB.name else self._new_rows(name, table)
+        if not len(table):
+            return
         part = f"{self.identity[:32]}-{len(self.parts)}"
         self.parts.append(part)
         self.staged += self.into.lake.stage({part: table})
-        self.stored_rows += len(table)
+        self.stored[name] = self.stored.get(name, 0) + len(table)
+
+    def _new_jobs(self, table: pa.Table) -> pa.Table:
+        with self.into.catalog.write() as session:
+            table = session.people.hidden(table)
+        return self.news.of(table) if self.news else table
+
+    def _new_rows(self, name: str, table: pa.Table) -> pa.Table:
+        table = self._credible(name, table)
+        before, table = len(table), distinct(table)
+        if len(table) < before:
+            self.report.notes.append(f"{before - len(table)} rows of {name} told twice: one of each was kept")
+        before, table = len(table), without_known(self.into.lake, table, self.same)
+        if len(table) < before:
+            self.report.notes.append(f"{before - len(table)} rows of {name} were stored before: left out")
+        return table
 
     def _credible(self, name: str, table: pa.Table) -> pa.Table:
         """The rows of times that have been: a clock that is wrong by years would stand in every query's way."""
@@ -160,8 +243,12 @@ class _Taken:
         """Makes all of it appear: rows first, then, at once, the records and that the file was read."""
         files = self.into.catalog
         with files.write() as session:
-            session.read_files.put(replace(note, parts=tuple(self.parts)))
+            if session.has_batch(self.identity):
+                self.report.notes.append(MEANWHILE)
+                return
+            session.read_files.put(replace(note, rows=self.known, parts=tuple(self.parts)))
         self.into.lake.publish(self.staged)
+        self.into.lake.remove(set(self.begun) - set(self.parts))
         try:
             with files.write() as session:
                 row_count = self.report.read
@@ -172,10 +259,11 @@ class _Taken:
                 for history in self.histories:
                     session.studies.merge(history)
         except IntegrityError:  # somebody else stored the same file at the same moment: the same parts, once
-            self.report.notes.append("was ingested by somebody else meanwhile: nothing changed")
+            self.report.notes.append(MEANWHILE)
             return
         loaded.batches += 1
-        loaded.jobs += self.rows.get(JOB.name, 0)
-        loaded.rows += self.stored_rows - self.rows.get(JOB.name, 0)
+        jobs = self.stored.get(JOB.name, 0)
+        loaded.jobs += jobs
+        loaded.rows += sum(self.stored.values()) - jobs
         loaded.runs |= {run.run_id for run in self.runs}
         loaded.trials += sum(len(history.trials) for history in self.histories)

@@ -1,5 +1,6 @@
 """A file that a web server has, on this disk for as long as it is read."""
 
+import http.client
 import os
 import shutil
 import tempfile
@@ -28,7 +29,7 @@ def fetched(url: str, folder: Path, *, limit: int = FETCHED_LIMIT) -> Iterator[P
 
     Raises: MalformedError for what is no URL of a file or too large, UnavailableError.
     """
-    name = Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
+    name = _name_in(url)
     if name in ("", ".", ".."):
         raise MalformedError(f"{url:.200}: expected the URL of a file")
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,6 +41,13 @@ def fetched(url: str, folder: Path, *, limit: int = FETCHED_LIMIT) -> Iterator[P
         shutil.rmtree(own, ignore_errors=True)
 
 
+def _name_in(url: str) -> str:
+    try:
+        return Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
+    except ValueError:
+        return ""
+
+
 def _fetch(url: str, path: Path, limit: int) -> None:
     size = 0
     try:
@@ -49,6 +57,9 @@ def _fetch(url: str, path: Path, limit: int) -> None:
                 if size > limit:
                     raise MalformedError(f"{url:.200}: more than {limit} bytes")
                 file.write(block)
+            if size < (told := int(answer.headers["Content-Length"] or 0)):
+                raise UnavailableError(f"{url:.200}: broke off after {size} of {told} bytes")
             os.fsync(file.fileno())
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise UnavailableError(f"{url:.200}: {getattr(error, 'reason', error)}") from error
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "reason", "") or error or type(error).__name__
+        raise UnavailableError(f"{url:.200}: {reason}") from error

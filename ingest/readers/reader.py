@@ -62,7 +62,8 @@ class Reader(Protocol):
     """One format of somebody else's files.
 
     The rows of a set come in the file's order, and a file that grew gives what it gave before and then more: so the
-    loader knows what is new.
+    loader knows what is new. Where the only time of its rows is the file's own, which changes whenever it grows, a
+    reader says so by a class attribute `is_timed_by_file = True`: then rows are known by their other keys.
     """
 
     name: ClassVar[str]

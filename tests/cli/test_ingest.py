@@ -1,4 +1,6 @@
 import json
+import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -169,3 +171,134 @@ def test_it_says_what_can_be_asked_now(tmp_path: Path, home: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out)["outcome"] == "job_seconds"
     assert main(["import", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"]["jobs"] == 6
+
+
+def test_a_url_whose_file_grew_gives_what_is_new_under_its_own_name(
+    web: str, tmp_path: Path, home: Path, ask: Ask
+) -> None:
+    path = tmp_path / "web" / "cpu.lp"
+    path.write_text("cpu,host=n1 usage=1 1795000000000000000\n")
+    assert f"{web}/cpu.lp (influx): 1 rows read" in ask(f"{web}/cpu.lp")[1]
+    path.write_text(path.read_text() + "cpu,host=n1 usage=2 1795000000000000001\n")
+    told = ask(f"{web}/cpu.lp")[1]
+    assert "1 batches stored (0 were there before): 1 rows" in told
+    assert "note: was ingested before up to byte 40" in told
+
+
+@pytest.fixture
+def odd_server() -> Iterator[Callable[[bytes], str]]:
+    """Answers whatever it is given, once."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer(data: bytes) -> str:
+            def serve() -> None:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(data)
+
+            threading.Thread(target=serve, daemon=True).start()
+            return f"http://127.0.0.1:{server.getsockname()[1]}/jobs.txt"
+
+        yield answer
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH-2.0-OpenSSH_9.6"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", f"broke off after {len(SACCT)} of 500 bytes"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n", "IncompleteRead"),
+    ],
+)
+def test_a_server_that_breaks_off_or_speaks_otherwise_hinders_nothing_else(
+    odd_server: Callable[[bytes], str], tmp_path: Path, home: Path, ask: Ask, head: bytes, reason: str
+) -> None:
+    (tmp_path / "jobs.txt").write_text(SACCT.replace("12|", "13|"))
+    url = odd_server(head + SACCT.encode())
+    code, told, _ = ask(url, tmp_path / "jobs.txt")
+    assert code == 2
+    assert f"problem: {url}: " in told
+    assert reason in told
+    assert job_ids(home) == [("here", "13")]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/a file.txt", "http://[::1/jobs.txt", "http://127.0.0.1:x/jobs"])
+def test_what_is_no_url_hinders_nothing_else(tmp_path: Path, home: Path, ask: Ask, url: str) -> None:
+    (tmp_path / "jobs.txt").write_text(SACCT)
+    code, told, _ = ask(url, tmp_path / "jobs.txt")
+    assert code == 2
+    assert f"problem: {url}: " in told
+    assert job_ids(home) == [("here", "12")]
+
+
+def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path, home: Path, ask: Ask) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code, told, _ = ask(tmp_path / "pipe", "/dev/zero", "--format", "sacct")
+    assert code == 2
+    for name in (tmp_path / "pipe", "/dev/zero"):
+        assert f"problem: {name}: neither a file nor a folder: save what comes from there in a file" in told
+
+
+BROKEN = """
+class Broken:
+    name, description = "broken", "a reader that somebody else wrote"
+
+    def recognises(self, path, head):
+        return head.startswith(b"broken")
+
+    def read(self, path, report, context):
+        return [1 // 0]
+"""
+
+
+def test_a_reader_that_fails_is_named_and_the_others_are_stored(
+    tmp_path: Path, home: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages, folder = tmp_path / "packages", tmp_path / "exports"
+    (packages / "broken_reader-1.dist-info").mkdir(parents=True)
+    (packages / "broken_reader.py").write_text(BROKEN)
+    (packages / "broken_reader-1.dist-info" / "METADATA").write_text("Name: broken-reader\nVersion: 1\n")
+    points = "[crosswind.readers]\nbroken = broken_reader:Broken\n"
+    (packages / "broken_reader-1.dist-info" / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(packages)
+    folder.mkdir()
+    (folder / "a.txt").write_text("broken\n")
+    (folder / "b.txt").write_text(SACCT)
+    for words in ([folder], [folder / "a.txt", folder / "b.txt"]):
+        code, told, _ = ask(*words)
+        assert code == 2
+        assert f"problem: {folder / 'a.txt'}: the reader broken failed, nothing is stored: ZeroDivisionError" in told
+        assert job_ids(home) == [("here", "12")]
+
+
+def test_a_folder_that_cannot_be_listed_hinders_no_other(tmp_path: Path, home: Path, ask: Ask) -> None:
+    deep = tmp_path / "exports" / "a"
+    deep.mkdir(parents=True)
+    (tmp_path / "exports" / "jobs.txt").write_text(SACCT)
+    fd = os.open(deep, os.O_RDONLY)
+    for name in ["x" * 200] * 25:  # more than a path may have
+        os.mkdir(name, dir_fd=fd)
+        inner = os.open(name, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(fd)
+    code, told, _ = ask(tmp_path / "exports")
+    assert code == 2
+    assert "File name too long" in told
+    assert job_ids(home) == [("here", "12")]
+
+
+def test_a_file_of_which_nothing_came_is_left_out(tmp_path: Path, ask: Ask) -> None:
+    (tmp_path / "jobs.txt").write_text("JobID|JobName|State|Start|End\nx|\n")
+    code, told, _ = ask(tmp_path / "jobs.txt")
+    assert code == 0
+    assert told.startswith("0 batches stored")
+    assert f"left out: {tmp_path / 'jobs.txt'}: sacct found nothing to store: " in told
+
+
+def test_a_format_that_nobody_knows_is_said_once(tmp_path: Path, ask: Ask) -> None:
+    code, told, said = ask(tmp_path, tmp_path, "--format", "tea-leaves")
+    assert code == 2
+    assert told == ""
+    assert said.count("tea-leaves") == 1

@@ -10,6 +10,9 @@ import pytest
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.ingest.load import Loaded
+from crosswind.ingest.load_file import load_file
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.trackers.trainer_state import TrainerStateReader
 
@@ -81,3 +84,18 @@ def test_what_is_no_such_document_is_refused(state: Path, text: str) -> None:
     state.write_text(text)
     with pytest.raises(MalformedError, match=r"trainer_state\.json"):
         read(state)
+
+
+def test_a_later_state_at_the_same_place_gives_only_what_was_logged_since(state: Path, tmp_path: Path) -> None:
+    whole = json.loads(state.read_text())
+    loaded = Loaded()
+    with Store.open(tmp_path / "store") as store:
+        for number, logged in enumerate((2, len(whole["log_history"])), 1):
+            history = whole["log_history"][:logged]
+            state.write_text(json.dumps(whole | {"global_step": history[-1]["step"], "log_history": history}))
+            os.utime(state, ns=(MOMENT_NS + number, MOMENT_NS + number))
+            load_file(store, state, TrainerStateReader(), loaded, context=Context("lab"))
+        kept = store.lake.frame("select step, name, value from progress order by step, name")
+    assert len(loaded.runs) == 1
+    told = [(row.step, row.name, row.value) for row in kept.itertuples(index=False)]
+    assert told == sorted(set(read(state)[0]))

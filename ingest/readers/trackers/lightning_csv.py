@@ -31,6 +31,7 @@ class LightningCsvReader:
 
     name: ClassVar[str] = "lightning_csv"
     description: ClassVar[str] = "Lightning CSVLogger's metrics.csv, or the folder that holds it"
+    is_timed_by_file: ClassVar[bool] = True
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the file is called as CSVLogger calls it, and has steps."""

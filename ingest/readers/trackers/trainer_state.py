@@ -29,6 +29,7 @@ class TrainerStateReader:
 
     name: ClassVar[str] = "trainer_state"
     description: ClassVar[str] = "Hugging Face Trainer's trainer_state.json (also gzip)"
+    is_timed_by_file: ClassVar[bool] = True
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether it begins as a JSON object with the keys of such a state."""
@@ -48,7 +49,7 @@ class TrainerStateReader:
         history = [entry for entry in state["log_history"] if isinstance(entry, dict)]  # type: ignore[attr-defined]
         ended_ns = path.stat().st_mtime_ns
         first = json.dumps(history[:1], sort_keys=True)
-        run_id = imported_id(self.name, context.system, state.get("global_step"), state.get("max_steps"), first)
+        run_id = imported_id(self.name, context.system, state.get("trial_name"), state.get("max_steps"), first)
         yield from progress(run_id, _values(history, ended_ns, report), report)
         if not report.read:
             report.notes.append("nothing was logged: no run")

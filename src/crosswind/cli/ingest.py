@@ -1,18 +1,19 @@
 """`crosswind ingest`: stores the spool, or other tools' files, exactly once."""
 
 import argparse
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.cli.output import printable, say, say_json
 from crosswind.cli.possible import tell_possible
-from crosswind.data.errors import ConflictError, MalformedError, UnavailableError
+from crosswind.data.errors import MalformedError, ProjectError, UnavailableError
 from crosswind.data.possibilities import kept_in, possibilities
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded, load_spool
-from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers import READERS, reader_for
+from crosswind.ingest.load_file import Named, load_file
+from crosswind.ingest.readers import READERS, format_names, reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
 from crosswind.ingest.readers.reader import Context, Reader, Report
@@ -42,6 +43,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Stores everything that is named; exit code 2 when a file could not be read at all."""
     system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
     context = Context(system, zone, arguments.workload, arguments.node)
+    if arguments.format not in (None, *format_names()):
+        reader_for(Path(), arguments.format)  # says which ones are known
     with Store.open(settings.home, database=settings.database) as store:
         taking = _Taking(store, context, arguments.format)
         for path in arguments.paths or [str(settings.spool)]:
@@ -72,16 +75,28 @@ class _Taking:
         try:
             if is_url(name):
                 with fetched(name, self.store.home / "fetched") as path:
-                    self._file(path, reader_for(path, self.format))
+                    self._file(Named(path, name), reader_for(path, self.format))
             elif Path(name).is_dir():
                 self._folder(Path(name))
             else:
+                _refuse_pipe(Path(name))
                 self._file(Path(name), reader_for(Path(name), self.format))
-        except (ConflictError, MalformedError, UnavailableError) as error:
+        except ProjectError as error:
             self.failures.append(str(error))
+        except OSError as error:
+            self.failures.append(f"{name}: {error.strerror}")
 
-    def _file(self, path: Path, reader: Reader) -> None:
-        load_file(self.store, path, reader, self.loaded, context=self.context)
+    def _file(self, file: Path | Named, reader: Reader) -> None:
+        """Stores one file; whatever is wrong with it or its reader, the others come next."""
+        named = str(file) if isinstance(file, Path) else file.name
+        try:
+            if not load_file(self.store, file, reader, self.loaded, context=self.context):
+                self.unknown.append(f"{named}: {reader.name} found nothing to store: {_why(self.loaded.reports[-1])}")
+        except ProjectError as error:
+            self.failures.append(str(error))
+        except Exception as error:  # noqa: BLE001  anybody's reader
+            told = f"{type(error).__name__}: {error}"
+            self.failures.append(f"{named}: the reader {reader.name} failed, nothing is stored: {told:.300}")
 
     def _folder(self, folder: Path) -> None:
         if is_spool(folder):
@@ -90,15 +105,29 @@ class _Taking:
         known = 0
         for found in found_below(folder, self.format):
             if found.reader is None:
-                self.unknown.append(found.reason)
+                (self.failures if found.is_failure else self.unknown).append(found.reason)
                 continue
             known += 1
-            try:
-                self._file(found.path, found.reader)
-            except (ConflictError, MalformedError, UnavailableError) as error:
-                self.failures.append(str(error))
+            self._file(found.path, found.reader)
         if not known:
             raise MalformedError(f"{folder}: holds nothing of a known format")
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Raises: MalformedError for what cannot be read twice, or has no end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(mode):
+        raise MalformedError(
+            f"{path}: neither a file nor a folder: save what comes from there in a file, and name that"
+        )
+
+
+def _why(report: Report) -> str:
+    reasons = [skipped.reason for skipped in report.quoted] + report.notes
+    return reasons[0] if reasons else "no line of it tells anything"
 
 
 def is_spool(folder: Path) -> bool:
