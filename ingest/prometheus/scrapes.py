@@ -80,7 +80,7 @@ class Scrapes:
         """The family that is declared here, END, or nothing; types and units are noted."""
         family = self.said.get(text)
         if family is None and len(self.said) < MOST_DECLARATIONS:
-            word, name, told = [*text.split(), "", ""][1:4]
+            word, name, told = [*text.split(), "", "", ""][1:4]
             if word == "TYPE":
                 self.known.families.types[name] = told
             elif word == "UNIT":

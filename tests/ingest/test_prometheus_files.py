@@ -164,6 +164,13 @@ def test_scrapes_that_end_in_eof_are_told_apart(tmp_path: Path) -> None:
     assert rows == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
 
 
+def test_comments_without_words_declare_nothing(tmp_path: Path) -> None:
+    text = "# TYPE a gauge\na 5\n#DEBUG\n#aTYPE\n# UNIT\n# TYPE b\nb 6\n"
+    found, report = read(written(tmp_path, text))
+    assert [name for name, *_ in series(found)] == ["a", "b"]
+    assert report.skipped == 0
+
+
 def test_times_may_be_seconds_or_milliseconds(tmp_path: Path) -> None:
     text = 'a{x="1"} 1 1789999999.123\na{x="2"} 2 1789999999123\n'
     found, _ = read(written(tmp_path, text))

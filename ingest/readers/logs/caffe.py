@@ -11,7 +11,7 @@ from crosswind.data.run import RunState
 from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.logs.log_values import finite, remarks, setting, snake
-from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
+from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
@@ -21,6 +21,10 @@ SPEED = re.compile(rf"\((?P<rate>{NUMBER}) iter/s, (?P<seconds>{NUMBER})s/\d+ it
 RATE = re.compile(rf"Iteration (?P<step>\d+), lr = (?P<learning_rate>{NUMBER})")
 OUTPUT = re.compile(rf"(?P<net>Train|Test) net output #(?P<index>\d+): (?P<name>\S+) = (?P<value>{NUMBER})")
 CREATED = re.compile(r"^Log file created at: (\d{4})/\d\d/\d\d ")
+PHRASE = re.compile(  # of Caffe's solver: other programs have files of that name, too
+    r"\s*(?:Iteration \d{1,15}(?: \([^()]{1,40} iter/s|, (?:loss|lr) = |, Testing net )|(?:Train|Test) net output #\d"
+    r"|Initializing solver from parameters|Solver scaffolding done\.|Learning Rate Policy: |Optimization Done\.)"
+)
 PARAMETER = re.compile(r"^(\w+): (.*)$")
 BEGINS = "Initializing solver from parameters"
 MAX_OUTPUTS = 10_000  # of an iteration
@@ -106,7 +110,8 @@ class CaffeReader:
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether the solver says something in the head."""
-        return any(map(LOGGED.search, plain_head(head).splitlines()))
+        said = (LOGGED.search(line[:LOOKED_AT]) for line in plain_head(head).splitlines())
+        return any(match is not None and PHRASE.match(match["text"]) for match in said)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Runs, their steps and losses. Raises: MalformedError, UnavailableError."""

@@ -20,6 +20,7 @@ MEMORY = re.compile(r"(Max)?MemAllocated=([\d.]+)GB")
 TIMERS = re.compile(r"(?:^|\] |rank=0 )time \(ms\) \| (.*)")
 TIMER = re.compile(rf"(?<![\w-])([\w-]{{1,100}}): ({NUMBER})")
 STAMP = re.compile(r"\[(?:INFO )?(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:,(\d{3}))?\]")
+CONFIGURED = re.compile(r"\[config\.py:\d{1,9}:print\] DeepSpeedEngine configuration:")
 CONFIGURATION = re.compile(r"\[config\.py:\d+:print\] +(\w+) \.* ([^{<].*)$")
 GIB = 1 << 30  # what the timer divides by, and calls GB
 
@@ -103,7 +104,7 @@ class DeepSpeedReader:
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether a report of the engine, or its configuration, is in the head."""
         text = plain_head(head)
-        return bool(STEP.search(text) or SPEED.search(text) or "] DeepSpeedEngine configuration:" in text)
+        return any(pattern.search(text) for pattern in (STEP, SPEED, CONFIGURED))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Runs, their steps and what was logged. Raises: MalformedError, UnavailableError."""

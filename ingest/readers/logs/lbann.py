@@ -25,6 +25,7 @@ SETTING = re.compile(
     r"|Processes per trainer)\s+: (\d{1,9})\s*$"
 )
 BEGINS = "STARTING lbann with this command line"
+FIRST = re.compile(rf"^[^\"'`\n]{{0,100}}{BEGINS}", re.MULTILINE)  # not quoted in a program
 MAX_VALUES = 1000  # of an epoch, of all trainers
 RUN_TIME, STATISTICS = "run time", "mini-batch time statistics"
 
@@ -104,7 +105,7 @@ class LbannReader:
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether an epoch's headline, or the start of the program, is in the head."""
         text = plain_head(head)
-        return bool(EPOCH.search(text)) or BEGINS in text
+        return bool(EPOCH.search(text) or FIRST.search(text))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Runs, a row for each epoch's steps, and results. Raises: MalformedError, UnavailableError."""

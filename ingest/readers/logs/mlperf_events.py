@@ -25,7 +25,12 @@ from crosswind.ingest.readers.lines import Block, blocks
 from crosswind.ingest.readers.reader import Report
 
 MARK = re.compile(rb":::(MLLOG|MLL|MLPv0\.5\.[0-9]+|SYSJSON|DLPAL)[ \t]+")
-BEGINNING = re.compile(r":::(?:MLLOG[ \t]+\{|MLL[ \t]+[0-9.]{10,} \w+ ?:|MLPv0\.5\.[0-9]+[ \t]+\w+ [0-9.]{10,} )")
+BEGINNING = re.compile(  # at a line's start, or behind a launcher's label: not quoted in a text or a program
+    r"^(?:[^\"'`\n]{0,200}[\s:>\]])?:::"
+    r'(?:MLLOG[ \t]{1,9}\{(?=[^\n]{0,1000}"key" ?:)(?=[^\n]{0,1000}"time_ms" ?:)'
+    r"|MLL[ \t]{1,9}[0-9.]{10,30} \w{1,100} ?:|MLPv0\.5\.[0-9]{1,9}[ \t]{1,9}\w{1,100} [0-9.]{10,30} )",
+    re.MULTILINE,
+)
 SYSTEM, JOB = "(SYSJSON)", "(DLPAL)"  # in brackets, as no key of an event is
 POSITIONS = ("samples_count", "epoch_num", "step_num", "epoch", "step", "first_epoch_num", "current_iter_num")
 POSITION_LIMIT = 1 << 62

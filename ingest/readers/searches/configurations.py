@@ -17,7 +17,8 @@ from crosswind.ingest.readers.scalars import REAL, TRUTHS, WHOLE
 from crosswind.ingest.readers.searches.imported_history import imported_history
 from crosswind.ingest.readers.searches.told_domain import domain_of_values
 
-OBJECTIVE = re.compile(r"(objective|maximise)(?::([^\[\]]{1,150}?))?\s*(?:\[([^\[\]]{1,60})\])?")
+OBJECTIVE = re.compile(r"(objective|maximi[sz]e)(?::([^\[\]]{1,150}?))?\s*(?:\[([^\[\]]{1,60})\])?")
+SAYS_SO = ("objective:", "maximise:", "maximize:")  # a column that is only called `objective` may be of anything
 FOREIGN = re.compile(r"[+-]?[0-9]+,[0-9]+|[+-]?[0-9]{1,3}(?:[ '.][0-9]{3})+,[0-9]+")  # as other countries write numbers
 ENDINGS = {"failed": TrialState.FAILED, "infeasible": TrialState.INFEASIBLE, "pruned": TrialState.PRUNED}
 
@@ -40,9 +41,10 @@ class ConfigurationsReader:
     description: ClassVar[str] = "CSV of configurations with a column objective:NAME [UNIT] (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names one objective and at least one parameter."""
+        """Whether the first line names one objective with its name, and at least one parameter."""
         try:
-            return objective_of(cells_of(plain_head(head).split("\n", 1)[0])) is not None
+            names = cells_of(plain_head(head).split("\n", 1)[0])
+            return objective_of(names) is not None and any(name.strip().startswith(SAYS_SO) for name in names)
         except MalformedError:
             return False
 
@@ -95,7 +97,7 @@ def objective_of(names: Sequence[str]) -> Objective | None:
     if len(found) != 1 or len(names) < 2 or len(set(stripped)) < len(names) or "" in stripped:
         return None
     ((place, match),) = found
-    return Objective(place, (match[2] or "objective").strip(), match[3] or "", -1 if match[1] == "maximise" else 1)
+    return Objective(place, (match[2] or "objective").strip(), match[3] or "", 1 if match[1] == "objective" else -1)
 
 
 Row = tuple[list[str], TrialState, float | None]

@@ -13,7 +13,7 @@ from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import Block, blocks, lines_of, plain_head
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct_blocks import BlockReading
-from crosswind.ingest.readers.slurm.sacct_lines import LineReading, missing_columns
+from crosswind.ingest.readers.slurm.sacct_lines import IDENTIFIERS, LineReading, missing_columns
 from crosswind.ingest.readers.slurm.sacct_remarks import Remarks
 
 COLUMNS = (
@@ -22,6 +22,7 @@ COLUMNS = (
     *("TRESUsageInTot", "TRESUsageOutTot", "MaxDiskRead", "MaxDiskWrite", "ConsumedEnergyRaw"),
     "JobName",  # last, and the only one that users write freely, so that a | in it is no riddle
 )
+FURTHER = {*COLUMNS, "Elapsed", "CPUTimeRAW", "ConsumedEnergy", "AllocCPUS", "Priority"} - {*IDENTIFIERS, "State"}
 
 
 def sacct_command(since: str) -> list[str]:
@@ -43,8 +44,9 @@ class SacctReader:
     description: ClassVar[str] = "Slurm accounting, written by sacct --parsable2 (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names a job id and a state among columns set apart by `|`."""
-        return not missing_columns(plain_head(head).split("\n", 1)[0].rstrip("\r").split("|"))
+        """Whether the first line names a job id, a state and another column of sacct, set apart by `|`."""
+        names = plain_head(head).split("\n", 1)[0].rstrip("\r").split("|")
+        return not missing_columns(names) and bool(FURTHER & set(names))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
         """The jobs in the file's order, as rows. Raises: MalformedError (no header), UnavailableError."""

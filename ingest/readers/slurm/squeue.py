@@ -22,6 +22,10 @@ DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}")
 TIME_USED = re.compile(r"(?:(?:(?:([0-9]{1,6})-)?([0-9]{1,2}):)?([0-9]{1,2}):)([0-9]{2})")
 CUT_SHORT = "names, users or partitions fill their column and may be cut short: left out; use squeue --format='{}'"
 PLACES = {"NODELIST", "NODELIST(REASON)"}
+FURTHER = {  # columns beside id and state, by one of which a --format with | is known as squeue's
+    *("USER", "ACCOUNT", "PARTITION", "QOS", "NAME", "TIME", "TIME_LIMIT", "NODES", "NODELIST", "NODELIST(REASON)"),
+    *("REASON", "CPUS", "PRIORITY", "SUBMIT_TIME", "START_TIME", "END_TIME"),
+}
 MAY_BE_CUT = ("NAME", "USER", "PARTITION")
 STATE_WIDTH = 8
 POOR = "squeue tells no exit codes, and its table no times: sacct knows them"
@@ -44,7 +48,9 @@ class SqueueReader:
         """Whether the first line is squeue's heading, or the second one after the date of `--long`."""
         lines = plain_head(head).split("\n", 2)
         first = lines[1] if len(lines) > 1 and DATE.fullmatch(lines[0].strip()) else lines[0]
-        return _cutter(first.rstrip("\r"), Remarks(Report("", ""), Clock(Context("").zone))) is not None
+        heading = first.rstrip("\r")
+        is_known = TABLE.fullmatch(heading) or FURTHER & set(heading.split("|"))
+        return bool(is_known) and _cutter(heading, Remarks(Report("", ""), Clock(Context("").zone))) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the file's order. Raises: MalformedError (no heading), UnavailableError."""

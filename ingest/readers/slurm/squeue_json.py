@@ -16,6 +16,8 @@ from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm import slurm_json as slurm
 from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, known
 
+TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+CONTROLLERS = re.compile(r'"accrue_time"\s*:')
 FIRST_JOB = re.compile(r'"jobs"\s*:\s*\[\s*\{')
 
 
@@ -29,7 +31,11 @@ class SqueueJsonReader:
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether a list of jobs begins whose first one has what only the controller tells."""
         text = plain_head(head)
-        return text.lstrip().startswith("{") and bool(FIRST_JOB.search(text)) and '"accrue_time"' in text
+        first = FIRST_JOB.search(text) if text.lstrip().startswith("{") else None
+        if first is None or not CONTROLLERS.search(text, first.end()):
+            return False
+        before = TEXT.sub("", text[: first.start()])
+        return sum(map(before.count, "{[")) - sum(map(before.count, "}]")) == 1  # of the outermost object
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the file's order. Raises: MalformedError (no JSON object), UnavailableError."""

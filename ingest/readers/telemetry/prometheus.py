@@ -14,11 +14,12 @@ from crosswind.ingest.prometheus.known_series import KnownSeries
 from crosswind.ingest.prometheus.sample_lines import split
 from crosswind.ingest.prometheus.sample_values import LINE, NUMBER, samples_of
 from crosswind.ingest.prometheus.scrapes import Scrapes
-from crosswind.ingest.prometheus.series_text import parsed_series
+from crosswind.ingest.prometheus.series_text import PLAIN, parsed_series
 from crosswind.ingest.readers.lines import blocks, plain_head
 from crosswind.ingest.readers.reader import Context, Record, Report
 
-DECLARATION = re.compile(r"# (?:TYPE \S+ [a-z]+|HELP \S+( .*)?|UNIT \S+( .*)?|EOF)\r?")
+KINDS = "counter|gauge|histogram|summary|untyped|unknown|info|stateset|gaugehistogram"
+DECLARATION = re.compile(rf"# (?:(TYPE) {PLAIN} (?:{KINDS})|(?:HELP|UNIT) {PLAIN}(?: .*)?|EOF)\r?")
 LOOKED_AT = 20
 
 
@@ -32,8 +33,10 @@ class PrometheusReader:
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name says nothing
         """Whether the first lines are declarations and samples, and one at least cannot be something else."""
         lines = [line for line in plain_head(head).split("\n")[:-1] if line.strip()][:LOOKED_AT]
-        is_sure = any(DECLARATION.fullmatch(line) or "{" in line for line in lines)
-        return is_sure and all(line.startswith("#") or _is_sample(line) for line in lines)
+        declared = [found for line in lines if (found := DECLARATION.fullmatch(line))]
+        told = [line for line in lines if not line.startswith("#")]
+        is_sure = any(found[1] for found in declared) or any(declared and told) or any("{" in line for line in told)
+        return is_sure and all(map(_is_sample, told))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Tables of our own sets, and of `series`. Raises: MalformedError, UnavailableError."""
