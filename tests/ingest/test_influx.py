@@ -26,7 +26,7 @@ def test_every_number_becomes_a_row() -> None:
         (TIME, "n1", "cpu.usage_idle", total, 97.5),
         (TIME, "n1", "cpu.uptime", total, 1234),
         (TIME, "n1", "cpu.boots", total, 3),
-        (TIME + 10**9, "n,2", "my disk,fast.free", '{"path":"/a=b c"}', 1000),
+        (TIME + 10**9, None, "my disk,fast.free", '{"hostname":"n,2","path":"/a=b c"}', 1000),
     ]
     assert report.notes == ["3 fields that are texts, truths or no numbers were left out"]
 
@@ -65,3 +65,33 @@ def test_only_points_with_times_in_ns_are_recognised() -> None:
     for line in (b"load value=1\n", b"load value=1 1556813561\n", b"step=1 loss=2\n", b'up{a="b"} 1 1556813561098\n'):
         assert not InfluxReader().recognises(RECORDED, line)
     assert InfluxReader().recognises(RECORDED, b"# DDL\r\nload value=1 1556813561098000000\r\n")
+
+
+def test_a_host_that_is_no_host_name_stays_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "points.lp"
+    path.write_text(f"load,host=../../etc value=1 {TIME}\nload,host=.,hostname=n2 value=2 {TIME}\n")
+    assert [row[1:] for row in read(path, "n9")[0]] == [
+        ("n9", "load.value", '{"host":"../../etc"}', 1),
+        ("n2", "load.value", '{"host":"."}', 2),
+    ]
+
+
+def test_a_line_of_long_tags_and_many_fields_is_given_in_portions(tmp_path: Path) -> None:
+    path, tags = tmp_path / "points.lp", "t" * 16_000
+    path.write_text(f"load,tag={tags} {','.join(f'f{number}=1' for number in range(9000))} {TIME}\n")
+    report = Report(str(path), "influx")
+    tables = list(InfluxReader().read(path, report, Context("lab")))
+    assert [report.read, sum(map(len, tables))] == [9000, 9000]
+    assert max(table.nbytes for table in tables) < 70 << 20
+    assert len(tables) == 3
+
+
+def test_names_and_tags_too_long_for_any_series_are_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "points.lp"
+    path.write_text(f"load,tag={'t' * 400_000} a=1 {TIME}\nload {'f' * 1001}=1 {TIME}\nload a=1 {TIME}\n")
+    rows, report = read(path)
+    assert [row[4] for row in rows] == [1]
+    assert [each.reason for each in report.quoted] == [
+        "a measurement with tags of 400009 characters; expected at most 16384",
+        "a measurement or field of more than 1000 characters",
+    ]

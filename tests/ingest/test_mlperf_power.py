@@ -74,3 +74,13 @@ def test_what_is_no_number_is_no_power(tmp_path: Path, value: str) -> None:
     path.write_text(f':::MLLOG {{"time_ms": 1715341080337, "key": "power_reading", "value": {value}}}\n')
     rows, report = read(path)
     assert (rows, report.skipped) == ([], 1)
+
+
+@pytest.mark.parametrize("value", ["1" + 400 * "0", "-1" + 400 * "0", "1e999", "true"])
+def test_a_value_that_is_no_double_is_quoted(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "node_0.txt"
+    event = '{"time_ms": 1715341078316, "key": "power_reading", "value": VALUE, "metadata": {}}'
+    path.write_text(f":::MLLOG {event.replace('VALUE', value)}\n:::MLLOG {event.replace('VALUE', '5')}\n")
+    rows, report = read(path)
+    assert [row[3] for row in rows] == [5]
+    assert "is no number of watts" in report.quoted[0].reason

@@ -144,3 +144,17 @@ def test_rows_of_an_unnamed_node_are_told(log: Path) -> None:
     rows, report = read(log, Context("lab"))
     assert "node" not in rows["gpu"][0]
     assert report.notes[0] == "no row names its node: --node does"
+
+
+def test_fields_in_camel_case_are_series(log: Path) -> None:
+    log.write_text(
+        "timestamp, index, power.draw [W], encoder.stats.sessionCount, encoder.stats.averageFps\n"
+        "2026/05/29 10:00:00.000, 0, 61.25 W, 2, 30\n"
+    )
+    assert NvidiaSmiReader().recognises(log, log.read_bytes())
+    rows, report = read(log)
+    assert [(row["name"], row["value"]) for row in rows["series"]] == [
+        ("encoder.stats.sessionCount", 2),
+        ("encoder.stats.averageFps", 30),
+    ]
+    assert (rows["gpu"][0]["power_watts"], report.skipped) == (61250, 0)

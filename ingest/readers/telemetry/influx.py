@@ -15,6 +15,7 @@ from crosswind.data.imported import SERIES, labels_text
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
 from crosswind.ingest.readers.lines import numbered_lines, plain_head
 from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.readers.telemetry.node_name import is_node
 from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
 
 WORD = r"(?:\\.|[^\\ ,=])++"
@@ -30,8 +31,10 @@ NUMBER = re.compile(r"([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4
 WITHOUT_POINTS = re.compile(r"#|CREATE DATABASE ")  # comments, and what influx_inspect export begins with
 HOSTS = ("host", "hostname")
 EXACT = 1 << 53
-KEYS = 100_000  # measurements with their tags that are remembered
-FIELDS = 1000  # of each of them
+KEYS_BYTES = 1 << 26  # of measurements with their tags that are remembered
+ENTRY_BYTES = 600  # of one of them, besides its texts
+NAMES = 10_000  # of series that are remembered
+LONGEST_KEY, LONGEST_NAME = 16_384, 1000  # characters: of a measurement with its tags; of a measurement, or a field
 WHEN = "time is not between 2001 and 2262 in ns since 1970; write it with precision ns"
 
 
@@ -73,15 +76,7 @@ class _Key:
     measurement: str
     node: str | None
     labels: str
-    names: dict[str, str] = field(default_factory=dict, compare=False)  # of series, by fields as they stand
-
-    def name_of(self, text: str) -> str:
-        """The series of a field."""
-        if text not in self.names:
-            if len(self.names) == FIELDS:
-                self.names.clear()
-            self.names[text] = f"{self.measurement}.{_plain(text)}"
-        return self.names[text]
+    names: dict[str, str] = field(compare=False)  # of series, by fields as they stand
 
 
 @dataclass
@@ -92,6 +87,9 @@ class _Reading:
     rows: CollectedRows
     remarks: Counter[str] = field(default_factory=Counter)
     keys: dict[str, _Key] = field(default_factory=dict)
+    keys_bytes: int = 0
+    names: dict[str, dict[str, str]] = field(default_factory=dict)  # of series, by measurement and field
+    names_count: int = 0
 
     def tables(self, text: str) -> Iterator[pa.Table]:
         """What a line becomes. Raises: MalformedError."""
@@ -107,20 +105,36 @@ class _Reading:
         names, values = self._numbers(found["fields"], key)
         if names:
             same = {"ts_ns": ts_ns, "node": key.node, "device": "", "labels": key.labels}
-            yield from self.rows.extend(same, {"name": names, "value": values})
+            row_bytes = min(len(text), 2 * LONGEST_NAME) + len(key.labels)
+            yield from self.rows.extend(same, {"name": names, "value": values}, row_bytes=row_bytes)
 
     def _key(self, text: str) -> _Key:
         if text not in self.keys:
-            if len(self.keys) == KEYS:
-                self.keys.clear()
+            if self.keys_bytes > KEYS_BYTES or self.names_count > NAMES:
+                self.keys_bytes = self.names_count = 0
+                self.keys, self.names = {}, {}
             self.keys[text] = self._parsed_key(text)
+            self.keys_bytes += 2 * len(text) + ENTRY_BYTES
         return self.keys[text]
 
     def _parsed_key(self, text: str) -> _Key:
+        if len(text) > LONGEST_KEY:
+            raise MalformedError(f"a measurement with tags of {len(text)} characters; expected at most {LONGEST_KEY}")
         measurement, *pairs = UNESCAPED_COMMA.split(text)
         tags = {_plain(name): _plain(value) for name, value in (_pair(each) for each in pairs)}
-        host = next((tags.pop(name) for name in HOSTS if name in tags), self.context.node)
-        return _Key(_plain(measurement), host[:253] or None, labels_text(tags))
+        host = next((tags.pop(name) for name in HOSTS if is_node(tags.get(name))), self.context.node)
+        measurement = _plain(measurement)
+        return _Key(measurement, host or None, labels_text(tags), self.names.setdefault(measurement, {}))
+
+    def _name(self, key: _Key, text: str) -> str:
+        """The series of a field that was not met yet. Raises: MalformedError."""
+        if max(len(key.measurement), len(text)) > LONGEST_NAME:
+            raise MalformedError(f"a measurement or field of more than {LONGEST_NAME} characters")
+        if self.names_count > NAMES:  # and no new key since then
+            key.names.clear()
+        self.names_count += 1
+        name = key.names[text] = f"{key.measurement}.{_plain(text)}"
+        return name
 
     def _numbers(self, text: str, key: _Key) -> tuple[list[str], list[float]]:
         """Names and values of the fields that are numbers."""
@@ -128,7 +142,7 @@ class _Reading:
         for name, value in FIELD.findall(text):
             found = NUMBER.fullmatch(value)
             if found and isfinite(number := float(found[1])):
-                names.append(key.name_of(name))
+                names.append(key.names.get(name) or self._name(key, name))
                 values.append(number)
                 if found[2] and abs(number) >= EXACT:
                     self.remarks["whole numbers from 2^53 on were rounded"] += 1

@@ -16,16 +16,17 @@ from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
 from crosswind.ingest.readers.lines import numbered_lines, plain_head
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.telemetry.gpu_rows import NO_NODE
+from crosswind.ingest.readers.telemetry.node_name import is_node
 from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
 from crosswind.ingest.sweep import with_node_keys
 
 MARK = ":::MLLOG "
 READINGS = {"power_reading": "power", "interconnect_power_est": "interconnect"}  # and what the meter is called here
+NOTES = 10
 EFFICIENCY = "conversion_eff"
 OTHERS = ("power_measurement_start", "power_measurement_stop")
 FIRST = re.compile(rf':::MLLOG {{.*"key": *"(?:{"|".join((*READINGS, EFFICIENCY, *OTHERS))})".*}}')
 OF_A_NODE = re.compile(r"((?:node|sw)_[0-9]{1,6})\.txt(?:\.gz)?")
-NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,14 @@ class _Reading:
         if key == EFFICIENCY:
             told = metadata.get("measurement_type") if isinstance(metadata, dict) else None
             self.kind = told if told in ("AC", "DC") else ""
-            self.notes.append(
-                f"readings are as told, not times the efficiency of conversion {event.get('value')!s:.20}"
-            )
+            note = f"readings are as told, not times the efficiency of conversion {event.get('value')!s:.20}"
+            if note not in self.notes and len(self.notes) < NOTES:
+                self.notes.append(note)
         if key not in READINGS:
             return
-        value = event.get("value")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            raise MalformedError(f"{key}: {value!s:.40} is no number of watts")
+        watts = _watts(event.get("value"))
+        if watts is None:
+            raise MalformedError(f"{key}: {event.get('value')!s:.40} is no number of watts")
         node = self._node(metadata)
         self.lacks_node = self.lacks_node or not node
         device = f"{READINGS[key]} {self.kind}".rstrip()
@@ -90,13 +91,13 @@ class _Reading:
             "ts_ns": _time(event.get("time_ms")),
             "node": node or None,
             "device": device,
-            "power_watts": float(value),
+            "power_watts": watts,
         }
         yield from self.rows.add(row)
 
     def _node(self, metadata: object) -> str:
         told = metadata.get("host") if isinstance(metadata, dict) else None
-        return told if isinstance(told, str) and NAME.fullmatch(told) else self.node
+        return str(told) if is_node(told) else self.node
 
 
 def _event(text: str) -> dict[str, object]:
@@ -107,6 +108,15 @@ def _event(text: str) -> dict[str, object]:
     if not isinstance(event, dict):
         raise MalformedError(f"no event: expected {MARK}{{...}}")
     return event
+
+
+def _watts(told: object) -> float | None:
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        return None
+    try:
+        return float(told) if isfinite(told) else None
+    except OverflowError:  # JSON has numbers of any length
+        return None
 
 
 def _time(told: object) -> int:

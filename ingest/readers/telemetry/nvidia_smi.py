@@ -46,7 +46,7 @@ FACTS = {
 REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 UUIDS = ("uuid", "gpu_uuid")
 KNOWN = {*PLACES, *FACTS, *REASONS, *UUIDS, "timestamp", "pstate"}
-NAME = re.compile(r"([a-z][a-z0-9_.]*)(?: \[([^\[\]]{1,12})\])?")
+NAME = re.compile(r"([a-z][A-Za-z0-9_.]*)(?: \[([^\[\]]{1,12})\])?")
 TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?")
 MISSING = re.compile(r"|N/A|\[[^\]]*\]")  # [N/A], [Not Supported], [GPU requires reset], ...
 

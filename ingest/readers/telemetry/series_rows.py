@@ -10,6 +10,8 @@ from crosswind.data.metric import MetricSet, Scalar
 from crosswind.ingest.readers.reader import Report
 
 AT_ONCE = 50_000  # rows of a table
+ROW_BYTES = 200
+BYTES = 1 << 26  # of texts of a table, where a line's own stand in each of its rows
 
 
 @dataclass
@@ -19,22 +21,44 @@ class CollectedRows:
     metric_set: MetricSet
     report: Report
     _columns: dict[str, list[Scalar]] = field(default_factory=dict)
+    _bytes: int = 0
 
     def __post_init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
         self._columns = {column.name: [] for column in self.metric_set.columns}
+        self._bytes = 0
 
     def add(self, row: Mapping[str, Scalar]) -> Iterator[pa.Table]:
         """Takes in a row; gives a table when there are enough."""
         return self.extend(row, {"ts_ns": [row["ts_ns"]]})
 
-    def extend(self, same: Mapping[str, Scalar], each: Mapping[str, Sequence[Scalar]]) -> Iterator[pa.Table]:
-        """Takes in rows that have some values in common, and of the others one each; gives a table as `add` does."""
+    def extend(
+        self, same: Mapping[str, Scalar], each: Mapping[str, Sequence[Scalar]], *, row_bytes: int = ROW_BYTES
+    ) -> Iterator[pa.Table]:
+        """Takes in rows that have some values in common, and of the others one each; gives tables as `add` does.
+
+        The texts of a row have at most `row_bytes`.
+        """
         count = len(next(iter(each.values())))
+        if self._bytes + row_bytes * count <= BYTES and count <= AT_ONCE:  # nearly always
+            yield from self._taken(same, each, count, row_bytes)
+            return
+        at_once = max(1, min(AT_ONCE, BYTES // row_bytes))
+        for start in range(0, count, at_once):
+            portion = {name: values[start : start + at_once] for name, values in each.items()}
+            length = min(at_once, count - start)
+            if self._bytes + row_bytes * length > BYTES:
+                yield from self.rest()
+            yield from self._taken(same, portion, length, row_bytes)
+
+    def _taken(
+        self, same: Mapping[str, Scalar], each: Mapping[str, Sequence[Scalar]], count: int, row_bytes: int
+    ) -> Iterator[pa.Table]:
         for name, values in self._columns.items():
             values.extend(each[name] if name in each else [same.get(name)] * count)
+        self._bytes += row_bytes * count
         if len(self._columns["ts_ns"]) >= AT_ONCE:
             yield from self.rest()
 
