@@ -95,8 +95,8 @@ def domain_of(told: Sequence[Distribution]) -> Mapping[str, object]:
     low, high = min(each.low for each in told), max(each.high for each in told)
     is_log = all(each.is_log for each in told) and low > 0
     if all(each.step_count for each in told):
-        values = {each.step_value(index) for each in dict.fromkeys(told) for index in range(each.step_count)}
-        return {"kind": "ordinal", "values": sorted(values)}
+        listed = {each.step_value(index) for each in dict.fromkeys(told) for index in range(each.step_count)}
+        return {"kind": "ordinal", "values": sorted(listed)}
     if first.is_whole:
         return {"kind": "int", "low": int(low), "high": int(high), "log": is_log}
     return {"kind": "float", "low": low, "high": high, "log": is_log}
