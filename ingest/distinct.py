@@ -104,8 +104,10 @@ def _same_in(column: str) -> str:
 class JobNews:
     """The accounts of one reading that tell something new of their jobs, as long as one was read before it."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, replaced: tuple[str, ...] = ()) -> None:
+        """`replaced` as in `Same`."""
         self._lake = lake
+        self._replaced = replaced
         self._jobs: set[int] = set()  # that had news in this reading: what it tells of them later holds against that
 
     def of(self, table: pa.Table) -> pa.Table:
@@ -120,9 +122,10 @@ class JobNews:
         return table.filter(pa.array(is_news))
 
     def _known(self, connection: duckdb.DuckDBPyConnection, table: pa.Table) -> np.ndarray:
+        paths = [path for path in self._lake.parts(JOB.name) if not path.name.startswith(self._replaced)]
         connection.register("told", _placed(table))
         last = "row_number() over (partition by system, job_id order by {} desc) = 1"
-        some = f"{self._lake.files(JOB.name)} where job_id in (select job_id from told)"  # noqa: S608 - our own texts
+        some = f"{self._lake.source(JOB.name, paths)} where job_id in (select job_id from told)"  # noqa: S608 - our own texts
         connection.execute(f"create view kept as select *, {last.format('ts_ns')} as is_last from {some}")  # noqa: S608
         told = f"(select * from told qualify {last.format(chr(34) + PLACE + chr(34))})"  # noqa: S608 - our own texts
         facts = " and ".join(map(_same_in, FACTS))

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -63,8 +63,12 @@ def load_file(store: Store, file: Path | Named, reader: Reader, loaded: Loaded, 
 def _alone(folder: Path, what: str) -> Iterator[bool]:
     """Whether nobody else reads this, until it is noted: what stands there unnoted is nobody's who lives."""
     slot = hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:3]  # so there are never many files
-    folder.mkdir(exist_ok=True)
-    with alone(folder / f"{slot}.lock", PATIENCE_SECONDS) as is_ours:
+    with ExitStack() as held:
+        try:
+            folder.mkdir(exist_ok=True)
+            is_ours = held.enter_context(alone(folder / f"{slot}.lock", PATIENCE_SECONDS))
+        except OSError as error:
+            raise UnavailableError(f"{error.filename or folder}: {error.strerror}") from error
         yield is_ours
 
 
@@ -127,7 +131,7 @@ def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], known: Rea
         reading.report,
         known=dict(known.rows) if known else {},
         same=Same(by_keys=bool(earlier) or is_timed, is_timed_by_file=is_timed, replaced=replaced),
-        news=JobNews(reading.into.lake) if earlier else None,
+        news=JobNews(reading.into.lake, replaced) if earlier else None,
         begun=begun,
     )
 

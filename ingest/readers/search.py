@@ -25,23 +25,28 @@ def found_below(folder: Path, format: str | None = None) -> Iterator[Found]:  # 
 
     Raises: InvalidInputError for a format that nobody knows, UnavailableError for a folder that cannot be listed.
     """
-    for each in READERS:
-        if isinstance(each, FolderReader) and format in (None, each.name) and _is_its(each, folder):
-            yield Found(folder, each)
-            return
-    for path, is_folder in _entries(folder):
-        if is_folder:
-            yield from _found_in(path, format)
-        else:
+    waiting = [(folder, True)]
+    while waiting:
+        path, is_folder = waiting.pop()
+        if not is_folder:
             yield _found(path, format)
+            continue
+        try:
+            reader = _reader_of(path, format)
+            waiting += [] if reader else reversed(_entries(path))
+        except UnavailableError as error:
+            if path == folder:
+                raise
+            yield Found(path, None, str(error), is_failure=True)
+            continue
+        if reader:
+            yield Found(path, reader)
 
 
-def _found_in(folder: Path, format: str | None) -> Iterator[Found]:  # noqa: A002
-    """What is below a folder that is not the one that was asked for: others are looked at when it cannot be."""
-    try:
-        yield from found_below(folder, format)
-    except UnavailableError as error:
-        yield Found(folder, None, str(error), is_failure=True)
+def _reader_of(folder: Path, format: str | None) -> Reader | None:  # noqa: A002
+    """The reader of which the whole folder is one thing. Raises: UnavailableError."""
+    named = (each for each in READERS if isinstance(each, FolderReader) and format in (None, each.name))
+    return next((each for each in named if _is_its(each, folder)), None)
 
 
 def _is_its(reader: FolderReader, folder: Path) -> bool:

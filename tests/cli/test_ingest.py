@@ -158,6 +158,11 @@ def test_a_url_that_gives_no_file_is_named(web: str, ask: Ask, path: str) -> Non
     assert f"problem: {web}/{path}: " in told
 
 
+def test_a_url_of_an_unknown_format_is_named_by_itself(web: str, tmp_path: Path, ask: Ask) -> None:
+    (tmp_path / "web" / "tea.txt").write_text("dear diary\n")
+    assert f"problem: {web}/tea.txt: format not recognised" in ask(f"{web}/tea.txt")[1]
+
+
 def test_it_says_what_can_be_asked_now(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f"{n}|train|COMPLETED|2026-01-02T03:04:0{n}|2026-01-02T03:05:0{n}|2\n" for n in range(6)]
     (tmp_path / "jobs.txt").write_text("JobID|JobName|State|Start|End|NNodes\n" + "".join(lines))

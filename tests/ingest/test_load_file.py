@@ -373,6 +373,18 @@ def test_a_job_file_that_grew_gives_only_what_is_new_of_jobs(store: Store, tmp_p
     assert job.state == "COMPLETED"
 
 
+def test_jobs_that_nobody_noted_are_stored_again(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text(SACCT)
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "add_batch", lambda *_, **__: 1 / 0)  # between publishing and noting
+        with pytest.raises(ZeroDivisionError):
+            load(store, path, SacctReader())
+    path.write_text(SACCT + "13|train|RUNNING|2026-01-02T03:04:05|Unknown\n")
+    assert load(store, path, SacctReader()).jobs == 2
+    assert accounts(store) == [("12", "COMPLETED"), ("13", "RUNNING")]
+
+
 def test_a_job_list_written_anew_gives_a_state_that_a_job_had_before_again(store: Store, tmp_path: Path) -> None:
     path, head = tmp_path / "jobs.txt", SACCT.partition("\n")[0]
     for number, state in enumerate(("RUNNING", "SUSPENDED", "SUSPENDED", "RUNNING")):

@@ -74,8 +74,7 @@ class _Taking:
         """Stores what a path or URL holds; one that cannot be read hinders no other."""
         try:
             if is_url(name):
-                with fetched(name, self.store.home / "fetched") as path:
-                    self._file(Named(path, name), reader_for(path, self.format))
+                self._url(name)
             elif Path(name).is_dir():
                 self._folder(Path(name))
             else:
@@ -86,14 +85,22 @@ class _Taking:
         except OSError as error:
             self.failures.append(f"{name}: {error.strerror}")
 
+    def _url(self, url: str) -> None:
+        with fetched(url, self.store.home / "fetched") as path:
+            try:
+                reader = reader_for(path, self.format)
+            except MalformedError as error:
+                raise MalformedError(str(error).replace(str(path), url)) from error
+            self._file(Named(path, url), reader)
+
     def _file(self, file: Path | Named, reader: Reader) -> None:
         """Stores one file; whatever is wrong with it or its reader, the others come next."""
-        named = str(file) if isinstance(file, Path) else file.name
+        path, named = (file, str(file)) if isinstance(file, Path) else (file.path, file.name)
         try:
             if not load_file(self.store, file, reader, self.loaded, context=self.context):
                 self.unknown.append(f"{named}: {reader.name} found nothing to store: {_why(self.loaded.reports[-1])}")
         except ProjectError as error:
-            self.failures.append(str(error))
+            self.failures.append(str(error).replace(str(path), named))
         except Exception as error:  # noqa: BLE001  anybody's reader
             told = f"{type(error).__name__}: {error}"
             self.failures.append(f"{named}: the reader {reader.name} failed, nothing is stored: {told:.300}")
