@@ -13,7 +13,7 @@ from crosswind.data.lake import Lake
 
 FORMER = "jobs_in_catalog"  # what migration 0005 calls their table, where there were any
 PART = "jobs-of-catalog"
-AT_ONCE = 20_000  # some 200 MB of them
+AT_ONCE = 20_000  # some 250 MB of them
 AS_FIRST_NS = 10**18  # told in 2001: whatever is told of them now holds
 
 

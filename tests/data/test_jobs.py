@@ -1,4 +1,5 @@
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -159,6 +160,21 @@ def test_a_page_holds_what_jobs_are_now_even_of_jobs_that_were_told_often(store:
     assert store.jobs.find(before=(1017, "a", "17"), limit=19)[-2:] == [waiting[19], waiting[18]]
     by_id = sorted(waiting, key=lambda job: job.job_id, reverse=True)
     assert store.jobs.find(limit=100) == [*started[19::-1], *by_id]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_pages_hold_every_job_once_whatever_was_told(store: Store, seed: int) -> None:
+    choose = random.Random(seed).choice
+    for _ in range(30):
+        state, ended = choose(["", "PENDING", "RUNNING", "CANCELLED", "FAILED"]), choose([None, None, 3, 7])
+        store.jobs.put(Job(choose("ab"), choose("1234"), state=state, started_ns=choose([None, 1, 5]), ended_ns=ended))
+    paged, before = [], None
+    while page := store.jobs.find(before=before, limit=choose([1, 2])):
+        paged += page
+        before = page[-1].started_ns or 0, page[-1].system, page[-1].job_id
+    assert paged[::-1] == list(store.jobs.all())
+    assert len({(job.system, job.job_id) for job in paged}) == len(paged) == store.jobs.count()
+    assert [store.jobs.get(job.system, job.job_id) for job in paged] == paged
 
 
 def test_jobs_of_a_name_are_put_together_of_all_their_accounts(store: Store) -> None:
