@@ -10,12 +10,13 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from crosswind.data.catalog.read_files import ReadFile
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.locks import alone
 from crosswind.data.store import Store
 from crosswind.ingest.prometheus.known_series import KnownSeries
@@ -50,6 +51,7 @@ class Pulled:
     windows: int = 0
     samples: int = 0
     rows: int = 0
+    histograms: int = 0  # native ones, which are left out
     notes: list[str] = field(default_factory=list)
 
 
@@ -64,7 +66,7 @@ class Puller:
     now_ms: Callable[[], int] = lambda: time.time_ns() // NS
 
     def pull(self, since_ms: int | None = None, until_ms: int | None = None) -> Pulled:
-        """Stores what is new, a window at a time. Raises: UnavailableError, InvalidInputError."""
+        """Stores what is new, a window at a time. Raises: UnavailableError, InvalidInputError (also: no such span)."""
         with alone(self.store.home / LOCK) as is_alone:
             if not is_alone:
                 raise UnavailableError(f"{self.store.home}: somebody else pulls into this store; wait for it to end")
@@ -80,7 +82,19 @@ class Puller:
         pulled = Pulled(asked if reached is None else reached // NS, until)
         if reached is not None and since_ms is not None:
             pulled.notes.append("goes on where it was: --since counts for the first time alone")
-        start, window = pulled.since_ms, FIRST_WINDOW_MS
+        if until_ms is not None and until_ms <= pulled.since_ms:
+            if reached is None:
+                raise InvalidInputError(f"until {_moment(until_ms)}: expected later than {_moment(asked)} (--since)")
+            if until_ms < pulled.since_ms:
+                pulled.notes.append(f"nothing to ask for: it was pulled up to {_moment(pulled.since_ms)} before")
+            return pulled
+        self._windows(pulled)
+        if pulled.histograms:
+            pulled.notes.append(f"{pulled.histograms} samples are native histograms: left out; expected classic ones")
+        return pulled
+
+    def _windows(self, pulled: Pulled) -> None:
+        start, until, window, longest = pulled.since_ms, pulled.until_ms, FIRST_WINDOW_MS, LONGEST_WINDOW_MS
         known = self._known()
         while start < until:
             end = min(start + window, until)
@@ -89,11 +103,11 @@ class Puller:
             except TooMuchError as error:
                 if window <= SHORTEST_WINDOW_MS:
                     raise UnavailableError(f"{error}; narrow --match") from error
+                longest = max(window // 2, SHORTEST_WINDOW_MS)  # each time that it gives up costs a minute
                 window = max(window // 4, SHORTEST_WINDOW_MS)
                 continue
             start = end
-            window = _next_window(window, count)
-        return pulled
+            window = min(_next_window(window, count), longest)
 
     @property
     def source(self) -> str:
@@ -103,7 +117,10 @@ class Puller:
 
     def _known(self) -> KnownSeries:
         known = KnownSeries()
-        metadata = self.server.ask("metadata", {})
+        try:
+            metadata = self.server.ask("metadata", {})
+        except TooMuchError as error:
+            raise UnavailableError(str(error)) from error
         for name, told in metadata.items() if isinstance(metadata, dict) else ():
             if told:
                 known.families.types[name] = str(told[0].get("type", ""))
@@ -113,15 +130,16 @@ class Puller:
     def _window(self, known: KnownSeries, start: int, end: int, pulled: Pulled) -> int:
         """Stores one window; gives its samples."""
         parts = [self._samples(known, selector, start, end) for selector in self.wanted.selectors]
-        samples = without_repeats(joined(parts))
+        samples = without_repeats(joined([each for each, _ in parts]))
         rows = self._store(known, samples, start, end)
         pulled.windows += 1
         pulled.samples += len(samples)
         pulled.rows += rows
+        pulled.histograms += sum(count for _, count in parts)
         return len(samples)
 
-    def _samples(self, known: KnownSeries, selector: str, start: int, end: int) -> Samples:
-        """The samples after `start` and up to `end`."""
+    def _samples(self, known: KnownSeries, selector: str, start: int, end: int) -> tuple[Samples, int]:
+        """The samples after `start` and up to `end`, and how many native histograms there are."""
         step = self.wanted.step_ms
         if step is None:
             question = {"query": f"{selector}[{end - start}ms]", "time": _seconds(end)}
@@ -129,16 +147,18 @@ class Puller:
         else:
             first = (start // step + 1) * step
             if first > end:
-                return _samples_of([], known)
+                return _samples_of([], known), 0
             if (end - first) // step > MOST_POINTS:
                 raise TooMuchError(f"{self.server.url}: more than {MOST_POINTS} steps")
             question = {"query": selector, "start": _seconds(first), "end": _seconds(end), "step": _seconds(step)}
             data = self.server.ask("query_range", question)
         try:
             samples = _samples_of(data["result"], known)
+            times = [at for series in data["result"] for at, _ in series.get("histograms", [])]
+            histograms = sum(start < float(at) * 1000 <= end for at in times)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnavailableError(f"{self.server.url}: answers, but not as a Prometheus does; is it one?") from error
-        return samples.of((samples.ts_ns > start * NS) & (samples.ts_ns <= end * NS))
+        return samples.of((samples.ts_ns > start * NS) & (samples.ts_ns <= end * NS)), histograms
 
     def _store(self, known: KnownSeries, samples: Samples, start: int, end: int) -> int:
         told = list(tables(known, samples))
@@ -174,6 +194,10 @@ def _next_window(window: int, count: int) -> int:
 
 def _seconds(milliseconds: int) -> str:
     return f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
+
+
+def _moment(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _samples_of(result: Sequence[Any], known: KnownSeries) -> Samples:

@@ -18,11 +18,12 @@ TIMEOUT_SECONDS = 60.0
 ANSWER_BYTES = 1 << 25  # some million samples, which take 0.2 GB to read
 TOKEN_VARIABLE = "CROSSWIND_PROMETHEUS_TOKEN"  # noqa: S105  the name of a variable
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-TOO_MUCH = ("too many samples", "exceeded maximum resolution")
+TOO_MUCH = ("too many samples", "exceeded maximum resolution", "timed out")  # in what it says
+TIMES_OUT = (408, 504)  # what a proxy in front of it answers
 
 
 class TooMuchError(ProjectError):
-    """The answer would be too large: ask for less."""
+    """The answer would be too large, or take too long: ask for less."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -38,6 +39,7 @@ class Server:
 
     url: str
     token: str | None = None
+    timeout_seconds: float = TIMEOUT_SECONDS
 
     def __post_init__(self) -> None:
         parts = urllib.parse.urlsplit(self.url)
@@ -60,10 +62,12 @@ class Server:
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
         try:
-            with self._opener().open(request, timeout=TIMEOUT_SECONDS) as answer:
+            with self._opener().open(request, timeout=self.timeout_seconds) as answer:
                 content: bytes = answer.read(ANSWER_BYTES + 1)
         except urllib.error.HTTPError as error:
             raise self._refusal(error) from error
+        except TimeoutError as error:  # it was reached, and thinks
+            raise TooMuchError(f"{self.url}: no answer for {self.timeout_seconds:g} s") from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise UnavailableError(f"{self.url}: {reason}; is a Prometheus listening there?") from error
@@ -85,8 +89,8 @@ class Server:
             return UnavailableError(f"{self.url}: {said} ({error.code}); set {TOKEN_VARIABLE} to a token for it")
         if error.code in {301, 302, 303, 307, 308}:
             return UnavailableError(f"{self.url}: it moved to {error.headers.get('Location', '?'):.200}; use that URL")
-        if any(words in said for words in TOO_MUCH):
-            return TooMuchError(f"{self.url}: {said}")
+        if error.code in TIMES_OUT or any(words in said for words in TOO_MUCH):
+            return TooMuchError(f"{self.url}: {said:.300} ({error.code})")
         if error.code == 400:
             return InvalidInputError(f"{self.url}: {said}; expected selectors such as --match '{{job=\"node\"}}'")
         return UnavailableError(f"{self.url}: {said:.300} ({error.code})")

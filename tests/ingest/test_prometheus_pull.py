@@ -219,3 +219,62 @@ def test_a_pull_that_was_killed_is_taken_up_without_doubling(tmp_path: Path) -> 
         later = Puller(store, "test", Server(url), Wanted(), lambda: NOW_MS + 3_000).pull(NOW_MS - 38_000)
         assert later.samples == 11
         assert rows(store, "select count(*), count(distinct ts_ns) from series") == [(11, 11)]
+
+
+@pytest.mark.parametrize("status", [503, 504])
+def test_a_question_that_takes_too_long_is_asked_for_less(tmp_path: Path, status: int) -> None:
+    def slow(path: str, form: dict[str, list[str]]) -> tuple[int, object]:
+        code, body = one_a_second(path, form)
+        return (status, {"error": "query timed out in expression evaluation"}) if code == 422 else (code, body)
+
+    with answering(200, slow) as (url, asked), Store.open(tmp_path / "home") as store:
+        pulled = Puller(store, "test", Server(url), Wanted(), lambda: NOW_MS).pull(NOW_MS - 130_000)
+        assert (pulled.samples, pulled.rows) == (100, 100)
+        lengths = [int(form["query"][0].removeprefix(EVERYTHING)[1:-3]) for _, form, _ in asked if form]
+        assert sum(length > 10_000 for length in lengths) < 5  # it does not try so much again and again
+
+
+def test_a_server_that_says_nothing_is_asked_for_less(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def silent(path: str, form: dict[str, list[str]]) -> tuple[int, object]:
+        code, body = one_a_second(path, form)
+        if code == 422:
+            over.wait(10)
+        return code, body
+
+    with answering(200, silent) as (url, _), Store.open(tmp_path / "home") as store:
+        pulled = Puller(store, "test", Server(url, timeout_seconds=0.5), Wanted(), lambda: NOW_MS).pull(NOW_MS - 70_000)
+        over.set()
+        assert (pulled.samples, pulled.rows) == (40, 40)
+
+
+def test_native_histograms_are_counted_and_told(tmp_path: Path) -> None:
+    def both(path: str, form: dict[str, list[str]]) -> tuple[int, object]:
+        code, body = one_a_second(path, form)
+        if path.endswith("metadata"):
+            return code, body
+        end = float(form["time"][0])
+        histogram = {"metric": {"__name__": "h"}, "histograms": [[end, {"count": "5"}], [end - 100, {"count": "5"}]]}
+        return 200, {"data": {"result": [histogram]}}
+
+    with answering(200, both) as (url, _), Store.open(tmp_path / "home") as store:
+        pulled = Puller(store, "test", Server(url), Wanted(), lambda: NOW_MS).pull(NOW_MS - 50_000)
+        assert pulled.notes == ["1 samples are native histograms: left out; expected classic ones"]
+
+
+def test_an_end_before_the_beginning_is_refused_or_nothing_to_do(tmp_path: Path) -> None:
+    with answering(200, one_a_second) as (url, asked), Store.open(tmp_path / "home") as store:
+        puller = Puller(store, "test", Server(url), Wanted(), lambda: NOW_MS)
+        said = r"until 2026-11-21T22:25:00Z: expected later than 2026-11-21T22:26:40Z \(--since\)"
+        with pytest.raises(InvalidInputError, match=said):
+            puller.pull(NOW_MS, NOW_MS - 100_000)
+        with pytest.raises(InvalidInputError, match="expected later than"):
+            puller.pull(until_ms=1_577_836_800_000)
+        assert asked == []
+        assert puller.pull(NOW_MS - 60_000, NOW_MS - 50_000).samples == 10
+        again = puller.pull(until_ms=NOW_MS - 55_000)
+        assert (again.samples, again.notes) == (
+            0,
+            ["nothing to ask for: it was pulled up to 2026-11-21T22:25:50Z before"],
+        )
