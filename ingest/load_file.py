@@ -228,7 +228,8 @@ class _Taken:
         before, table = len(table), distinct(table)
         if len(table) < before:
             self.report.notes.append(f"{before - len(table)} rows of {name} told twice: one of each was kept")
-        before, table = len(table), without_known(self.into.lake, table, self.same)
+        same = replace(self.same, by_keys=True, is_timed_by_file=True) if self.report.is_timed_by_file else self.same
+        before, table = len(table), without_known(self.into.lake, table, same)
         if len(table) < before:
             self.report.notes.append(f"{before - len(table)} rows of {name} were stored before: left out")
         return table

@@ -32,6 +32,7 @@ class Report:
     format: str
     read: int = 0
     skipped: int = 0
+    is_timed_by_file: bool = False  # times were counted from when the file was last changed, so they move with that
     quoted: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

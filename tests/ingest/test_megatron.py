@@ -3,6 +3,7 @@
 arguments.py, _print_args, and training.py, print_datetime.
 """
 
+import os
 import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -199,3 +200,15 @@ def test_another_programs_arguments_are_not_recognised(tmp_path: Path) -> None:
     text = "------------------------ arguments ------------------------\n  batch_size ......... 1\n"
     assert not READER.recognises(tmp_path / "log", text.encode())
     assert READER.recognises(tmp_path / "log", (text + "  tensor_model_parallel_size .... 4\n").encode())
+
+
+def test_a_log_that_is_timed_by_its_file_grows_without_doubling(tmp_path: Path) -> None:
+    content, path = (RECORDED / "neox.txt").read_bytes(), tmp_path / "neox.txt"
+    with Store.open(tmp_path / "store") as store:
+        for quarter in (1, 2, 3, 4):
+            path.write_bytes(content[: len(content) * quarter // 4])
+            os.utime(path, (1_760_000_000 + quarter, 1_760_000_000 + quarter))
+            load_file(store, path, MegatronReader(), Loaded(), context=Context("lab"))
+        rows = store.lake.frame("select step, name, count(*) as times from progress group by all")
+    assert len(rows) == 6
+    assert set(rows["times"]) == {1}

@@ -176,6 +176,7 @@ class TrainingLog:
                 run.told_ns = told.ts_ns
         run.ended_ns = max(run.ended_ns, now)
         run.is_placed |= told.ts_ns is None and told.step is not None
+        self.report.is_timed_by_file |= run.is_placed and bool(self._starts)
         self._note(run, now, seconds, told.values)
 
     def _moment(self, told: LogLine, passed_seconds: float) -> int:
