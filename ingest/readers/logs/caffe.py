@@ -22,7 +22,7 @@ RATE = re.compile(rf"Iteration (?P<step>\d+), lr = (?P<learning_rate>{NUMBER})")
 OUTPUT = re.compile(rf"(?P<net>Train|Test) net output #(?P<index>\d+): (?P<name>\S+) = (?P<value>{NUMBER})")
 CREATED = re.compile(r"^Log file created at: (\d{4})/\d\d/\d\d ")
 PHRASE = re.compile(  # of Caffe's solver: other programs have files of that name, too
-    r"\s*(?:Iteration \d{1,15}(?: \([^()]{1,40} iter/s|, (?:loss|lr) = |, Testing net )|(?:Train|Test) net output #\d"
+    r"^\s{0,20}(?:Iteration \d{1,15}(?: \([^()]{1,40} iter/s|, (?:loss|lr) = |, Testing net )|(?:Train|Test) net output #\d"
     r"|Initializing solver from parameters|Solver scaffolding done\.|Learning Rate Policy: |Optimization Done\.)"
 )
 PARAMETER = re.compile(r"^(\w+): (.*)$")
