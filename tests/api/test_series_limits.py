@@ -35,7 +35,7 @@ from crosswind.ingest.prometheus.sizes import REQUEST_BYTES, SHARE_BYTES, TooLar
 __all__ = ["empty", "sender"]
 NS = str(MS * 1_000_000)
 PROTOBUF, JSON = {"Content-Type": "application/x-protobuf"}, {"Content-Type": "application/json"}
-ROOM = 4 * 800  # of some four series
+ROOM = 4 * 1200  # of some four series
 
 
 def request_of(metric: Mapping[str, Any]) -> dict[str, Any]:
