@@ -22,8 +22,9 @@ RATE = re.compile(rf"Iteration (?P<step>\d+), lr = (?P<learning_rate>{NUMBER})")
 OUTPUT = re.compile(rf"(?P<net>Train|Test) net output #(?P<index>\d+): (?P<name>\S+) = (?P<value>{NUMBER})")
 CREATED = re.compile(r"^Log file created at: (\d{4})/\d\d/\d\d ")
 PHRASE = re.compile(  # of Caffe's solver: other programs have files of that name, too
-    r"^\s{0,20}(?:Iteration \d{1,15}(?: \([^()]{1,40} iter/s|, (?:loss|lr) = |, Testing net )|(?:Train|Test) net output #\d"
-    r"|Initializing solver from parameters|Solver scaffolding done\.|Learning Rate Policy: |Optimization Done\.)"
+    r"^\s{0,20}(?:Iteration \d{1,15}(?: \([^()]{1,40} iter/s|, (?:loss|lr) = |, Testing net )"
+    r"|(?:Train|Test) net output #\d|Initializing solver from parameters|Solver scaffolding done\."
+    r"|Learning Rate Policy: |Optimization Done\.)"
 )
 PARAMETER = re.compile(r"^(\w+): (.*)$")
 BEGINS = "Initializing solver from parameters"
