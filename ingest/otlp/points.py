@@ -17,8 +17,8 @@ import numpy as np
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.prometheus.families import COUNTS
 from crosswind.ingest.prometheus.known_series import KnownSeries, host_in
-from crosswind.ingest.prometheus.sample_tables import Samples
-from crosswind.ingest.prometheus.sizes import ROW_BYTES, check_labels, check_rows
+from crosswind.ingest.prometheus.sample_tables import ROW_BYTES, Samples
+from crosswind.ingest.prometheus.sizes import check_labels, check_rows
 
 DELTA, CUMULATIVE = 1, 2  # temporality
 NO_VALUE = 1  # the flag of a point that says only that there is none

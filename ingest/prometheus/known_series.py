@@ -18,6 +18,7 @@ Codes = NDArray[np.int32]
 INSTANCE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9][A-Za-z0-9._-]*))(?::[0-9]{1,5})?")
 MOST_SERIES = 1_000_000  # some 1 GB; more than the Prometheus server of a large cluster has
 MOST_FAMILIES = 100_000
+LONGEST_TEXT = 16_384  # characters of a series as written
 LONGEST_FAMILY = 1000  # characters of its name, and of its unit
 WORDS = ("node", "device", "name", "labels", "kind", "unit")
 NOWHERE = -1
@@ -77,6 +78,8 @@ class KnownSeries:
         """The number of the series that is written so. Raises: MalformedError."""
         code = self._of_text.get(text)
         if code is None:
+            if len(text) > LONGEST_TEXT:
+                raise MalformedError(f"a series of {len(text)} characters; expected at most {LONGEST_TEXT}")
             if len(self._of_text) == MOST_SERIES:  # the same ones, written in more and more ways
                 self._of_text.clear()
             code = self._of_text[text] = self.code(*parsed_series(text))

@@ -18,8 +18,8 @@ from crosswind.ingest.otlp.messages import decoded
 from crosswind.ingest.otlp.points import Points
 from crosswind.ingest.prometheus.known_series import KnownSeries
 from crosswind.ingest.prometheus.remote_write import Decoder, Refusals
-from crosswind.ingest.prometheus.sample_tables import Samples, tables, without_repeats
-from crosswind.ingest.prometheus.sizes import shares
+from crosswind.ingest.prometheus.sample_tables import Samples, row_bytes, tables, without_repeats
+from crosswind.ingest.prometheus.sizes import check_rows
 
 log = logging.getLogger("crosswind.ingest")
 KEPT_SECONDS = 3600.0  # where there is no room for all series: some that are kept may have ended
@@ -116,5 +116,6 @@ def _points(value: object, refusals: Refusals, remarks: Counter[str]) -> Iterato
 def _tables(known: KnownSeries, samples: Samples, refusals: Refusals) -> Iterator[pa.Table]:
     is_believed = samples.ts_ns <= time.time_ns() + ONE_DAY_NS
     refusals[FUTURE] += int((~is_believed).sum())
-    for share in shares(known, without_repeats(samples.of(is_believed))):
-        yield from tables(known, share)
+    samples = without_repeats(samples.of(is_believed))
+    check_rows(float(row_bytes(known, samples).sum()))
+    yield from tables(known, samples)

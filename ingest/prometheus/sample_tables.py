@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ Places = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 EXACT = 2.0**53  # whole numbers beyond it are not all there in 64-bit floats, which is all that Prometheus has
 NEAR = 1e-9  # of a value: what a decimal fraction may be off by
+ROW_BYTES = 64  # of a row of `series` besides its texts
+SHARE_BYTES = 1 << 26  # of such rows in one table: each has all the texts of its series
 COLUMNS = ("codes", "ts_ns", "values", "is_whole")
 
 
@@ -68,11 +71,27 @@ def tables(known: KnownSeries, samples: Samples) -> Iterator[pa.Table]:
     is_placed &= _are_whole(raw) | np.isin(targets, _of_type(known, "float64"))
     is_placed &= (raw >= 0) | ~np.isin(targets, _of_type(known, "uint64"))
     rest = samples.of(~is_placed)
-    if len(rest):
-        yield series_table(known, rest)
+    for share in shares(known, rest):
+        yield series_table(known, share)
     for metric_set, columns in _sets(known, np.unique(targets[is_placed])).items():
         chosen = np.flatnonzero(is_placed & np.isin(targets, list(columns)))
         yield _wide(known, metric_set, columns, _Cells(samples.of(chosen), raw[chosen], targets[chosen]))
+
+
+def row_bytes(known: KnownSeries, samples: Samples) -> Floats:
+    """What the row of each sample takes in the set `series`."""
+    return known.numbers("size", samples.codes) + ROW_BYTES
+
+
+def shares(known: KnownSeries, samples: Samples) -> Iterator[Samples]:
+    """The samples in portions that become rows of some SHARE_BYTES."""
+    if not len(samples):
+        return
+    ends = np.cumsum(row_bytes(known, samples))
+    cuts = np.searchsorted(ends, np.arange(SHARE_BYTES, ends[-1], SHARE_BYTES)).tolist()
+    for start, end in pairwise([0, *cuts, len(samples)]):
+        if end > start:
+            yield samples.of(slice(start, end))
 
 
 def series_table(known: KnownSeries, samples: Samples) -> pa.Table:

@@ -1,17 +1,11 @@
 """How much one request, or one series, may ask of a server's memory, as small requests can unpack to much."""
 
-from collections.abc import Iterator, Mapping
-
-import numpy as np
+from collections.abc import Mapping
 
 from crosswind.data.errors import MalformedError
-from crosswind.ingest.prometheus.known_series import KnownSeries
-from crosswind.ingest.prometheus.sample_tables import Samples
 
 LABEL_BYTES = 16_384  # names and texts of the labels of one series
 PARTS = 2_000_000  # messages, labels, numbers of one request; one of 20 000 points has some 300 000
-ROW_BYTES = 64  # of a row besides its texts
-SHARE_BYTES = 1 << 26  # of rows that are in memory as texts together
 REQUEST_BYTES = 1 << 29  # of all rows of a request, as which its texts stand once for each sample
 
 
@@ -37,15 +31,3 @@ def check_rows(size: float) -> None:
     """Raises: TooLargeError."""
     if size > REQUEST_BYTES:
         raise TooLargeError(f"more than {REQUEST_BYTES} bytes of rows, as each sample has its labels")
-
-
-def shares(known: KnownSeries, samples: Samples) -> Iterator[Samples]:
-    """The samples in portions that become rows of some SHARE_BYTES. Raises: TooLargeError."""
-    ends = np.cumsum(known.numbers("size", samples.codes) + ROW_BYTES)
-    if not len(ends):
-        return
-    check_rows(ends[-1])
-    cuts = np.searchsorted(ends, np.arange(SHARE_BYTES, ends[-1], SHARE_BYTES))
-    for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(samples)], strict=True):
-        if end > start:
-            yield samples.of(slice(start, end))

@@ -312,3 +312,9 @@ def test_a_last_scrape_that_nothing_ends_waits_and_the_report_says_what_to_do(tm
         "the last scrape, of 2 samples so far, waits: it may still be written; ingest the file again when another "
         "stands behind it, or end it with a line `# EOF`"
     ]
+
+
+def test_a_series_of_very_long_labels_is_skipped(tmp_path: Path) -> None:
+    found, report = read(written(tmp_path, f'a{{x="{"y" * 20_000}"}} 1\nb{{x="y"}} 2\n'))
+    assert [row["value"] for row in found["series"]] == [2.0]
+    assert [each.reason for each in report.quoted] == ["a series of 20007 characters; expected at most 16384"]
