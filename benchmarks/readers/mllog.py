@@ -10,9 +10,7 @@ from benchmarks.readers.format import Format
 from crosswind.ingest.readers.logs.mllog import MllogReader
 
 BEGAN_MS = 1_760_000_000_000
-OTHER = (
-    "DLL 2025-10-09 08:53:20 - Training Epoch: 0 Training Iteration: {} step_loss : 5.74  lr : 0.0002 " + "." * 60
-)
+OTHER = "DLL 2025-10-09 08:53:20 - Training Epoch: 0 Training Iteration: {} step_loss : 5.74  lr : 0.0002 " + "." * 60
 LINES = 15  # of which the last is an event
 
 
