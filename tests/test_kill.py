@@ -84,7 +84,7 @@ def test_a_killed_rank_fails_its_run_and_keeps_its_steps_up_to_the_last_flush(ho
     steps = steps_of_rank(home, 1)
     assert [number for number, _ in steps] == list(range(len(steps)))
     # The writer's thread wakes late on a busy machine: three times its interval, and a step.
-    assert (killed_ns - steps[-1][1]) * 1e-9 < 2 * FLUSH_SECONDS + 0.5
+    assert (killed_ns - steps[-1][1]) * 1e-9 < 3 * FLUSH_SECONDS + 0.5
     assert announced(home / "spool").ranks == ()
 
 

@@ -34,7 +34,7 @@ from crosswind.ingest.registration import announce, directories, withdraw
 from crosswind.ingest.spool import SpoolWriter
 
 HUNG_SECONDS = 20.0  # for which the end of a run waits for a file system that hangs
-FLUSH_SECONDS = 0.9  # what a kill -9 of the rank can lose; each time costs as much as the rows of some 15 steps
+FLUSH_SECONDS = 0.5  # what a kill -9 of the rank, or of its launcher when a peer dies, can lose
 MAX_CONFIGURATION_TEXT = 1000
 MAX_NAME = 100
 Item = TypeVar("Item")

@@ -39,6 +39,7 @@ class Timeline:
         self._usage = ThreadUsageReader()
         self._lock = threading.RLock()  # what a garbage collection lets go of within it may tell of its own end
         self._thread: int | None = None  # the loop's
+        self._followed: int | None = None  # the same, by the kernel's number
         self._rows: dict[str, list[Row]] = {metric_set.name: [] for metric_set in LOOP_SETS}
         self._current: Step | None = None
         self._ended: list[Step] = []
@@ -60,9 +61,9 @@ class Timeline:
 
     def begin_step(self) -> None:
         """A turn of the loop begins where the last one ended, with waiting for its batch."""
-        thread = threading.get_ident()
-        if thread != self._thread:
-            self._thread, self._last_end = thread, None
+        thread = threading.get_native_id()  # of two threads, one after the other, Python's own number may be the same
+        if thread != self._followed:
+            self._followed, self._thread, self._last_end = thread, threading.get_ident(), None
             self._usage.follow()
         begin, usage = self._last_end or (time.perf_counter_ns(), self._usage.read())
         self._current = Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)

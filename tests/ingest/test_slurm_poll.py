@@ -1,6 +1,7 @@
 """What `crosswind sync slurm` asks and keeps; Slurm itself is a program that answers from a script."""
 
 import random
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,12 @@ def touches(line: str, start: int, end: int) -> bool:
 def job(number: int, begun: int, ended: int | None, state: str = "COMPLETED") -> str:
     end, elapsed = ("Unknown", NOW - begun) if ended is None else (ended, ended - begun)
     return f"{number}|{state}|{begun}|{end}|{elapsed}|n[1-2]|ada|train\n"
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was tested before took its time."""
+    monkeypatch.setattr(sys.modules[__name__], "NOW", int(time.time()))
 
 
 @pytest.fixture
