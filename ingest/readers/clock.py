@@ -31,6 +31,16 @@ class Clock:
             raise MalformedError(f"{column} {text[:40]!r} is not between 2001 and 2262")
         return seconds * 1_000_000_000
 
+    def notes(self) -> list[str]:
+        """What was taken on trust, for a report."""
+        notes = []
+        if self.local:
+            notes.append(f"time_zone: {self.local} times have no zone and were read as {self.zone}")
+        if self.ambiguous:
+            change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
+            notes.append(f"{self.ambiguous} times, {self.first_ambiguous} first, {change}")
+        return notes
+
     def _seconds(self, column: str, text: str) -> int:
         """Seconds since 1970 of an ISO 8601 time, which is of `zone` unless it names its own."""
         try:

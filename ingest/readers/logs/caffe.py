@@ -10,7 +10,7 @@ from typing import ClassVar
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
-from crosswind.ingest.readers.logs.log_values import finite, remarks, setting, snake
+from crosswind.ingest.readers.logs.log_values import finite, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
@@ -58,7 +58,7 @@ class Caffe:
 
     def notes(self) -> list[str]:
         """What was taken on trust."""
-        return remarks(self.glog.clock)
+        return self.glog.clock.notes()
 
     def _said(self, match: re.Match[str]) -> LogLine | None:
         text = match["text"]

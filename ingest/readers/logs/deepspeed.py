@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import plain_head
-from crosswind.ingest.readers.logs.log_values import finite, moment, remarks, setting, snake
+from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
@@ -49,7 +49,7 @@ class DeepSpeed:
 
     def notes(self) -> list[str]:
         """What was taken on trust."""
-        return remarks(self.clock)
+        return self.clock.notes()
 
     def _step(self, line: str) -> LogLine | None:
         match = STEP.search(line) or SPEED.search(line)

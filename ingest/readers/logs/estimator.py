@@ -10,7 +10,7 @@ from typing import ClassVar
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
-from crosswind.ingest.readers.logs.log_values import finite, remarks, snake
+from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import NUMBER
@@ -54,7 +54,7 @@ class Estimator:
 
     def notes(self) -> list[str]:
         """What was taken on trust."""
-        return remarks(self.glog.clock)
+        return self.glog.clock.notes()
 
     def _said(self, text: str, ts_ns: int | None) -> LogLine | None:
         if match := LOSS.match(text):

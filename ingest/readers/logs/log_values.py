@@ -34,17 +34,6 @@ def moment(clock: Clock, date: str, time: str, fraction: str | None) -> int:
     return whole + int((fraction or "0")[:9].ljust(9, "0"))
 
 
-def remarks(clock: Clock) -> list[str]:
-    """What is to be said of times that named no zone."""
-    notes = []
-    if clock.local:
-        notes.append(f"time_zone: {clock.local} times have no zone and were read as {clock.zone}")
-    if clock.ambiguous:
-        change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
-        notes.append(f"{clock.ambiguous} times, {clock.first_ambiguous} first, {change}")
-    return notes
-
-
 @lru_cache(maxsize=1000)
 def snake(text: str) -> str:
     """What a log calls a value, as a name."""

@@ -10,7 +10,7 @@ from crosswind.data.errors import MalformedError
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import plain_head
-from crosswind.ingest.readers.logs.log_values import finite, moment, remarks, setting, snake
+from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
 from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
@@ -67,7 +67,7 @@ class Megatron:
 
     def notes(self) -> list[str]:
         """What was taken on trust."""
-        return remarks(self.clock)
+        return self.clock.notes()
 
     def _iteration(self, line: str) -> LogLine:
         match, total = ITERATION.search(line), TOTAL.search(line)

@@ -63,10 +63,6 @@ class Accounts:
     def note(self, clock: Clock | None = None) -> None:
         """Writes what was remarked into the report."""
         self.report.notes += [f"{count} {text}" for text, count in self.remarks.items() if count]
-        if clock and clock.local:
-            self.report.notes.append(f"time_zone: {clock.local} times have no zone and were read as {clock.zone}")
-        if clock and clock.ambiguous:
-            change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
-            self.report.notes.append(f"{clock.ambiguous} times, {clock.first_ambiguous} first, {change}")
+        self.report.notes += clock.notes() if clock else []
         if not self.report.read:
             self.report.notes.append("no jobs")

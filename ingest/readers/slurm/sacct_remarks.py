@@ -65,13 +65,4 @@ class Remarks:
             "jobs whose NodeList and NNodes differ": self.differing,
             "jobs with the energy of their job steps": self.by_steps,
         }
-        return [f"{count} {text}" for text, count in remarks.items() if count] + self._about_time()
-
-    def _about_time(self) -> list[str]:
-        notes = []
-        if self.clock.local:
-            notes.append(f"time_zone: {self.clock.local} times have no zone and were read as {self.clock.zone}")
-        if twice := self.clock.ambiguous:
-            change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
-            notes.append(f"{twice} times, {self.clock.first_ambiguous} first, {change}")
-        return notes
+        return [f"{count} {text}" for text, count in remarks.items() if count] + self.clock.notes()
