@@ -13,6 +13,7 @@ from crosswind.data.jobs import FACTS, job_table
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.readers.slurm import slurm_values as slurm
+from crosswind.ingest.readers.slurm.slurm_jobs import Steps
 
 FREE_TEXT = (
     *("JobName", "Comment", "AdminComment", "SystemComment", "Constraints", "SubmitLine", "WorkDir", "WCKey"),
@@ -43,56 +44,30 @@ class Allocation:
     line: int
     job: Job
     node_list: str  # as Slurm writes it; empty when there were no nodes
-    steps: int = 0
-    max_rss_bytes: int | None = None
-    step_joules: dict[str, float] = field(default_factory=dict)
-    all_understood: bool = True
+    steps: Steps = field(default_factory=Steps)
 
     def fold(self, step: str, row: Mapping[str, str]) -> None:
         """Takes in one job step. Raises: MalformedError."""
-        self.steps += 1
         try:
             rss = slurm.size_bytes("MaxRSS", row.get("MaxRSS", ""))
             joules = slurm.energy_joules(row.get("ConsumedEnergyRaw", ""))
         except MalformedError:
-            self.all_understood = False
+            self.steps.count += 1
+            self.steps.all_understood = False
             raise
-        if rss is not None:
-            self.max_rss_bytes = max(rss, self.max_rss_bytes or 0)
-        if joules is not None:
-            self.step_joules[step] = joules
-
-    def energy(self) -> tuple[float | None, str]:
-        """Joules, and whose they are; none when the figures of a step are lost, rather than too few.
-
-        Nodes are metered, not processes: `batch` and `extern` run beside the numbered steps, and adding them would
-        count the same joules twice.
-        """
-        if self.job.energy_joules is not None or not self.step_joules or not self.all_understood:
-            return self.job.energy_joules, ""
-        if "extern" in self.step_joules:
-            return self.step_joules["extern"], "extern"
-        numbered = [joules for step, joules in self.step_joules.items() if step[0].isdigit()]
-        return (sum(numbered), "steps") if numbered else (max(self.step_joules.values()), "batch")
-
-    def complete(self) -> Job:
-        """The job with what its steps told."""
-        joules, source = self.energy()
-        told = {"steps": str(self.steps) if self.steps else "", "energy_from": source}
-        if self.max_rss_bytes is not None and self.all_understood:
-            told["max_rss_bytes"] = str(self.max_rss_bytes)
-        fields = dict(self.job.fields) | {name: text for name, text in told.items() if text}
-        return replace(self.job, energy_joules=joules, fields=fields)
+        self.steps.add(step, rss, joules)
 
 
 def allocations_table(allocations: Sequence[Allocation]) -> pa.Table:
     """The rows of jobs, with what is to be remarked of them and the numbers of their lines."""
-    table = job_table([replace(allocation.complete(), nodes=()) for allocation in allocations], told_ns=0)
+    jobs = [allocation.steps.folded_into(allocation.job) for allocation in allocations]
+    table = job_table([replace(job, nodes=()) for job in jobs], told_ns=0)
     columns = {name: table[name] for name in FACTS}
     columns["nodes"] = pa.array([allocation.node_list for allocation in allocations], pa.string())
     columns["nodes_named"] = pa.array([len(allocation.job.nodes) for allocation in allocations], pa.int64())
     columns["line"] = pa.array([allocation.line for allocation in allocations], pa.int64())
-    columns["energy_from"] = pa.array([allocation.energy()[1] for allocation in allocations], pa.string())
+    energy_from = [allocation.steps.energy(allocation.job)[1] for allocation in allocations]
+    columns["energy_from"] = pa.array(energy_from, pa.string())
     return pa.table(columns)
 
 

@@ -66,14 +66,15 @@ class Steps:
         if joules:
             self.joules[name] = joules
 
-    def energy(self) -> tuple[float | None, str]:
-        """Joules, and whose they are; none when the figures of a step are lost, rather than too few.
+    def energy(self, job: Job) -> tuple[float | None, str]:
+        """Joules, and whose they are: the job's own where it tells some.
 
+        None when the figures of a step are lost, rather than too few.
         Nodes are metered, not processes: `batch` and `extern` run beside the numbered steps, and adding them would
         count the same joules twice.
         """
-        if not self.joules or not self.all_understood:
-            return None, ""
+        if job.energy_joules is not None or not self.joules or not self.all_understood:
+            return job.energy_joules, ""
         if "extern" in self.joules:
             return self.joules["extern"], "extern"
         numbered = [joules for name, joules in self.joules.items() if name[:1].isdigit()]
@@ -81,7 +82,7 @@ class Steps:
 
     def folded_into(self, job: Job) -> Job:
         """The job with what its steps told."""
-        joules, source = self.energy()
+        joules, source = self.energy(job)
         told = {"steps": str(self.count) if self.count else "", "energy_from": source}
         if self.max_rss_bytes is not None and self.all_understood:
             told["max_rss_bytes"] = str(self.max_rss_bytes)
@@ -109,12 +110,7 @@ class Remarks:
 
     def note(self) -> None:
         """Writes what was remarked into the report."""
-        notes = [f"{count} {text}" for text, count in self.counts.items() if count]
-        if self.clock.local:
-            notes.append(f"time_zone: {self.clock.local} times have no zone and were read as {self.clock.zone}")
-        if twice := self.clock.ambiguous:
-            change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
-            notes.append(f"{twice} times, {self.clock.first_ambiguous} first, {change}")
+        notes = [f"{count} {text}" for text, count in self.counts.items() if count] + self.clock.notes()
         if not self.report.read:
             notes.append("no jobs")
         self.report.notes += notes
