@@ -123,14 +123,13 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
 
 def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], known: ReadFile | None) -> "_Taken":
     begun = tuple(part for each in earlier for part in each.parts)
-    is_timed = getattr(reading.reader, "is_timed_by_file", False)
     replaced = tuple(sorted({f"part-{part[:32]}-" for part in (identity, *begun)}))
     return _Taken(
         reading.into,
         identity,
         reading.report,
         known=dict(known.rows) if known else {},
-        same=Same(by_keys=bool(earlier) or is_timed, is_timed_by_file=is_timed, replaced=replaced),
+        same=Same(by_keys=bool(earlier), replaced=replaced),
         news=JobNews(reading.into.lake, replaced) if earlier else None,
         begun=begun,
     )

@@ -64,7 +64,7 @@ class Reader(Protocol):
 
     The rows of a set come in the file's order, and a file that grew gives what it gave before and then more: so the
     loader knows what is new. Where the only time of its rows is the file's own, which changes whenever it grows, a
-    reader says so by a class attribute `is_timed_by_file = True`: then rows are known by their other keys.
+    reader says so in the report, before it gives any: then rows are known by their other keys.
     """
 
     name: ClassVar[str]

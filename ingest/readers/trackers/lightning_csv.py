@@ -31,7 +31,6 @@ class LightningCsvReader:
 
     name: ClassVar[str] = "lightning_csv"
     description: ClassVar[str] = "Lightning CSVLogger's metrics.csv, or the folder that holds it"
-    is_timed_by_file: ClassVar[bool] = True
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether the file is called as CSVLogger calls it, and has steps."""
@@ -50,6 +49,7 @@ class LightningCsvReader:
 
         Source: lightning.fabric.loggers.csv_logs, lightning.pytorch.loggers.csv_logs.
         """
+        report.is_timed_by_file = True
         metrics = path / METRICS if path.is_dir() else path
         configuration = _configuration(path, report)
         lines = numbered_lines(metrics, report)

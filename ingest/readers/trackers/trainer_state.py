@@ -29,7 +29,6 @@ class TrainerStateReader:
 
     name: ClassVar[str] = "trainer_state"
     description: ClassVar[str] = "Hugging Face Trainer's trainer_state.json (also gzip)"
-    is_timed_by_file: ClassVar[bool] = True
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
         """Whether it begins as a JSON object with the keys of such a state."""
@@ -42,6 +41,7 @@ class TrainerStateReader:
 
         Source: transformers.trainer_callback.TrainerState. Raises: MalformedError, UnavailableError.
         """
+        report.is_timed_by_file = True
         if later := _later(path):
             report.notes.append(f"{later} tells all of this and more: left out")
             return
