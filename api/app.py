@@ -1,11 +1,30 @@
 """The application: routers, and what every request and answer passes."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from crosswind.api import batches, health, jobs, nodes, pages, predictions, problems, runs, series, studies, trials
+from crosswind.api import (
+    advice,
+    batches,
+    health,
+    jobs,
+    models,
+    nodes,
+    operations,
+    pages,
+    predictions,
+    problems,
+    remaining,
+    runs,
+    series,
+    shares,
+    studies,
+    trials,
+    weather,
+)
 from crosswind.api.gate import BodyCheck, Gate, Prefix
 from crosswind.api.intake import Intake, segment_rule
 from crosswind.api.series_intake import SeriesIntake, series_rules
@@ -13,13 +32,25 @@ from crosswind.api.settings import ServerSettings
 from crosswind.api.shield import Net, Shield, Validators
 from crosswind.api.telemetry import Tally, Telemetry
 from crosswind.data.store import Store
+from crosswind.models.forecast.weather_desk import WeatherDesk
+from crosswind.models.next_run.registered import next_run_desk
+from crosswind.models.registry.operations import Runner
+from crosswind.models.registry.trainer import Trainer
+from crosswind.models.registry.trainers import TRAINERS
 
-ROUTERS = (health, runs, jobs, nodes, predictions, studies, trials, batches, series, problems, pages)
+ROUTERS = (
+    *(health, runs, remaining, shares, weather, jobs, nodes, predictions, advice, models, operations),
+    *(studies, trials, batches, series, problems, pages),
+)
 LOOPBACK = ServerSettings()
+FRESH_SECONDS = 1.0  # after which the server looks for runs that have ended, when it is asked about one to come
+WEATHER_FRESH_SECONDS = 60.0  # the same for the weather, which takes seconds to learn
 
 
-def create_app(store: Store, settings: ServerSettings = LOOPBACK) -> FastAPI:
-    """The application over a store; `settings` say whom it lets in."""
+def create_app(
+    store: Store, settings: ServerSettings = LOOPBACK, trainers: Mapping[str, Trainer] = TRAINERS
+) -> FastAPI:
+    """The application over a store; `settings` say whom it lets in, `trainers` which models can be made anew."""
     app = FastAPI(
         title="Crosswind",
         summary="Why a distributed training run was slow, how long the next one will take, and which to run.",
@@ -29,6 +60,9 @@ def create_app(store: Store, settings: ServerSettings = LOOPBACK) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.store = store
+    app.state.runner = Runner(store, trainers)
+    app.state.next_run_desk = next_run_desk(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
+    app.state.weather_desk = WeatherDesk(store, fresh_seconds=WEATHER_FRESH_SECONDS)
     app.state.tally = Tally()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
 from crosswind.api.step_rows import StepRow, StepsAsked, step_rows
-from crosswind.api.stored import StoreOf
+from crosswind.api.stored import NextRunDeskOf, StoreOf
 from crosswind.api.wire import (
     Id,
     Name,
@@ -20,8 +20,10 @@ from crosswind.api.wire import (
     refuse_unknown_query,
     rfc3339,
 )
+from crosswind.data.carbon import CarbonIntensity, Origin
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.run import Run, RunState
+from crosswind.models.energy.measured import Measured, Scope, measured_energy
 from crosswind.models.explain.explain import explain_run
 from crosswind.models.explain.explanation import Verdict
 
@@ -54,6 +56,31 @@ class RunView(View):
         """The run as it looks on the wire."""
         times = {"started_at": rfc3339(run.started_ns), "ended_at": rfc3339(run.ended_ns)}
         return cls.model_validate({**vars(run), **times, "run_seconds": run.seconds})
+
+
+class MeasuredView(View):
+    """Energy of the run's nodes as meters told it, whoever else was on them; `scope` is what those meters hear."""
+
+    joules: float
+    origin: Origin
+    scope: Scope
+    meter: str
+    coverage: Annotated[float, Field(description="share of the time of which the worst node's meter told")]
+    node_watts: Annotated[float, Field(description="mean power of a node")]
+    carbon_grams: Annotated[float | None, Field(description="null where no intensity is set")]
+
+    @classmethod
+    def of(cls, measured: Measured, intensity: CarbonIntensity | None) -> Self:
+        """The measurement as it looks on the wire."""
+        energy, carbon = measured.energy, None if intensity is None else intensity.of(measured.energy).grams
+        told = {"joules": energy.joules, "origin": energy.origin, "node_watts": measured.node_watts}
+        return cls.model_validate({**vars(measured), **told, "carbon_grams": carbon})
+
+
+class MeasuredRunView(RunView):
+    """One run, and its energy where meters told at least 90 % of it on every node."""
+
+    energy: MeasuredView | None
 
 
 class RunPage(Page):
@@ -126,10 +153,13 @@ def list_runs(asked: Annotated[RunQuery, Query()], request: Request, store: Stor
 
 
 @router.get("/{run_id}")
-def get_run(run_id: Id, store: StoreOf) -> RunView:
-    """One run."""
+def get_run(run_id: Id, store: StoreOf, desk: NextRunDeskOf) -> MeasuredRunView:
+    """One run, and the energy that it took."""
     with store.catalog.read() as session:
-        return RunView.of(session.runs.get(run_id))
+        run = session.runs.get(run_id)
+    measured = measured_energy(store, [run]).get(run_id)
+    energy = None if measured is None else MeasuredView.of(measured, desk.intensity)
+    return MeasuredRunView(**vars(RunView.of(run)), energy=energy)
 
 
 @router.get("/{run_id}/steps")

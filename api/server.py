@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from crosswind.api.app import LOOPBACK, create_app
+from crosswind.api.background import background
 from crosswind.api.housekeeping import housekeeping
 from crosswind.api.settings import ServerSettings
 from crosswind.data.errors import InvalidInputError, UnavailableError
@@ -29,12 +30,13 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
     Raises: UnavailableError when the port is taken or the address is not this machine's.
     """
     with listen(settings) as listening, _signals_end_quietly():
-        server = server_of(create_app(store, settings))
+        app = create_app(store, settings)
+        server = server_of(app)
         if ready:
             ready(url_of(listening, settings))
         gc.freeze()  # what is loaded stays; looking through it again and again took a fifth of the time
         try:
-            with housekeeping(store):
+            with housekeeping(store), background(app.state.runner):
                 server.run(sockets=[listening])
         finally:
             gc.unfreeze()

@@ -4,6 +4,7 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
+from crosswind.data.carbon import CarbonIntensity
 from crosswind.data.errors import InvalidInputError
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -16,7 +17,8 @@ class ServerSettings:
 
     `root_path` is the prefix under which a proxy shows the server. `hosts` are the names that a request may call the
     server by, beside those of the loopback interface; without any, a server that listens elsewhere takes every name.
-    With `uds`, a path, it listens on that Unix socket alone, which its owner alone may open.
+    With `uds`, a path, it listens on that Unix socket alone, which its owner alone may open. `intensity` turns energy
+    into carbon.
     """
 
     host: str = "127.0.0.1"
@@ -29,6 +31,7 @@ class ServerSettings:
     batch_bytes: int = 16 * 1024 * 1024  # of a segment as it is sent
     segment_bytes: int = 64 * 1024 * 1024  # of a segment unpacked
     rejected_bytes: int = 256 * 1024 * 1024  # of segments kept aside because not all in them was understood
+    intensity: CarbonIntensity | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -1,10 +1,13 @@
-"""How a route reaches the store, and the desk that hands out its trials."""
+"""How a route reaches the store, and the desks that hand out trials and answer about runs to come."""
 
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from crosswind.data.store import Store
+from crosswind.models.forecast.weather_desk import WeatherDesk
+from crosswind.models.next_run.desk import NextRunDesk
+from crosswind.models.registry.operations import Runner
 from crosswind.models.tuner.desk import StudyDesk
 
 
@@ -23,3 +26,30 @@ def desk_of(store: StoreOf) -> StudyDesk:
 
 
 DeskOf = Annotated[StudyDesk, Depends(desk_of)]
+
+
+def next_run_desk_of(request: Request) -> NextRunDesk:
+    """The desk that answers about runs to come, the same one for all requests: it keeps what it learned."""
+    desk: NextRunDesk = request.app.state.next_run_desk
+    return desk
+
+
+NextRunDeskOf = Annotated[NextRunDesk, Depends(next_run_desk_of)]
+
+
+def weather_desk_of(request: Request) -> WeatherDesk:
+    """The desk that answers about the weather, the same one for all requests: it keeps what it learned."""
+    desk: WeatherDesk = request.app.state.weather_desk
+    return desk
+
+
+WeatherDeskOf = Annotated[WeatherDesk, Depends(weather_desk_of)]
+
+
+def runner_of(request: Request) -> Runner:
+    """Who trains this application's models and knows their registry."""
+    runner: Runner = request.app.state.runner
+    return runner
+
+
+RunnerOf = Annotated[Runner, Depends(runner_of)]

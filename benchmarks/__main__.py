@@ -4,8 +4,8 @@ import argparse
 import importlib
 import sys
 
-SPEED = ("startup", "tuner", "agent", "slowdown", "ingest", "remote_write", "probe", "lake", "readers")
-ACCURACY = ("tuner", "predict", "explain")
+SPEED = ("startup", "tuner", "agent", "slowdown", "ingest", "remote_write", "probe", "lake", "readers", "predict")
+ACCURACY = ("tuner", "predict", "explain", "transfer", "energy")
 
 
 def main() -> int:

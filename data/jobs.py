@@ -116,9 +116,10 @@ class Jobs:
                 found.setdefault(job.job_id, []).append(job)
         return found
 
-    def of_name(self, name: str, *, system: str, limit: int) -> list[Job]:
-        """The newest jobs that their users called so, oldest first."""
-        among = "job_id in (select job_id from job where name = $1 and system = $2) and system = $2"
+    def of_name(self, name: str, *, system: str | None, limit: int) -> list[Job]:
+        """The newest jobs that their users called so, oldest first; without a system, of all of them."""
+        here = "($2 is null or system = $2)"
+        among = f"job_id in (select job_id from job where name = $1 and {here}) and {here}"  # noqa: S608
         sql = f"{_settled(among)} where name = $1 order by {_PLACED} desc limit {int(limit)}"
         return self._jobs(self._asked(lambda rows: rows(sql, [name, system])))[::-1]
 
@@ -142,6 +143,12 @@ class Jobs:
         if JOB.name not in self._lake.sets():
             return 0
         return int(self._lake.frame("select count(distinct (system, job_id)) as jobs from job").jobs.iloc[0])
+
+    def running(self, system: str) -> int:
+        """How many jobs of a system run, as far as was told."""
+        among = "system = $1 and job_id in (select job_id from job where system = $1 and state = 'RUNNING')"
+        sql = f"select count(*) as jobs {_settled(among)} where state = 'RUNNING'"
+        return next((int(row["jobs"]) for row in self._asked(lambda rows: rows(sql, [system]))), 0)
 
     def _newest(self, where: str, parameters: Sequence[object], order: str = "") -> list[Job]:
         return self._jobs(self._asked(lambda rows: rows(f"{_settled(where)} {order}", parameters)))

@@ -32,6 +32,8 @@ class Prediction:
         """The quantile at one level, shape (n_configurations,), linear between the stored levels."""
         if not self.levels[0] <= level <= self.levels[-1]:
             raise InvalidInputError(f"level {level} is outside {self.levels[0]} ... {self.levels[-1]}")
+        if level in self.levels:
+            return np.array(self.values[:, self.levels.index(level)])
         return np.array([np.interp(level, self.levels, row) for row in self.values])
 
 

@@ -1,5 +1,7 @@
 """How good a predicted distribution was, once the truth is known."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from crosswind.data.errors import InvalidInputError
@@ -12,9 +14,19 @@ def pinball_loss(prediction: Prediction, y: Floats) -> float:
     Twice its mean over many levels is the continuous ranked probability score. Raises: InvalidInputError.
     Source: Koenker and Bassett 1978.
     """
-    levels = np.array(prediction.levels)
-    shortfall = _matching(prediction, y)[:, None] - prediction.values
-    return float(np.mean(np.maximum(levels * shortfall, (levels - 1) * shortfall)))
+    return mean_pinball(prediction.values, _matching(prediction, y), prediction.levels)
+
+
+def mean_pinball(quantiles: Floats, y: Floats, levels: Sequence[float]) -> float:
+    """The same of bare arrays: (n_rows, n_levels) and (n_rows,)."""
+    return float(np.mean(pinball(y[:, None] - quantiles, levels)))
+
+
+def pinball(errors: Floats, levels: Sequence[float]) -> Floats:
+    """The loss of each error, truth minus quantile, shape (..., n_levels), in its unit; 0 is perfect."""
+    at = np.array(levels)
+    losses: Floats = np.maximum(at * errors, (at - 1) * errors)
+    return losses
 
 
 def coverage(prediction: Prediction, y: Floats, *, low: float, high: float) -> float:

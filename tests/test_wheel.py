@@ -79,7 +79,8 @@ def test_no_link_and_no_foreign_file_is_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         kinds = {entry.external_attr >> 28 for entry in archive.infolist()}
         assert kinds <= {0, 8}  # regular files alone
-        assert not any("__pycache__" in name or "test" in name for name in archive.namelist())
+        parts = {part for name in archive.namelist() for part in name.split("/")}
+    assert not any(part in ("__pycache__", "tests") or part.startswith("test_") for part in parts)
 
 
 def test_an_empty_environment_has_probe_and_command_line(empty_environment: Path, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """What the benchmark of readers wants to know of a format."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosswind.ingest.readers.reader import Reader
+
+Peer = Callable[[Path, Path], object]  # turns the file into Parquet in a folder, whatever it means
 
 
 @dataclass(frozen=True)
@@ -17,4 +19,10 @@ class Format:
     make: Callable[[Path, int], None]  # writes so many units
     units: int  # of the small file; the large one has LARGER times as many
     peer_name: str
-    peer: Callable[[Path, Path], object]  # turns the file into Parquet in a folder, whatever it means
+    peer: Peer
+    other_peers: Mapping[str, Peer] = field(default_factory=dict)
+
+    @property
+    def peers(self) -> dict[str, Peer]:
+        """Everybody else, by name, the one that we are held against first."""
+        return {self.peer_name: self.peer, **self.other_peers}

@@ -1,12 +1,13 @@
-"""One load of one file, by us or by the peer: `python -m benchmarks.readers.load NAME ours|peer FILE FOLDER`."""
+"""One load of one file, by us or by the peer: `python -m benchmarks.readers.load NAME ours|PEER FILE FOLDER`."""
 
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from benchmarks.readers import FORMATS
-from benchmarks.readers.format import Format
+from benchmarks.readers.format import Format, Peer
 from crosswind.data.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
@@ -18,7 +19,7 @@ def main() -> None:
     [each] = (each for each in FORMATS if each.name == name)
     warm_up = Path(folder) / "few"
     each.make(warm_up, 10)
-    take = _ours if who == "ours" else _peers
+    take = _ours if who == "ours" else partial(_peers, each.peers[who])
     take(each, warm_up, Path(folder) / "warm")
     began = time.process_time()
     take(each, Path(path), Path(folder) / "home")
@@ -34,9 +35,9 @@ def _ours(each: Format, path: Path, home: Path) -> None:
     assert not report.skipped, report.quoted
 
 
-def _peers(each: Format, path: Path, folder: Path) -> None:
+def _peers(peer: Peer, _: Format, path: Path, folder: Path) -> None:
     folder.mkdir()
-    each.peer(path, folder)
+    peer(path, folder)
 
 
 def _peak_megabytes() -> float:

@@ -1,4 +1,4 @@
-"""Accounts of Slurm as `sacct_command` asks for them, beside pandas, which takes no notice of what they mean."""
+"""Accounts of Slurm as `sacct_command` asks for them, beside pandas, Arrow and DuckDB, to which they mean nothing."""
 
 import itertools
 import random
@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import duckdb
 import pandas as pd
+import pyarrow.parquet as pq
+from pyarrow import csv
 
 from benchmarks.readers.format import Format
 from crosswind.ingest.readers.slurm.sacct import COLUMNS, SacctReader
@@ -68,7 +71,19 @@ def _pandas(path: Path, folder: Path) -> None:
     pd.read_csv(path, sep="|").to_parquet(folder / "jobs.parquet")
 
 
-SACCT = Format("sacct", "rows", SacctReader(), write, 200_000, "pandas", _pandas)
+def _arrow(path: Path, folder: Path) -> None:
+    table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="|", quote_char=False))
+    pq.write_table(table, folder / "jobs.parquet", compression="zstd")
+
+
+def _duckdb(path: Path, folder: Path) -> None:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        jobs = connection.read_csv(str(path), sep="|", header=True, quotechar="")
+        jobs.write_parquet(str(folder / "jobs.parquet"), compression="zstd")
+
+
+OTHERS = {"arrow": _arrow, "duckdb": _duckdb}
+SACCT = Format("sacct", "rows", SacctReader(), write, 200_000, "pandas", _pandas, OTHERS)
 SACCT_WITH_STEPS = Format(
-    "sacct_with_steps", "rows", SacctReader(), partial(write, steps=3), 200_000, "pandas", _pandas
+    "sacct_with_steps", "rows", SacctReader(), partial(write, steps=3), 200_000, "pandas", _pandas, OTHERS
 )

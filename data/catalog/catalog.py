@@ -10,6 +10,8 @@ from sqlalchemy import Connection, Engine, func, select, text
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.injections import Injections
 from crosswind.data.catalog.leases import Leases
+from crosswind.data.catalog.models import Models
+from crosswind.data.catalog.operations import Operations
 from crosswind.data.catalog.people import People
 from crosswind.data.catalog.places import Places
 from crosswind.data.catalog.positions import Positions
@@ -42,6 +44,8 @@ class Session:
         self.studies = Studies(connection)
         self.leases = Leases(connection)
         self.requests = Requests(connection)
+        self.models = Models(connection)
+        self.operations = Operations(connection)
 
     def has_batch(self, batch_id: str) -> bool:
         """Whether this batch was ingested before."""

@@ -1,6 +1,6 @@
 """Runs and ranks in the catalog."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from crosswind.data.errors import NotFoundError
 from crosswind.data.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
+JOBS_AT_ONCE = 1000  # in one query: SQLite takes so many values and not many more
 PROCESS = ("node", "pid", "started_ns")  # of a rank: who of these is another is another process
 
 
@@ -113,9 +114,28 @@ class Runs:
         query = select(table.c.workload, func.count(), func.count().filter(is_ended)).group_by(*key)
         return [(str(workload), int(runs), int(ended)) for workload, runs, ended in self._connection.execute(query)]
 
+    def counts_by_job(self, job_ids: Collection[str]) -> dict[tuple[str, str], int]:
+        """By system and job how many runs each of these jobs held."""
+        table = tables.runs
+        found: dict[tuple[str, str], int] = {}
+        wanted = sorted(job_ids)
+        for first in range(0, len(wanted), JOBS_AT_ONCE):
+            among = table.c.job_id.in_(wanted[first : first + JOBS_AT_ONCE])
+            query = select(table.c.system, table.c.job_id, func.count()).where(among)
+            rows_of = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
+            found |= {(str(system), str(job_id)): int(count) for system, job_id, count in rows_of}
+        return found
+
     def count(self) -> int:
         """How many runs are stored."""
         return int(self._connection.execute(select(func.count()).select_from(tables.runs)).scalar_one())
+
+    def stand(self, wanted: RunFilter) -> tuple[int, int]:
+        """How many runs match, and the latest of their ends, ns UTC or 0: both stand still while nothing comes new."""
+        found = _filtered(wanted).subquery().c
+        query = select(func.count(), func.coalesce(func.max(found.ended_ns), 0)).select_from(found.run_id.table)
+        count, newest = self._connection.execute(query).one()
+        return int(count), int(newest)
 
 
 def merge_runs(known: Run, news: Run) -> Run:

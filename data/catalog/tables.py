@@ -1,6 +1,19 @@
 """The catalog's tables. A change here needs a migration in data/migrations/versions."""
 
-from sqlalchemy import JSON, BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -177,4 +190,46 @@ requests = Table(
     Column("made", JSON, nullable=False),
     Column("created_ns", BigInteger, nullable=False),
     Index(None, "created_ns"),
+)
+
+IS_PROMOTED = text("state = 'promoted'")
+models = Table(
+    "models",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("state", String(16), nullable=False),
+    Column("made_ns", BigInteger, nullable=False),
+    Column("from_ns", BigInteger, nullable=False),
+    Column("to_ns", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("features", JSON, nullable=False),
+    Column("lineage", JSON, nullable=False),
+    Column("metrics", JSON, nullable=False),
+    Column("coverage", JSON, nullable=False),
+    Column("file_name", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("promoted_ns", BigInteger),
+    Column("note", Text, nullable=False),
+    Column("history", JSON, nullable=False),
+    Index("uq_models_promoted", "name", unique=True, sqlite_where=IS_PROMOTED, postgresql_where=IS_PROMOTED),
+)
+
+operations = Table(
+    "operations",
+    metadata,
+    Column("operation_id", String(64), primary_key=True),
+    Column("kind", String(64), nullable=False),
+    Column("arguments", JSON, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("made_ns", BigInteger, nullable=False),
+    Column("started_ns", BigInteger),
+    Column("ended_ns", BigInteger),
+    Column("progress", Float, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("result", JSON, nullable=False),
+    Column("error", Text),
+    Column("owner", String(200)),
+    Column("lease_until_ns", BigInteger),
+    Index(None, "state", "operation_id"),
 )

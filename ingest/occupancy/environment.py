@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from crosswind.ingest.occupancy.confinement import Confinement
-from crosswind.ingest.probe.place import RANK_VARIABLES, WORLD_VARIABLES
+from crosswind.ingest.probe.place import JOB_VARIABLES, LSF_INDEX, RANK_VARIABLES, WORLD_VARIABLES, job_id
 
 # What stands behind these is not looked at: processes full of tiny words would cost more than all others together.
 MAX_ENVIRONMENT_BYTES = 1 << 17
 MAX_VARIABLES = 1024
 MAX_NUMBER = 2**31 - 1
 MAX_GPUS = 64
-JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 RANKS = (*RANK_VARIABLES[:-1], "PMIX_RANK", RANK_VARIABLES[-1])  # the probe's order; Slurm's own comes last
 LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 VISIBLE_GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
@@ -26,7 +25,7 @@ SITE_SCRIPT = "SLURM_SCRIPT_CONTEXT"  # in every prolog and epilog, which are th
 OTHERS = (
     *("SLURM_STEP_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"),
     *("SLURM_CPUS_ON_NODE", "SLURM_JOB_GPUS", "CROSSWIND_RUN_ID"),
-    SITE_SCRIPT,
+    *(LSF_INDEX, SITE_SCRIPT),
 )
 KEPT = frozenset(
     name.encode()
@@ -113,6 +112,12 @@ class _Fields:
             self.refused.append(name)
         return None
 
+    def job_id(self) -> str | None:
+        """The job's id, of the first scheduler that names one that has the form."""
+        named = ((name, self.text((name,))) for name in JOB_VARIABLES)
+        told = next(((name, text) for name, text in named if text), None)
+        return job_id(dict([told, (LSF_INDEX, self.text((LSF_INDEX,)) or "")])) if told else None
+
     def number(self, names: Iterable[str]) -> int | None:
         """The first of these variables that is a whole number."""
         for name in self._given(names):
@@ -136,7 +141,7 @@ class _Fields:
 
 
 def _identity(given: _Fields) -> Identity:
-    job_id = given.text(JOB_VARIABLES)
+    job = given.job_id()
     array = given.number(("SLURM_ARRAY_JOB_ID",)), given.number(("SLURM_ARRAY_TASK_ID",))
     facts = {
         "step_id": given.text(("SLURM_STEP_ID",)),
@@ -152,9 +157,9 @@ def _identity(given: _Fields) -> Identity:
         "gpus": given.gpus(VISIBLE_GPUS),
     }
     return Identity(
-        job_id=job_id,
+        job_id=job,
         array_id=None if None in array else "{}_{}".format(*array),
-        is_allocated=job_id is not None and ("SLURM_JOB_ID" not in given.found or "SLURMD_NODENAME" in given.found),
+        is_allocated=job is not None and ("SLURM_JOB_ID" not in given.found or "SLURMD_NODENAME" in given.found),
         refused=tuple(given.refused),
         **facts,  # type: ignore[arg-type]
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 WORLD_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+LSF_INDEX = "LSB_JOBINDEX"  # of an element of an array; 0 in jobs that are none
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,20 @@ class Place:
             rank=_first_integer(environment, RANK_VARIABLES, 0),
             world_size=_first_integer(environment, WORLD_VARIABLES, 1),
             node=node_name(environment),
-            job_id=environment.get("SLURM_JOB_ID") or environment.get("PBS_JOBID"),
+            job_id=job_id(environment),
         )
+
+
+def job_id(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The id of the job that this process is of, as its scheduler's accounts have it; None outside of any.
+
+    Source: IBM Spectrum LSF 10.1, environment variables, LSB_JOBINDEX; Flux RFC 19, F58: an f where there is no ƒ.
+    """
+    name = next((name for name in JOB_VARIABLES if environment.get(name)), None)
+    text, index = environment.get(name or "", ""), environment.get(LSF_INDEX, "")
+    if name == "LSB_JOBID" and index.isascii() and index.isdigit() and index != "0":
+        return f"{text}[{index}]"
+    return f"ƒ{text[1:]}" if name == "FLUX_JOB_ID" and text.startswith("f") else text or None
 
 
 def node_name(environment: Mapping[str, str] = os.environ) -> str:

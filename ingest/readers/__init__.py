@@ -16,7 +16,9 @@ from crosswind.ingest.readers.logs.lbann import LbannReader
 from crosswind.ingest.readers.logs.megatron import MegatronReader
 from crosswind.ingest.readers.logs.mllog import MllogReader
 from crosswind.ingest.readers.reader import Reader
+from crosswind.ingest.readers.schedulers.bacct import BacctReader
 from crosswind.ingest.readers.schedulers.flux import FluxReader
+from crosswind.ingest.readers.schedulers.flux_archive import FluxArchiveReader
 from crosswind.ingest.readers.schedulers.lsf import LsfReader
 from crosswind.ingest.readers.schedulers.pbs import PbsReader
 from crosswind.ingest.readers.schedulers.swf import SwfReader
@@ -52,7 +54,9 @@ READERS: tuple[Reader, ...] = (
     SqueueReader(),
     PbsReader(),
     LsfReader(),
+    BacctReader(),
     FluxReader(),
+    FluxArchiveReader(),
     SwfReader(),
     MlperfPowerReader(),
     MllogReader(),

@@ -1,4 +1,4 @@
-"""Posting segments over one connection."""
+"""Asking a server over one connection."""
 
 import json
 from collections.abc import Mapping
@@ -35,19 +35,25 @@ class Client:
         self._headers = {**self._way.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
         self._connection: HTTPConnection | None = None
 
+    def get(self, path: str) -> Answer:
+        """The answer, whatever its status. Raises: UnavailableError when there is none."""
+        return self._ask("GET", path, None, {})
+
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """The answer, whatever its status. Raises: UnavailableError when there is none."""
+        return self._ask("POST", path, body, headers)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         is_reused = self._connection is not None
         try:
-            return self._post(path, body, headers)
+            return self._sent(method, path, body, headers)
         except (OSError, HTTPException) as error:
             self.close()
             if not is_reused:
                 reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
                 raise UnavailableError(f"{self._url} does not answer: {reason}") from error
-        return self.post(
-            path, body, headers
-        )  # the server may close a connection that waited; what we send may come twice
+        # The server may close a connection that waited; what we send may come twice.
+        return self._ask(method, path, body, headers)
 
     def close(self) -> None:
         """Gives the connection back."""
@@ -55,11 +61,11 @@ class Client:
             self._connection.close()
             self._connection = None
 
-    def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def _sent(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         if self._connection is None:
             self._connection = self._way.connect()
         try:
-            self._connection.request("POST", self._way.prefix + path, body, {**self._headers, **headers})
+            self._connection.request(method, self._way.prefix + path, body, {**self._headers, **headers})
         except (BrokenPipeError, ConnectionResetError):  # it may have answered before it had read everything
             with suppress(OSError, HTTPException):
                 return self._answer(self._connection.getresponse())

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.prediction import Floats, Prediction, monotone
@@ -71,7 +72,7 @@ class ConformalSurrogate:
             raise NotFittedError("ConformalSurrogate.promised_coverage came before fit")
         return self._promised_coverage
 
-    def fit(self, X: Floats, y: Floats) -> Self:
+    def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learns from rows in the order of time. Raises: InvalidInputError when there are too few for both parts."""
         check_rows(X, y, least=TRAINING_ROWS_MIN + CALIBRATION_ROWS_MIN)
         n_calibration = calibration_rows(len(y)) if self.n_calibration is None else self.n_calibration
@@ -89,7 +90,7 @@ class ConformalSurrogate:
         self._promised_coverage = promised_coverage(n_calibration)
         return self
 
-    def predict(self, X: Floats) -> Prediction:
+    def predict(self, X: pd.DataFrame) -> Prediction:
         """Corrected quantiles. Raises: NotFittedError, InvalidInputError."""
         if self._corrections is None:
             raise NotFittedError("ConformalSurrogate.predict came before fit")

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
+import pandas as pd
 import xgboost as xgb
 
 from crosswind.data.prediction import Floats, Prediction, monotone
-from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_columns, check_rows
+from crosswind.models.surrogate.columns import Columns
+from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
 
 
 @dataclass
@@ -23,24 +25,26 @@ class XgboostQuantileSurrogate:
     learning_rate: float = 0.1
     n_threads: int = 1
     _centre: float = field(default=0.0, init=False, repr=False)
+    _columns: Columns | None = field(default=None, init=False, repr=False)
     _booster: xgb.Booster | None = field(default=None, init=False, repr=False)
 
-    def fit(self, X: Floats, y: Floats) -> Self:
+    def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learns the quantiles of y given X; two rows are the least. Raises: InvalidInputError."""
         check_rows(X, y, least=2)
         self._centre = float(np.median(np.log(y)))  # the booster has 32 bits, so the unit must not use them up
-        rows = xgb.QuantileDMatrix(X, label=np.log(y) - self._centre, nthread=self.n_threads)
+        self._columns = Columns.of(X)
+        rows = xgb.QuantileDMatrix(self._columns.matrix(X), label=np.log(y) - self._centre, nthread=self.n_threads)
         self._booster = xgb.train(self._parameters(), rows, num_boost_round=self.n_rounds)
         return self
 
-    def predict(self, X: Floats) -> Prediction:
+    def predict(self, X: pd.DataFrame) -> Prediction:
         """Quantiles at LEVELS. Raises: NotFittedError, InvalidInputError."""
-        if self._booster is None:
+        if self._booster is None or self._columns is None:
             raise NotFittedError("XgboostQuantileSurrogate.predict came before fit")
-        check_columns(X, self._booster.num_features())
-        if len(X) == 0:
+        rows = self._columns.matrix(X)
+        if len(rows) == 0:
             return Prediction(LEVELS, np.empty((0, len(LEVELS))))
-        log_quantiles = self._booster.inplace_predict(X)
+        log_quantiles = self._booster.inplace_predict(rows)
         return monotone(LEVELS, np.exp(np.asarray(log_quantiles, dtype=np.float64) + self._centre))
 
     def _parameters(self) -> dict[str, object]:

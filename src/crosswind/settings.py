@@ -1,32 +1,64 @@
 """How this installation is set up, from the environment."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from crosswind.data.carbon import CarbonIntensity
+from crosswind.data.errors import InvalidInputError
 from crosswind.data.paths import spool_directory, store_home
 from crosswind.ingest.probe.place import system_name
+
+CARBON, PUE = "CROSSWIND_CARBON_GRAMS_PER_KWH", "CROSSWIND_PUE"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where things are kept and who may ask; docs/settings.md lists the variables."""
+    """Where things are kept, who may ask, and what electricity emits; docs/settings.md lists the variables."""
 
     home: Path
     spool: Path
     system: str
     database: str | None = None
     token: str | None = None
+    carbon_grams_per_kwh: str = ""
+    pue: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """CROSSWIND_HOME, CROSSWIND_SPOOL, CROSSWIND_SYSTEM, CROSSWIND_DATABASE, CROSSWIND_TOKEN."""
+        """CROSSWIND_HOME, CROSSWIND_SPOOL, CROSSWIND_SYSTEM, CROSSWIND_DATABASE, CROSSWIND_TOKEN,
+        CROSSWIND_CARBON_GRAMS_PER_KWH, CROSSWIND_PUE.
+        """
         return cls(
             home=store_home(environment),
             spool=spool_directory(environment),
             system=system_name(environment),
             database=environment.get("CROSSWIND_DATABASE") or None,
             token=environment.get("CROSSWIND_TOKEN") or None,
+            carbon_grams_per_kwh=environment.get(CARBON, ""),
+            pue=environment.get(PUE, ""),
         )
+
+    @property
+    def intensity(self) -> CarbonIntensity | None:
+        """What the site's electricity emits; None where nobody says. Raises: InvalidInputError naming the variable.
+
+        It is read only by those who tell of energy: a number that is none keeps nobody from recording.
+        """
+        effectiveness = _number(PUE, self.pue, least=1.0) if self.pue else 1.0
+        if not self.carbon_grams_per_kwh:
+            return None
+        return CarbonIntensity(_number(CARBON, self.carbon_grams_per_kwh, least=0.0), effectiveness)
+
+
+def _number(variable: str, text: str, *, least: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value < math.inf:
+        raise InvalidInputError(f"{variable} is {text!r:.40}, expected a finite number from {least:g} on")
+    return value

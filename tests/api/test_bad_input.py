@@ -15,6 +15,9 @@ from crosswind.data.trial import Study, Trial, TrialState
 ASK = {"workload": "nanogpt", "system": "lab", "configuration": {"batch": 8}, "world_size": 2}
 STUDY = {"name": "n", "space": {"batch": {"kind": "int", "low": 1, "high": 8}}, "objective": "o"}
 STUDIES, PREDICTIONS = "/v1/studies", "/v1/predictions"
+BATCH, WALLTIME, SCALING = "/v1/predictions:batch", "/v1/walltime-advice", "/v1/scaling-advice"
+MANY = {**ASK, "world_size": [2, 4]}
+SCALES = {**ASK, "node_counts": [1, 2]}
 SUGGEST, COMPLETE = "/v1/studies/s1/trials:suggest", "/v1/studies/s1/trials/t1:complete"
 LARGE = "x" * 10_000
 JSON = {"content-type": "application/json"}
@@ -83,6 +86,13 @@ def fingerprint(store: Store) -> str:
         ("/v1/runs/r0/steps?rank=-1", "query.rank"),
         ("/v1/runs/r0/steps?rank=x", "query.rank"),
         ("/v1/runs/r0/steps?rank=99999999999999999999", "query.rank"),
+        ("/v1/runs/r0/remaining?total_steps=0", "query.total_steps"),
+        ("/v1/runs/r0/remaining?total_steps=7", "total_steps 7: expected 8, as many as are done"),
+        ("/v1/runs/r0/remaining?total_steps=10000001", "query.total_steps"),
+        ("/v1/runs/r0/remaining?total_steps=1.5", "query.total_steps"),
+        ("/v1/runs/r0/remaining?total_steps=" + "9" * 5000, "query.total_steps"),
+        ("/v1/runs/r0/remaining?steps=9", "'steps' is unknown: expected total_steps"),
+        ("/v1/runs/other/remaining?total_steps=9", "no step is recorded yet"),
     ],
 )
 def test_a_query_that_makes_no_sense_is_refused(client: TestClient, url: str, told: str) -> None:
@@ -101,6 +111,7 @@ def test_a_query_that_makes_no_sense_is_refused(client: TestClient, url: str, to
         "/v1/runs/%2e%2e",
         "/v1/runs/nope/steps",
         "/v1/runs/nope/explanation",
+        "/v1/runs/nope/remaining",
         "/v1/runs/r0'%20or%201=1",
         "/v1/studies/nope",
         "/v1/studies/s1/trials/nope",
@@ -134,6 +145,47 @@ def test_what_is_not_there_is_not_found(client: TestClient, path: str) -> None:
         (PREDICTIONS, {**ASK, "configuration": {"batch": [1]}}, "body.configuration.batch"),
         (PREDICTIONS, {**ASK, "configuration": {"batch": 10**400}}, "body.configuration.batch"),
         (PREDICTIONS, {**ASK, "configuration": {str(n): n for n in range(300)}}, "body.configuration"),
+        (PREDICTIONS, {**ASK, "world_size": 10_000_001}, "body.world_size"),
+        (PREDICTIONS, {**ASK, "system": ""}, "body.system"),
+        (PREDICTIONS, {**ASK, "node_count": 0}, "body.node_count"),
+        (PREDICTIONS, {**ASK, "node_count": 3}, "node_count 3: expected 1 to the 2 ranks"),
+        (PREDICTIONS, {**ASK, "outcome": "joy"}, "body.outcome"),
+        (PREDICTIONS, {**ASK, "outcome": ["run_seconds"]}, "body.outcome"),
+        (PREDICTIONS, {**ASK, "outcome": "job_seconds"}, "no earlier run has job_seconds"),
+        (PREDICTIONS, {**ASK, "limit_seconds": 0}, "body.limit_seconds"),
+        (PREDICTIONS, {**ASK, "limit_seconds": "60"}, "body.limit_seconds"),
+        (PREDICTIONS, {**ASK, "workload": "n\u0430nogpt"}, "did you mean nanogpt?"),  # a Cyrillic letter
+        (PREDICTIONS, {**ASK, "configuration": {"tp": 3}}, "do not divide 2 ranks"),
+        (PREDICTIONS, {**ASK, "configuration": {"tp": 2**62}}, "do not divide 2 ranks"),
+        (PREDICTIONS, {**ASK, "configuration": {"tp": "two"}}, "expected a whole number from 1 on"),
+        (BATCH, ASK, "body.world_size: Input should be a valid list"),
+        (BATCH, {**MANY, "world_size": []}, "body.world_size"),
+        (BATCH, {**MANY, "world_size": [2, 0]}, "body.world_size.1"),
+        (BATCH, {**MANY, "world_size": [1] * 10_001}, "body.world_size"),
+        (BATCH, {**MANY, "configuration": {"batch": []}}, "configuration batch has 0 values, expected 2"),
+        (BATCH, {**MANY, "configuration": {"batch": [8, None]}}, "body.configuration.batch"),
+        (BATCH, {**MANY, "configuration": {"batch": [8, [8]]}}, "body.configuration.batch"),
+        (BATCH, {**MANY, "configuration": {"tp": [1, 3]}}, "do not divide 4 ranks"),
+        (BATCH, {**MANY, "workload": "nanogtp"}, "did you mean nanogpt?"),
+        (BATCH, {**MANY, "limit_seconds": 3}, "body.limit_seconds: Extra inputs are not permitted"),
+        (WALLTIME, {}, "body.workload: Field required"),
+        (WALLTIME, {**ASK, "confidence": 0.49}, "body.confidence"),
+        (WALLTIME, {**ASK, "confidence": 0.995}, "confidence 0.995: expected 0.5 to 0.99"),
+        (WALLTIME, {**ASK, "confidence": None}, "body.confidence"),
+        (WALLTIME, {**ASK, "startup_seconds": -1}, "body.startup_seconds"),
+        (WALLTIME, {**ASK, "startup_seconds": 1e15}, "Slurm takes fewer than"),
+        (WALLTIME, {**ASK, "limit_seconds": 60}, "body.limit_seconds: Extra inputs are not permitted"),
+        (SCALING, ASK, "body.node_counts: Field required"),
+        (SCALING, {**SCALES, "node_counts": [2, 1]}, "expected some, rising"),
+        (SCALING, {**SCALES, "node_counts": list(range(1, 66))}, "body.node_counts"),
+        (SCALING, {**SCALES, "node_counts": [1, 2.5]}, "body.node_counts.1"),
+        (SCALING, {**SCALES, "node_counts": [10_000_000], "ranks_per_node": 8}, "expected 1 to 10000000"),
+        (SCALING, {**SCALES, "ranks_per_node": 0}, "body.ranks_per_node"),
+        (SCALING, {**SCALES, "deadline_seconds": 0}, "body.deadline_seconds"),
+        (SCALING, {**SCALES, "now": 0}, "body.now"),
+        (SCALING, {**SCALES, "node_watts": -1}, "body.node_watts"),
+        (SCALING, {**SCALES, "per_node_hour": "2"}, "body.per_node_hour"),
+        (SCALING, {**SCALES, "carbon_grams_per_kilowatt_hour": -1}, "body.carbon_grams_per_kilowatt_hour"),
         (PREDICTIONS, [ASK], "body"),
         (PREDICTIONS, "text", "body"),
         (PREDICTIONS, None, "body"),

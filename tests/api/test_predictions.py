@@ -2,6 +2,7 @@ import pytest
 from starlette.testclient import TestClient
 
 ASKED = {"workload": "nanogpt", "system": "lab", "configuration": {"batch": 8, "fused": True}, "world_size": 2}
+NETWORK = {"hidden": 4096, "layers": 32, "tp": 8, "pp": 2, "global_batch": 512, "accelerator": "H100"}
 
 
 def test_the_next_run_is_predicted_from_its_cohort(client: TestClient) -> None:
@@ -10,18 +11,87 @@ def test_the_next_run_is_predicted_from_its_cohort(client: TestClient) -> None:
     told = answer.json()
     seconds = [each["seconds"] for each in told["quantiles"]]
     assert seconds == sorted(seconds)
-    assert 0.095 < seconds[0] <= seconds[-1] < 0.115  # the runs took 100 to 107 ms a step
+    assert [each["level"] for each in told["quantiles"]] == [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99]
+    assert 0.09 < seconds[0] <= seconds[-1] < 0.12  # the runs took 100 to 107 ms a step
     assert (told["runs"], told["cohort_runs"], told["unit"], told["outcome"]) == (8, 8, "s", "step_p50_seconds")
-    assert told["method"] in told["losses"]
-    assert 0 < told["promised_coverage"] <= 0.9
+    assert (told["basis"], told["distance"], told["is_outside"]) == ("cohort", 0.0, False)
+    assert [each["run_id"] for each in told["evidence"]] == ["r7", "r6", "r5", "r4", "r3"]
 
 
-def test_the_skill_compares_with_the_cohorts_median(client: TestClient) -> None:
-    told = client.post("/v1/predictions", json=ASKED).json()
-    assert told["skill"] == pytest.approx(1 - told["losses"][told["method"]] / told["losses"]["always_median"])
+def test_another_outcome_can_be_asked_for(client: TestClient) -> None:
+    told = client.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()
+    assert told["outcome"] == "run_seconds"
+    assert told["quantiles"][3]["seconds"] == pytest.approx(30)
 
 
-def test_too_few_runs_are_said_to_be_too_few(client: TestClient) -> None:
-    answer = client.post("/v1/predictions", json=ASKED | {"workload": "bert"})
+def test_the_chance_to_exceed_a_limit_falls_with_the_limit(client: TestClient) -> None:
+    chances = [
+        client.post("/v1/predictions", json=ASKED | {"limit_seconds": limit}).json()["exceedance"]
+        for limit in (0.05, 0.103, 1.0)
+    ]
+    assert chances[0] > 0.9 > chances[1] > 0.01 > chances[2]
+
+
+def test_another_scale_is_told_from_the_workload_and_flagged(client: TestClient) -> None:
+    told = client.post("/v1/predictions", json=ASKED | {"world_size": 1024}).json()
+    assert (told["basis"], told["cohort_runs"], told["is_outside"]) == ("workload", 0, True)
+    assert "world_size is 1024, earlier runs had 2 to 2" in told["warnings"]
+    assert told["evidence"][0]["run_id"] == "r7"
+
+
+def test_another_system_is_told_by_transfer(client: TestClient) -> None:
+    told = client.post("/v1/predictions", json=ASKED | {"system": "other"}).json()
+    assert told["basis"] == "transfer"
+    assert "system is other, earlier runs had lab" in told["warnings"]
+
+
+def test_a_described_network_that_never_ran_is_told_by_formulas(client: TestClient) -> None:
+    asked = {"workload": "gpt", "system": "lab", "configuration": NETWORK, "world_size": 64}
+    told = client.post("/v1/predictions", json=asked).json()
+    assert (told["basis"], told["evidence"], told["distance"], told["is_outside"]) == ("analytic", [], None, True)
+    level = {each["level"]: each["seconds"] for each in told["quantiles"]}
+    assert level[0.95] > 1.5 * level[0.05]  # nobody calibrated the constants
+    assert told["memory"]["device"].startswith("H100")
+    assert told["memory"]["fits"] is (told["memory"]["bytes"] < 0.92 * told["memory"]["device_bytes"])
+
+
+def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(client: TestClient) -> None:
+    answer = client.post("/v1/predictions", json=ASKED | {"workload": "nanogtp"})
     assert answer.status_code == 422
-    assert "0 earlier runs" in answer.json()["detail"]
+    assert "did you mean nanogpt?" in answer.json()["detail"]
+    assert "hidden, layers" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"configuration": {"dp": 2, "tp": 2, "pp": 2}}, "data 2 x tensor 2 x pipeline 2 make 8 ranks, expected 2"),
+        ({"configuration": {"tp": 3}}, "tensor 3 do not divide 2 ranks"),
+        ({"configuration": {"tp": 1.5}}, "tp is 1.5, expected a whole number"),
+        ({"configuration": {"tp": 1, "tensor_parallel": 2}}, "are one degree, expected one value"),
+        ({"node_count": 3}, "node_count 3: expected 1 to the 2 ranks"),
+        ({"limit_seconds": 0}, "limit_seconds"),
+        ({"outcome": "joy"}, "outcome"),
+    ],
+)
+def test_contradictions_are_refused(client: TestClient, change: dict[str, object], told: str) -> None:
+    answer = client.post("/v1/predictions", json=ASKED | change)
+    assert answer.status_code == 422
+    assert told in answer.text
+
+
+def test_many_are_answered_in_columns_as_they_would_be_one_by_one(client: TestClient) -> None:
+    asked = {**ASKED, "world_size": [2, 4, 2], "configuration": {"batch": [8, 8, 16], "fused": True}}
+    many = client.post("/v1/predictions:batch", json=asked).json()
+    for row, (ranks, batch) in enumerate(((2, 8), (4, 8), (2, 16))):
+        configuration = {"batch": batch, "fused": True}
+        one = client.post("/v1/predictions", json=ASKED | {"world_size": ranks, "configuration": configuration}).json()
+        assert many["seconds"][row] == pytest.approx([each["seconds"] for each in one["quantiles"]])
+        assert (many["basis"][row], many["is_outside"][row]) == (one["basis"], one["is_outside"])
+
+
+def test_columns_of_another_length_are_refused(client: TestClient) -> None:
+    asked = {**ASKED, "world_size": [2, 4], "configuration": {"batch": [8, 8, 16]}}
+    answer = client.post("/v1/predictions:batch", json=asked)
+    assert answer.status_code == 422
+    assert "configuration batch has 3 values, expected 2" in answer.json()["detail"]

@@ -26,6 +26,7 @@ def test_a_run_is_told_with_its_times_twice(client: TestClient) -> None:
         "command": ["torchrun", "train.py"],
         "software": {},
         "tags": {"branch": "main"},
+        "energy": None,
     }
 
 

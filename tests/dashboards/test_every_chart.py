@@ -11,6 +11,7 @@ import pytest
 from crosswind.dashboards import figures, palette
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Chart
+from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.runs import runs_over_time
@@ -45,10 +46,12 @@ def charts(slow: Explanation) -> Mapping[str, Chart | None]:
         "cohort": cohort_over_time(runs, {HOSTILE + "1": Verdict.SLOW}),
         "ecdf": cohort_distributions(runs, {"c": HOSTILE}, selected="c"),
         "causes": cause_totals(shares, explained_runs=1),
+        "coverage": coverage_plot(pd.DataFrame({"level": [0.1, 0.9], "share": [0.3, 0.9]}), runs=100),
+        "leaderboard": leaderboard(pd.DataFrame({"method": [HOSTILE, "m"], "loss": 0.1, "is_model": [False, True]})),
     }
 
 
-NAMES = ("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes")
+NAMES = ("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard")
 
 
 def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
@@ -59,7 +62,7 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - {"__init__", "chart", "verdicts"}
-    assert files == {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes"}
+    assert files == {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
 
 
 @pytest.mark.parametrize("name", NAMES)

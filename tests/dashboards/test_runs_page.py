@@ -135,9 +135,9 @@ def test_fifty_runs_are_a_page_in_less_than_three_tenths_of_a_second(store: Stor
         record(store, f"run{number:02}", minute=number)
     times = []
     for _ in range(5):  # the best of five: what else runs on this machine is not the page's time
-        started = time.perf_counter()
+        started = time.process_time()
         html = render(runs.PAGE, view(Sources(store, counting([])), Asked({})), Address("./", "/runs"))
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     assert html.count('class="row-link"') == 50
     assert min(times) < 0.3
 

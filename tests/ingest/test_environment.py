@@ -60,7 +60,11 @@ def test_the_launcher_nearest_to_the_program_numbers_the_ranks(
         (b"PBS_JOBID=4711[3].head.example.org", "4711[3].head.example.org"),
         (b"LSB_JOBID=88", "88"),
         ("FLUX_JOB_ID=ƒ2oLkTLb".encode(), "ƒ2oLkTLb"),
+        (b"LSB_JOBID=88\0LSB_JOBINDEX=0", "88"),
+        (b"LSB_JOBID=88\0LSB_JOBINDEX=4", "88[4]"),
+        (b"FLUX_JOB_ID=f2oLkTLb", "ƒ2oLkTLb"),
         (b"SLURM_JOB_ID=12\0PBS_JOBID=13", "12"),
+        (b"SLURM_JOB_ID=1,2\0PBS_JOBID=13", "13"),
     ],
 )
 def test_every_scheduler_names_its_job(environment: bytes, job_id: str) -> None:

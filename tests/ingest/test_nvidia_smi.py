@@ -51,7 +51,7 @@ def test_what_our_set_has_goes_there_and_the_rest_to_series() -> None:
         ("pcie.link.gen.max", 3, '{"tool":"nvidia-smi"}'),
         ("pcie.link.gen.current", 1, '{"tool":"nvidia-smi"}'),
     ]
-    assert report.notes == ["2 local times were read as of Europe/Berlin: --time-zone says another"]
+    assert report.notes == ["time_zone: 2 times have no zone and were read as Europe/Berlin"]
 
 
 def test_a_gpu_is_its_uuid_where_that_was_asked_for(log: Path) -> None:
@@ -127,7 +127,8 @@ def test_a_number_that_no_column_holds_hinders_no_other_row(log: Path) -> None:
 
 def test_an_hour_that_comes_twice_is_told(log: Path) -> None:
     log.write_text("timestamp, index, temperature.gpu\n2026/10/25 02:30:00.000, 0, 40\n")
-    assert read(log)[1].notes[-1] == "1 times that clocks show twice or never, such as 2026-10-25T02:30:00"
+    change = "come twice or never when clocks change in that zone; of two, the earlier was taken"
+    assert read(log)[1].notes[-1] == f"1 times, 2026-10-25T02:30:00 first, {change}"
 
 
 def test_rows_without_times_or_names_are_refused_with_what_to_ask_for(log: Path) -> None:

@@ -1,6 +1,5 @@
 """Where a real Slurm ran what is where the agent says; needs root and Debian's Slurm packages."""
 
-import importlib.util
 import stat
 import threading
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.slurm.running import Slurm, running
 
 from crosswind.data.occupancy import Allocation, Place, Placement, Source, merge_places
 from crosswind.ingest.occupancy.occupancy import Occupancy
@@ -24,17 +24,11 @@ LOOK_SECONDS = 0.1
 TASKS = "srun sh -c 'sleep 4; true'"  # a shell, and below it the program
 
 
-def sibling() -> Any:
-    """The module that starts the cluster, which stands outside any package."""
-    spec = importlib.util.spec_from_file_location("sacct_on_real_slurm", HERE / "test_sacct_on_real_slurm.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-slurm = sibling().slurm
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """A cluster of its own, as it gets scripts that every job runs."""
+    with running(tmp_path_factory.mktemp("slurm"), 2) as found:
+        yield found
 
 
 @dataclass
@@ -82,7 +76,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def watched(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     directory = tmp_path_factory.mktemp("run") / "job.d"
     use_scripts(slurm, directory)
     told, untold = Agent(Occupancy("host", job_directory=directory)), Agent(Occupancy("host"))
@@ -101,7 +95,7 @@ def watched(slurm: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wa
     assert list(directory.iterdir()) == []  # this agent may remove what it has read
 
 
-def use_scripts(slurm: Any, directory: Path) -> None:
+def use_scripts(slurm: Slurm, directory: Path) -> None:
     """Has slurmd run the scripts that we deliver, with a folder of this test."""
     for name in ("prolog", "epilog"):
         script = slurm.home / name
@@ -112,30 +106,30 @@ def use_scripts(slurm: Any, directory: Path) -> None:
     slurm.ask("scontrol", "reconfigure")
 
 
-def run_jobs(slurm: Any) -> dict[str, str]:
+def run_jobs(slurm: Slurm) -> dict[str, str]:
     ids = {"two nodes": slurm.submit("two nodes", TASKS, "--nodes=2", "--ntasks=4")}
-    slurm.wait_for(ids["two nodes"], {"COMPLETED"})
+    slurm.wait_for_job(ids["two nodes"], "COMPLETED")
     ids["requeued"] = slurm.submit("requeued", "srun sleep 300", "--ntasks=1", "--requeue")
-    slurm.wait_for(ids["requeued"], {"RUNNING"})
+    slurm.wait_for_job(ids["requeued"], "RUNNING")
     time.sleep(1)  # long enough to be seen
     slurm.ask("scontrol", "requeue", ids["requeued"])
-    slurm.wait_for(ids["requeued"], {"PENDING"})
+    slurm.wait_for_job(ids["requeued"], "PENDING")
     ids["array"] = slurm.submit("array", "srun sleep 3", "--array=0-2", "--ntasks=1")
     ids["cancelled"] = slurm.submit("cancelled", "srun sleep 300", "--ntasks=1")
-    slurm.wait_for(ids["array"], {"COMPLETED"})
-    slurm.wait_for(ids["cancelled"], {"RUNNING"})
+    slurm.wait_for_job(ids["array"], "COMPLETED")
+    slurm.wait_for_job(ids["cancelled"], "RUNNING")
     time.sleep(2)  # long enough to be seen in sacct's whole seconds
     slurm.ask("scancel", ids["cancelled"])
-    slurm.wait_for(ids["cancelled"], {"CANCELLED"})
+    slurm.wait_for_job(ids["cancelled"], "CANCELLED")
     slurm.ask("scontrol", "update", f"jobid={ids['requeued']}", "starttime=now")  # it would wait two minutes
-    slurm.wait_for(ids["requeued"], {"RUNNING"})
+    slurm.wait_for_job(ids["requeued"], "RUNNING")
     time.sleep(1)
     slurm.ask("scancel", ids["requeued"])
-    slurm.wait_for(ids["requeued"], {"CANCELLED"})
+    slurm.wait_for_job(ids["requeued"], "CANCELLED")
     return ids
 
 
-def accounts(slurm: Any) -> dict[str, tuple[int, int]]:
+def accounts(slurm: Slurm) -> dict[str, tuple[int, int]]:
     """Start and end of every job in ns, by its raw id, as sacct has them."""
     words = ("sacct", "--noheader", "--allocations", "--parsable2", "--starttime=now-1hours")
     listing = slurm.ask("env", "SLURM_TIME_FORMAT=%s", *words, "--format=JobIDRaw,Start,End")

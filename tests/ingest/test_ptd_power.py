@@ -29,7 +29,7 @@ def test_readings_become_sensors() -> None:
     assert [row["power_watts"] for row in rows] == [23.43, 33.52, 41.33]
     assert report.notes == [
         "3 rows with the mark 'testing-workload'",
-        "3 local times were read as of America/New_York: --time-zone says another",
+        "time_zone: 3 times have no zone and were read as America/New_York",
     ]
 
 

@@ -15,7 +15,8 @@ from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.readers.slurm.sacct import COLUMNS
 from crosswind.ingest.readers.slurm.sacct_blocks import BlockReading
 from crosswind.ingest.readers.slurm.sacct_lines import Allocation, LineReading
-from crosswind.ingest.readers.slurm.sacct_remarks import REMEMBERED, Remarks, Remembered
+from crosswind.ingest.readers.slurm.sacct_remarks import Remarks
+from crosswind.ingest.readers.slurm.sacct_repeats import REMEMBERED, Remembered
 
 RECORDED = Path(__file__).parent / "recorded" / "sacct"
 NO_VALUE = "18446744073709551614"
@@ -159,7 +160,10 @@ def test_only_jobs_with_lines_that_are_not_as_expected_are_looked_at_line_by_lin
     [table] = blocks.tables(Block(2, "".join(f"{text}\n" for text in lines).encode()))
     assert len(table) == 98
     assert [skipped.line for skipped in report.quoted] == [32, 33, 34]
-    assert reading.looked_at == 6 + 3  # the job before, whose steps they could be; the last job, which may go on
+    assert reading.looked_at == 6  # with the job before, whose steps they could be
+    [last] = blocks.rest()  # it could have gone on in another block
+    assert last["job_id"].to_pylist() == ["99"]
+    assert reading.looked_at == 6 + 3
 
 
 @pytest.mark.parametrize("name", ["slurm-22.05.txt", "nasty.txt"])
@@ -174,3 +178,24 @@ def test_job_ids_are_remembered_for_as_long_however_many_come_at_once() -> None:
     at_once, by_one = Remembered(), Remembered()
     assert at_once.repeats(ids) == sum(by_one.repeats([each]) for each in ids) > 2
     assert len(at_once.young) + len(at_once.old) < 2 * REMEMBERED
+
+
+def ids_at_random(chance: random.Random) -> Iterator[list[str]]:
+    """Ids as exports have them, some at a time: rising, some again at once, seldom anything else."""
+    number = 1
+    for _ in range(40):
+        ids = []
+        for _ in range(chance.choice((1, 3000, 20_000))):
+            number += chance.random() < 0.99
+            ids.append(str(number))
+        if chance.random() < 0.15:
+            ids.insert(0, chance.choice(("5", "05", "7_1", str(max(1, number - 90_000)))))
+        yield ids
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rising_ids_are_counted_as_the_same_ids_one_by_one(seed: int) -> None:
+    by_columns, by_texts = Remembered(), Remembered()
+    for ids in ids_at_random(random.Random(seed)):
+        assert by_columns.repeats_among(pa.chunked_array([ids], pa.string())) == by_texts.repeats(ids)
+        assert len(by_columns.rising) < 2 * REMEMBERED

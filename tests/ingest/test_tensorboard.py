@@ -159,6 +159,9 @@ def by_bits(data: bytes) -> int:
 def test_checksums_of_images_take_no_longer_than_reading_them() -> None:
     image = bytes(range(256)) * 4096  # 1 MiB
     crc32c(image[:4096])
-    begun = time.process_time()
-    assert crc32c(image) == crc32c(image)
-    assert time.process_time() - begun < 0.1  # byte by byte: 0.3 s
+    turns = []
+    for _ in range(5):  # a busy machine makes one turn slow, hardly five
+        begun = time.process_time()
+        crc32c(image)
+        turns.append(time.process_time() - begun)
+    assert min(turns) < 0.1  # byte by byte: 0.15 s, and more where this takes longer, too

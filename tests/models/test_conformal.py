@@ -2,6 +2,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from crosswind.data.errors import InvalidInputError
@@ -21,11 +22,11 @@ class Overconfident:
 
     rows: int = 0
 
-    def fit(self, X: Floats, y: Floats) -> Self:
+    def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         self.rows = len(y)
         return self
 
-    def predict(self, X: Floats) -> Prediction:
+    def predict(self, X: pd.DataFrame) -> Prediction:
         return Prediction(LEVELS, np.ones((len(X), len(LEVELS))))
 
 
@@ -62,9 +63,9 @@ def test_enough_rows_calibrate_for_ninety_percent_but_never_more_than_half(n_row
 def test_the_first_rows_train_and_the_last_calibrate() -> None:
     inner = Overconfident()
     y = np.array([9.0] * 10 + [2.0] * 10)
-    model = ConformalSurrogate(inner, n_calibration=10).fit(np.zeros((20, 1)), y)
+    model = ConformalSurrogate(inner, n_calibration=10).fit(pd.DataFrame(np.zeros((20, 1))), y)
     assert inner.rows == 10
-    assert model.predict(np.zeros((1, 1))).values == pytest.approx(2.0)  # no 9 was seen in calibration
+    assert model.predict(pd.DataFrame(np.zeros((1, 1)))).values == pytest.approx(2.0)  # no 9 was seen in calibration
     assert model.promised_coverage == pytest.approx(9 / 11)
 
 
@@ -78,8 +79,8 @@ def test_coverage_is_what_was_promised() -> None:
     covered = 0
     for _ in range(4000):
         y = np.exp(rng.standard_t(3, size=44))
-        model = ConformalSurrogate(Overconfident(), n_calibration=39).fit(np.zeros((43, 1)), y[:-1])
-        prediction = model.predict(np.zeros((1, 1)))
+        model = ConformalSurrogate(Overconfident(), n_calibration=39).fit(pd.DataFrame(np.zeros((43, 1))), y[:-1])
+        prediction = model.predict(pd.DataFrame(np.zeros((1, 1))))
         covered += int(prediction.at(0.05)[0] <= y[-1] <= prediction.at(0.95)[0])
     assert covered / 4000 == pytest.approx(0.9, abs=0.02)
 
@@ -99,8 +100,9 @@ def test_every_one_sided_level_is_kept() -> None:
 
 @pytest.mark.parametrize("n_calibration", [0, 1, 9, 10])
 def test_a_split_that_leaves_a_part_too_small_is_refused(n_calibration: int) -> None:
+    model = ConformalSurrogate(Overconfident(), n_calibration=n_calibration)
     with pytest.raises(InvalidInputError, match=f"n_calibration is {n_calibration} of 10 rows, expected 2 to 8"):
-        ConformalSurrogate(Overconfident(), n_calibration=n_calibration).fit(np.zeros((10, 1)), np.ones(10))
+        model.fit(pd.DataFrame(np.zeros((10, 1))), np.ones(10))
 
 
 def test_there_is_no_promise_before_fitting() -> None:

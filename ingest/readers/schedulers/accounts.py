@@ -2,16 +2,21 @@
 
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.job import Job
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
+from crosswind.ingest.readers.lines import numbered_lines
 from crosswind.ingest.readers.reader import Report
 
 REMEMBERED = 100_000  # job ids, to notice duplicates; some 20 MB
 DAY_NS = 86_400_000_000_000  # clocks and time zones may differ by that; a later end is no end that was seen
 LAST_SIGNAL = 64
+Value = TypeVar("Value")
 
 
 def epoch_nanoseconds(name: str, text: str) -> int | None:
@@ -39,6 +44,11 @@ def wait_status(status: int) -> tuple[int | None, int | None]:
     return code, signal or shell_signal(code)
 
 
+def line_records(path: Path, report: Report) -> Iterator[tuple[int, str, str]]:
+    """Lines as records, of which each is its own text. Raises: as `numbered_lines`."""
+    return ((number, text, text) for number, text in numbered_lines(path, report))
+
+
 @dataclass
 class Accounts:
     """Counts the jobs handed out, and what is odd about them, for the report."""
@@ -47,6 +57,17 @@ class Accounts:
     remarks: Counter[str] = field(default_factory=Counter)
     seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
     now_ns: int = field(default_factory=time.time_ns)
+
+    def jobs(self, records: Iterable[tuple[int, str, Value]], job_of: Callable[[Value], Job | None]) -> Iterator[Job]:
+        """The jobs of records, each with its line number and text; bad ones go to the report, and None is no job."""
+        for number, text, value in records:
+            try:
+                job = job_of(value)
+            except MalformedError as error:
+                self.report.skip(number, text, str(error))
+                continue
+            if job:
+                yield self.told(job)
 
     def told(self, job: Job) -> Job:
         """The job, counted."""

@@ -59,13 +59,8 @@ class FluxReader:
         """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
         reading = Reading(context.system, Accounts(report))
         is_document = DOCUMENT.match(plain_head(head_of(path)))
-        for number, text, value in _document(path, report) if is_document else _lines(path, report):
-            try:
-                job = reading.job(value)
-            except MalformedError as error:
-                report.skip(number, text, str(error))
-                continue
-            yield reading.accounts.told(job)
+        records = _document(path, report) if is_document else json_lines(path, report)
+        yield from reading.accounts.jobs(records, reading.job)
         reading.accounts.note()
 
 
@@ -74,7 +69,8 @@ def _document(path: Path, report: Report) -> Iterator[tuple[int, str, object]]:
         yield item.line, item.text, item.value
 
 
-def _lines(path: Path, report: Report) -> Iterator[tuple[int, str, object]]:
+def json_lines(path: Path, report: Report) -> Iterator[tuple[int, str, object]]:
+    """Number, text and value of each line; one that is no JSON goes to the report. Raises: as `numbered_lines`."""
     for number, text in numbered_lines(path, report):
         try:
             value = json.loads(text)
@@ -190,7 +186,10 @@ def text_of(value: object) -> str:
         return ""
     if type(value) in (int, float):
         return str(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError as error:
+        raise MalformedError("nested too deep") from error
     if NOT_TEXT.search(text):
         raise MalformedError(f"{ascii(text)[:80]} is no text")
     return text

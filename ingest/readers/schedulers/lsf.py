@@ -9,9 +9,9 @@ from typing import ClassVar
 from crosswind.data.errors import MalformedError
 from crosswind.data.hostlist import NODES_LIMIT
 from crosswind.data.job import Job
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.schedulers.accounts import Accounts, epoch_nanoseconds, wait_status
+from crosswind.ingest.readers.schedulers.accounts import Accounts, epoch_nanoseconds, line_records, wait_status
 
 TOKEN = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^\s"]+)')
 INTEGER = re.compile("-?[0-9]{1,18}")
@@ -81,14 +81,7 @@ class LsfReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
         reading = Reading(context.system, Accounts(report))
-        for number, text in numbered_lines(path, report):
-            try:
-                job = reading.job(text)
-            except MalformedError as error:
-                report.skip(number, text, str(error))
-                continue
-            if job:
-                yield reading.accounts.told(job)
+        yield from reading.accounts.jobs(line_records(path, report), reading.job)
         reading.accounts.note()
 
 

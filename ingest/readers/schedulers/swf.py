@@ -9,9 +9,9 @@ from typing import ClassVar
 from crosswind.data.errors import MalformedError
 from crosswind.data.job import Job
 from crosswind.ingest.readers.clock import LATEST_SECONDS
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.reader import Context, Report
-from crosswind.ingest.readers.schedulers.accounts import Accounts
+from crosswind.ingest.readers.schedulers.accounts import Accounts, line_records
 
 FIELDS = (
     *("job", "submit_seconds", "wait_seconds", "run_seconds", "processors", "cpu_seconds_per_processor"),
@@ -51,14 +51,7 @@ class SwfReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
         """The jobs in the file's order. Raises: UnavailableError, MalformedError."""
         reading = Reading(context.system, Accounts(report))
-        for number, text in numbered_lines(path, report):
-            try:
-                job = reading.take(text)
-            except MalformedError as error:
-                report.skip(number, text, str(error))
-                continue
-            if job:
-                yield reading.accounts.told(job)
+        yield from reading.accounts.jobs(line_records(path, report), reading.take)
         reading.note()
 
 

@@ -43,8 +43,7 @@ class OptunaReader:
                 history = history_of(told, report, context)
                 if history is not None:
                     yield history
-        if clock.local:
-            report.notes.append(f"time_zone: {clock.local} times have no zone and were read as {clock.zone}")
+        report.notes += clock.notes()
 
 
 def _study(database: sqlite3.Connection, study_id: object, name: str, clock: Clock) -> ToldStudy:

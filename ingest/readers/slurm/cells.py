@@ -9,7 +9,37 @@ import pyarrow as pa
 
 Ints: TypeAlias = npt.NDArray[np.int32]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+WINDOW_BYTES = 1 << 17  # looked at at once: what a processor's cache holds
 NEWLINE, RETURN, SPACE, ZERO, NINE = b"\n\r 09"
+
+
+@dataclass(frozen=True)
+class Column:
+    """The cells of one column in some lines, in their order."""
+
+    data: bytes
+    begins: Ints
+    ends: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        """How many bytes each cell has."""
+        return self.ends - self.begins
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing stands in any of the cells."""
+        return bool((self.begins == self.ends).all())
+
+    def texts(self) -> pa.Array:
+        """What stands in the cells."""
+        if self.is_empty:
+            return pa.repeat(pa.scalar("", pa.string()), len(self.begins))
+        return sliced(self.data, self.begins, self.ends)
+
+    def some(self, places: "np.ndarray[tuple[int], np.dtype[np.signedinteger]]") -> "Column":
+        """Some of the cells."""
+        return Column(self.data, self.begins[places], self.ends[places])
 
 
 @dataclass(frozen=True)
@@ -27,12 +57,9 @@ class Cells:
         """A line without its end."""
         return self.data[self.line_begins[number] : self.line_ends[number]].decode().rstrip("\r")
 
-    def texts(self, column: int, rows: Ints | slice) -> pa.Array:
-        """The texts of a column in some of `lines`."""
-        begins, ends = self.begins(column)[rows], self.ends[column, rows]
-        if (begins == ends).all():
-            return pa.repeat(pa.scalar("", pa.string()), len(begins))
-        return sliced(self.data, begins, ends)
+    def column(self, column: int, rows: Ints | slice) -> Column:
+        """A column in some of `lines`."""
+        return Column(self.data, self.begins(column)[rows], self.ends[column, rows])
 
     def begins(self, column: int) -> Ints:
         """Where the cells of a column begin."""
@@ -56,9 +83,8 @@ class Cells:
 def cells_of(data: bytes, columns: int, separator: bytes = b"|") -> Cells:
     """The cells of whole lines, at most 2 GiB, each with its end, that have so many columns (at least two)."""
     letters = np.frombuffer(data, np.uint8)
-    is_end = letters == NEWLINE
-    line_ends = np.flatnonzero(is_end).astype(np.int32)
-    marks = np.flatnonzero(np.logical_or(is_end, letters == separator[0], out=is_end)).astype(np.int32)
+    marks, is_end = _marks(letters, separator[0])
+    line_ends = marks[is_end]
     is_windows = letters[line_ends - 1] == RETURN
     is_whole = ~(is_windows & (letters[np.maximum(line_ends - 2, 0)] == RETURN))
     if len(marks) == columns * len(line_ends) and (marks[columns - 1 :: columns] == line_ends).all() and is_whole.all():
@@ -72,6 +98,18 @@ def cells_of(data: bytes, columns: int, separator: bytes = b"|") -> Cells:
     ends[-1] -= is_windows[lines]
     line_begins = np.concatenate([np.zeros(1, np.int32), line_ends[:-1] + np.int32(1)])
     return Cells(data, line_begins, line_ends, lines, line_begins[lines], ends)
+
+
+def _marks(letters: npt.NDArray[np.uint8], separator: int) -> tuple[Ints, Flags]:
+    """Where cells end, and which of these ends are of lines."""
+    places = [np.zeros(0, np.int64)]
+    for start in range(0, len(letters), WINDOW_BYTES):
+        window = letters[start : start + WINDOW_BYTES]
+        found = np.flatnonzero((window == NEWLINE) | (window == separator))
+        found += start
+        places.append(found)
+    marks = np.concatenate(places).astype(np.int32)
+    return marks, letters[marks] == NEWLINE
 
 
 def sliced(data: bytes | pa.Buffer, begins: Ints, ends: Ints) -> pa.Array:

@@ -18,11 +18,12 @@ def json_objects(columns: Iterable[tuple[str, pa.Array]], rows: int, *, are_plai
         texts = raw_texts if are_plain else _escaped(raw_texts)
         before = f", {json.dumps(name, ensure_ascii=False)}: " + '"'
         is_empty = pc.equal(pc.binary_length(texts), 0)
-        if pc.all(is_empty).as_py():
+        empty = pc.sum(is_empty).as_py() or 0
+        if empty == rows:
             continue
-        if not parts and not pc.any(is_empty).as_py():
+        if not parts and not empty:
             before = "{" + before[2:]
-        if pc.any(is_empty).as_py():
+        if empty:
             some = pc.binary_join_element_wise(before, texts, '"', "")
             parts += [literal, pc.if_else(is_empty, "", some)]
             literal = ""

@@ -18,6 +18,8 @@ from crosswind.ingest.readers.slurm.sacct_lines import Allocation, LineReading, 
 from crosswind.ingest.readers.slurm.sacct_remarks import Remarks
 
 FEW_BYTES = 30_000  # less is read sooner line by line
+KEPT_BYTES = 1 << 16  # of the last job's lines, for the next block
+NOTHING = Block(0, b"")
 JOB_COLUMNS = arrow_schema(JOB).names
 LOOKED_AT = [*FACTS, "nodes_named", "line", "energy_from"]
 
@@ -29,13 +31,18 @@ class BlockReading:
     lines: LineReading
     remarks: Remarks
     few_bytes: int = FEW_BYTES
+    kept: Block = NOTHING  # the last job's own line, and what follows it
 
     def tables(self, block: Block) -> Iterator[pa.Table]:
         """The jobs that are complete with the lines of a block, in their order."""
+        if self.kept.data:
+            block, self.kept = Block(self.kept.number, self.kept.data + block.data), NOTHING
         number, begin = block.number, 0
-        cells = self._cells(block.data)
+        cut = self._last_job(block.data)
+        cells = self._cells(block.data[:cut])
         if cells is not None and not cells.first_letters().any():
-            yield from self._looked_at(self._by_columns(cells, number))
+            self._keep(block.data[cut:], number + len(cells.line_ends))
+            yield from self._looked_at(self._by_columns(cells, number, is_complete=cut < len(block.data)))
             return
         for end, after in _headers(block.data):
             yield from self._looked_at(self._rows(number, block.data[begin:end]))
@@ -44,9 +51,24 @@ class BlockReading:
             number, begin = number + 1, after
         yield from self._looked_at(self._rows(number, block.data[begin:]))
 
+    def _last_job(self, data: bytes) -> int:
+        """Where the last line begins that certainly begins a job; the end where that is too far from it."""
+        end = len(data)
+        while end > max(0, len(data) - KEPT_BYTES):
+            begin = data.rfind(b"\n", 0, end - 1) + 1
+            if self.lines.begins_job(data[begin:end].decode().rstrip("\r\n")):
+                return begin
+            end = begin
+        return len(data)
+
+    def _keep(self, data: bytes, number: int) -> None:
+        if data:
+            self.kept = Block(number, data)
+
     def rest(self) -> Iterator[pa.Table]:
         """The job that was still open, when nothing more comes."""
-        yield from self._looked_at(allocations_table(self.lines.ended()))
+        jobs = self._by_line(self.kept.number, self.kept.data.decode().split("\n"))
+        yield from self._looked_at(allocations_table(jobs + self.lines.ended()))
 
     def _looked_at(self, rows: pa.Table) -> Iterator[pa.Table]:
         if len(rows):
@@ -65,14 +87,14 @@ class BlockReading:
         cells = self._cells(data)
         if cells is None:
             return allocations_table(self._by_line(number, data.decode().split("\n")))
-        return self._by_columns(cells, number)
+        return self._by_columns(cells, number, is_complete=False)
 
     def _by_line(self, number: int, texts: list[str]) -> list[Allocation]:
         numbered = enumerate(texts, number)
         return list(self.lines.finished((each, text.rstrip("\r")) for each, text in numbered if text.strip()))
 
-    def _by_columns(self, cells: Cells, number: int) -> pa.Table:
-        jobs = jobs_in(cells, Layout(tuple(self.lines.columns)), self.lines.clock)
+    def _by_columns(self, cells: Cells, number: int, *, is_complete: bool) -> pa.Table:
+        jobs = jobs_in(cells, Layout(tuple(self.lines.columns)), self.lines.clock, is_complete=is_complete)
         allocations: list[Allocation] = []
         for begin, end, is_left in _stretches(jobs.left):
             if is_left:

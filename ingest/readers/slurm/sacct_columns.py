@@ -1,7 +1,7 @@
 """The jobs of a block of Slurm's accounting whose lines are all as expected, and which lines are left to be looked at.
 
 A job's lines are those from its own up to the next job's: its steps, and whatever stands among them. When one of them
-is not as expected, all of them are left; so are the last job's, whose steps may go on in the next block.
+is not as expected, all of them are left; so are the last job's, unless nothing more of it comes in the next block.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class BlockJobs:
     def table(self, system: str, number: int) -> pa.Table:
         """Their rows, with the numbers of their lines; `number` is the block's first one."""
         facts = {name: self.facts[name] for name in self.facts.column_names}
-        texts = {name: self.layout.texts(self.cells, column, self.rows) for name, column in TEXTS.items()}
+        texts = {name: self.layout.column(self.cells, column, self.rows).texts() for name, column in TEXTS.items()}
         known = {name: _known(texts[name]) for name in ("user", "account", "partition")}
         lines = pa.array(self.cells.lines[self.rows].astype(np.int64) + number)
         system_texts = pa.repeat(pa.scalar(system, pa.string()), len(self.rows))
@@ -61,16 +61,19 @@ class BlockJobs:
         return pa.table(facts | texts | known | others)
 
     def _fields(self) -> pa.Array:
-        texts = [(column, self.layout.texts(self.cells, column, self.rows)) for column in self.layout.as_written]
-        steps = pc.if_else(pc.equal(self.facts["steps"], 0), "", self.facts["steps"].cast(pa.string()))
-        rss = self.facts["max_rss_bytes"].cast(pa.string()).fill_null("")
-        told = [("State", self.facts["said"]), ("steps", steps), ("energy_from", self.facts["energy_from"])]
+        columns = {name: self.layout.column(self.cells, name, self.rows) for name in self.layout.as_written}
+        told = [(name, column.texts()) for name, column in columns.items() if not column.is_empty]
+        told.append(("State", self.facts["said"]))
+        if self.total("steps"):
+            steps = pc.if_else(pc.equal(self.facts["steps"], 0), "", self.facts["steps"].cast(pa.string()))
+            rss = self.facts["max_rss_bytes"].cast(pa.string()).fill_null("")
+            told += [("steps", steps), ("energy_from", self.facts["energy_from"]), ("max_rss_bytes", rss)]
         are_plain = b'"' not in self.cells.data and b"\\" not in self.cells.data
-        return json_objects([*texts, *told, ("max_rss_bytes", rss)], len(self.rows), are_plain=are_plain)
+        return json_objects(told, len(self.rows), are_plain=are_plain)
 
 
-def jobs_in(cells: Cells, layout: Layout, clock: Clock) -> BlockJobs:
-    """The jobs of a block."""
+def jobs_in(cells: Cells, layout: Layout, clock: Clock, *, is_complete: bool) -> BlockJobs:
+    """The jobs of a block, the last one only when it `is_complete`."""
     found = _identified(cells, layout)
     facts = facts_of(cells, layout, found.jobs, clock)
     sure = np.flatnonzero(~facts.doubtful).astype(np.int32)
@@ -80,6 +83,7 @@ def jobs_in(cells: Cells, layout: Layout, clock: Clock) -> BlockJobs:
     folded = fold(steps, columns["joules"].combine_chunks())
     is_left = _left(cells, firsts, cells.lines[found.steps][is_theirs])
     is_left[1:] |= folded.doubtful
+    is_left[-1] |= not is_complete
     columns = _with_steps(columns.append_column("job_id", found.job_ids), folded)
     kept = np.flatnonzero(~is_left[1:]).astype(np.int32)
     line_counts = np.diff(firsts, prepend=0, append=len(cells.line_ends))
@@ -114,7 +118,7 @@ def _followers(cells: Cells, layout: Layout, found: Identified) -> tuple[Steps, 
     owners = np.searchsorted(cells.lines[found.jobs], cells.lines[found.steps], side="right") - 1
     places = np.flatnonzero(owners >= 0)
     owners, rows = owners[places], found.steps[places]
-    rss, joules = (layout.texts(cells, column, rows) for column in ("MaxRSS", "ConsumedEnergyRaw"))
+    rss, joules = (layout.column(cells, column, rows) for column in ("MaxRSS", "ConsumedEnergyRaw"))
     steps = steps_of(_some(found.step_names, places), owners, rss, joules)
     named = pc.equal(found.job_ids.take(pa.array(owners)), _some(found.step_job_ids, places))
     is_theirs = np.zeros(len(found.steps), np.bool_)
@@ -128,7 +132,7 @@ def _left(cells: Cells, firsts: Ints, step_lines: Ints) -> Flags:
     is_odd[firsts] = is_odd[step_lines] = False
     is_left = np.zeros(len(firsts) + 1, np.bool_)
     is_left[np.searchsorted(firsts, np.flatnonzero(is_odd), side="right")] = True
-    is_left[0] = is_left[-1] = True
+    is_left[0] = True
     return is_left
 
 

@@ -1,7 +1,7 @@
 """The columns of jobs in a block of Slurm's accounting, each turned into values at once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import partial
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
 from crosswind.ingest.readers.slurm import slurm_values as slurm
-from crosswind.ingest.readers.slurm.cells import Cells, Flags, Ints
+from crosswind.ingest.readers.slurm.cells import Cells, Column, Flags, Ints
 from crosswind.ingest.readers.slurm.local_times import LENGTH, local_seconds
 from crosswind.ingest.readers.slurm.node_counts import node_counts
 from crosswind.ingest.readers.slurm.sacct_lines import IDENTIFIERS, STILL_GOING
@@ -53,11 +53,12 @@ class Layout:
         understood |= {self.first("ElapsedRaw", "Elapsed"), *TEXTS.values(), *TIMES.values(), ""}
         return [column for column in self.columns if column not in understood]
 
-    def texts(self, cells: Cells, column: str, rows: Ints) -> pa.Array:
-        """The texts of a column; all empty when there is none."""
-        if column in self.columns:
-            return cells.texts(self.columns.index(column), rows)
-        return pa.repeat(pa.scalar("", pa.string()), len(rows))
+    def column(self, cells: Cells, name: str, rows: Ints) -> Column:
+        """A column in some rows; all empty when there is none."""
+        if name in self.columns:
+            return cells.column(self.columns.index(name), rows)
+        nowhere = np.zeros(len(rows), np.int32)
+        return Column(cells.data, nowhere, nowhere)
 
 
 @dataclass
@@ -77,24 +78,24 @@ class Facts:
 def facts_of(cells: Cells, layout: Layout, rows: Ints, clock: Clock) -> Facts:
     """What the jobs' own lines tell, but for what is kept as written; `local_times` are those without a zone."""
     facts = Facts(np.zeros(len(rows), np.bool_))
-    texts = partial(layout.texts, cells, rows=rows)
-    _put_state(facts, Words(texts("State")), Words(texts("ExitCode")))
-    _put_nodes(facts, texts("NodeList"))
-    for name, columns in {"node_count": ("NNodes", "AllocNodes"), "cpu_count": ("NCPUS", "AllocCPUS")}.items():
-        column = layout.first(*columns)
-        facts.put(name, whole_numbers(texts(column), partial(slurm.count, column)))
-    _put_times(facts, {name: texts(column) for name, column in TIMES.items()}, clock)
-    column = layout.first("ElapsedRaw", "Elapsed")
-    elapsed = facts.put("elapsed_seconds", _elapsed(texts(column), column))
+    column = partial(layout.column, cells, rows=rows)
+    _put_state(facts, Words(column("State").texts()), Words(column("ExitCode").texts()))
+    _put_nodes(facts, column("NodeList").texts())
+    for fact, names in {"node_count": ("NNodes", "AllocNodes"), "cpu_count": ("NCPUS", "AllocCPUS")}.items():
+        name = layout.first(*names)
+        facts.put(fact, whole_numbers(column(name), partial(slurm.count, name)))
+    _put_times(facts, {fact: column(name) for fact, name in TIMES.items()}, clock)
+    name = layout.first("ElapsedRaw", "Elapsed")
+    elapsed = facts.put("elapsed_seconds", _elapsed(column(name), name))
     facts.columns["elapsed_seconds"] = elapsed.cast(pa.float64(), safe=False)
-    facts.put("joules", joules_of(texts("ConsumedEnergyRaw")))
+    facts.put("joules", joules_of(column("ConsumedEnergyRaw")))
     return facts
 
 
-def _elapsed(texts: pa.Array, column: str) -> Values:
-    if column == "ElapsedRaw":
-        return whole_numbers(texts, partial(slurm.count, column))
-    return Words(texts).told(slurm.duration_seconds, pa.int64())
+def _elapsed(column: Column, name: str) -> Values:
+    if name == "ElapsedRaw":
+        return whole_numbers(column, partial(slurm.count, name))
+    return Words(column.texts()).told(slurm.duration_seconds, pa.int64())
 
 
 def _put_state(facts: Facts, states: Words, codes: Words) -> None:
@@ -116,35 +117,36 @@ def _put_nodes(facts: Facts, texts: pa.Array) -> None:
     facts.columns["nodes"] = pc.if_else(pc.equal(counts, 0), "", texts)
 
 
-def _put_times(facts: Facts, written: dict[str, pa.Array], clock: Clock) -> None:
+def _put_times(facts: Facts, written: dict[str, Column], clock: Clock) -> None:
     local = np.zeros(len(facts.doubtful), np.int64)
-    for name, texts in written.items():
-        times = facts.put(name, _times(texts, TIMES[name], clock))
-        if (pc.max(pc.binary_length(texts)).as_py() or 0) < LENGTH:
-            continue
-        is_local = pc.and_(times.is_valid(), pc.equal(pc.binary_length(texts), LENGTH))
-        local += is_local.to_numpy(zero_copy_only=False)
+    for name, column in written.items():
+        times = facts.put(name, _times(column, TIMES[name], clock))
+        is_local = column.lengths == LENGTH
+        if is_local.any():
+            local += is_local & times.is_valid().to_numpy(zero_copy_only=False)
     facts.columns["local_times"] = pa.array(local)
 
 
-def _times(texts: pa.Array, column: str, clock: Clock) -> Values:
+def _times(column: Column, name: str, clock: Clock) -> Values:
     """Nanoseconds; doubtful where clocks were changed, which is to be told in the order of the lines."""
-    found = _seconds_of(texts, partial(_seconds, column, Clock(clock.zone)), clock.zone)
+    found = _seconds_of(column, partial(_seconds, name, Clock(clock.zone)), clock.zone)
     outside = pc.or_(pc.less(found.values, EARLIEST_SECONDS), pc.greater(found.values, LATEST_SECONDS)).fill_null(False)
-    seconds = pc.if_else(outside, pa.scalar(None, pa.int64()), found.values)
+    seconds = found.values
+    if outside.true_count:
+        seconds = pc.if_else(outside, pa.scalar(None, pa.int64()), seconds)
     return Values(pc.multiply(seconds, SECOND), found.doubtful | outside.to_numpy(zero_copy_only=False))
 
 
-def _seconds_of(texts: pa.Array, meaning: Callable[[str], int | None], zone: tzinfo) -> Values:
-    is_local = pc.equal(pc.binary_length(texts), LENGTH)
-    if not pc.any(is_local).as_py():
-        return whole_numbers(texts, meaning, digits=12)
-    local = local_seconds(texts.filter(is_local), zone)
+def _seconds_of(column: Column, meaning: Callable[[str], int | None], zone: tzinfo) -> Values:
+    is_local = column.lengths == LENGTH
+    if not is_local.any():
+        return whole_numbers(column, meaning, digits=12)
+    local = local_seconds(column.some(np.flatnonzero(is_local)).texts(), zone)
     if local.doubtful.all():
-        return whole_numbers(texts, meaning, digits=12)
-    others = whole_numbers(pc.if_else(is_local, "", texts), meaning, digits=12)
-    others.doubtful[np.array(is_local)] = local.doubtful
-    return Values(pc.replace_with_mask(others.values, is_local, local.values), others.doubtful)
+        return whole_numbers(column, meaning, digits=12)
+    others = whole_numbers(replace(column, ends=np.where(is_local, column.begins, column.ends)), meaning, digits=12)
+    others.doubtful[is_local] = local.doubtful
+    return Values(pc.replace_with_mask(others.values, pa.array(is_local), local.values), others.doubtful)
 
 
 def _seconds(column: str, clock: Clock, text: str) -> int | None:

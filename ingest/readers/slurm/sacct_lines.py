@@ -115,6 +115,15 @@ class LineReading:
         before, self.current = self.current, begun
         return before
 
+    def begins_job(self, text: str) -> bool:
+        """Whether a line would begin a job, now that the columns are these; nothing is taken in."""
+        aside = LineReading(Report("", ""), self.system, Clock(self.clock.zone), self.columns)
+        try:
+            aside.take(0, text)
+        except MalformedError:
+            return False
+        return aside.current is not None
+
     def row(self, values: list[str]) -> dict[str, str]:
         """The values by column. Raises: MalformedError when it is not certain which is which."""
         if len(values) != len(self.columns):

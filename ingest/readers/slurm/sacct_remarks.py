@@ -1,39 +1,12 @@
 """What is odd about jobs of Slurm's accounting, counted over the rows that they became."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from crosswind.ingest.readers.clock import Clock
-
-REMEMBERED = 100_000  # job ids at least, to notice duplicates; twice as many at most, some 20 MB
-
-
-@dataclass
-class Remembered:
-    """Job ids that came before, the older ones forgotten."""
-
-    young: set[str] = field(default_factory=set)
-    old: set[str] = field(default_factory=set)
-
-    def repeats(self, job_ids: Sequence[str]) -> int:
-        """How many of these came before, also among themselves; does not depend on how many are asked at once."""
-        count, place = 0, 0
-        while place < len(job_ids):
-            some = job_ids[place : place + REMEMBERED - len(self.young)]
-            different = set(some)
-            known = sum(each in self.young or each in self.old for each in different) if self._knows(different) else 0
-            count += len(some) - len(different) + known
-            self.young |= different
-            place += len(some)
-            if len(self.young) == REMEMBERED:
-                self.old, self.young = self.young, set()
-        return count
-
-    def _knows(self, job_ids: set[str]) -> bool:
-        return not (self.young.isdisjoint(job_ids) and self.old.isdisjoint(job_ids))
+from crosswind.ingest.readers.slurm.sacct_repeats import Remembered
 
 
 @dataclass
@@ -49,7 +22,7 @@ class Remarks:
 
     def look_at(self, table: pa.Table) -> None:
         """Takes in jobs; `nodes_named` are how many nodes their lists name, 0 where there is no list."""
-        self.repeats += self.remembered.repeats(table["job_id"].to_pylist())
+        self.repeats += self.remembered.repeats_among(table["job_id"])
         self.backwards += pc.sum(pc.less(table["ended_ns"], table["started_ns"])).as_py() or 0
         has_list, differs = pc.greater(table["nodes_named"], 0), pc.not_equal(table["nodes_named"], table["node_count"])
         self.differing += pc.sum(pc.and_(has_list, differs)).as_py() or 0

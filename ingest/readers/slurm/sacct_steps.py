@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crosswind.ingest.readers.slurm import slurm_values as slurm
-from crosswind.ingest.readers.slurm.cells import Flags
+from crosswind.ingest.readers.slurm.cells import Column, Flags
 from crosswind.ingest.readers.slurm.text_values import Values, Words, whole_numbers
 
 Numbers = npt.NDArray[np.int64]
@@ -47,17 +47,17 @@ class Folded:
     doubtful: Flags
 
 
-def steps_of(names: pa.Array, jobs: Numbers, rss: pa.Array, joules: pa.Array) -> Steps:
-    """Steps from the texts of their columns."""
+def steps_of(names: pa.Array, jobs: Numbers, rss: Column, joules: Column) -> Steps:
+    """Steps from their names and columns."""
     words = Words(names)
     kinds, places = words.told(_kind, pa.int64()), words.told(_place, pa.int64())
     sizes = whole_numbers(rss, partial(slurm.size_bytes, "MaxRSS"))
     return Steps(jobs, kinds.values.to_numpy(), places.values.to_numpy(), sizes, joules_of(joules))
 
 
-def joules_of(texts: pa.Array) -> Values:
+def joules_of(column: Column) -> Values:
     """Whole joules; null for what Slurm writes when nothing measures."""
-    found = whole_numbers(texts, slurm.energy_joules)
+    found = whole_numbers(column, slurm.energy_joules)
     return Values(pc.if_else(pc.equal(found.values, 0), pa.scalar(None, pa.int64()), found.values), found.doubtful)
 
 

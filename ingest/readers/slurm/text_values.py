@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers.slurm.cells import Flags
+from crosswind.ingest.readers.slurm.cells import Column, Flags
+from crosswind.ingest.readers.slurm.digits import DIGITS, numbers_of
 
 Value: TypeAlias = int | float | str | bool | None
 LARGEST = 1 << 62  # whatever is larger goes another way than through 64 bits
@@ -55,14 +55,14 @@ def _told(meaning: Callable[[str], Value], word: str) -> tuple[Value, bool]:
     return (None, True) if isinstance(value, int) and value > LARGEST else (value, False)
 
 
-def whole_numbers(texts: pa.Array, meaning: Callable[[str], Value], *, digits: int = 18) -> Values:
-    """Numbers of texts: what has so many digits at most is itself, all else what the function says."""
-    is_plain = pc.and_(pc.ascii_is_decimal(texts), pc.less_equal(pc.binary_length(texts), digits))
-    if pc.all(is_plain).as_py():
-        return Values(texts.cast(pa.int64()), np.zeros(len(texts), np.bool_))
-    is_odd = pc.invert(is_plain)
-    odd = Words(texts.filter(is_odd)).told(meaning, pa.int64())
-    plain = pc.if_else(is_plain, texts, "0").cast(pa.int64())
-    doubtful = np.zeros(len(texts), np.bool_)
-    doubtful[is_odd.to_numpy(zero_copy_only=False)] = odd.doubtful
-    return Values(pc.replace_with_mask(plain, is_odd, odd.values), doubtful)
+def whole_numbers(column: Column, meaning: Callable[[str], Value], *, digits: int = DIGITS) -> Values:
+    """Numbers of cells: what has so many digits at most is itself, all else what the function says."""
+    numbers, is_number = numbers_of(column, digits=digits)
+    doubtful = np.zeros(len(numbers), np.bool_)
+    if is_number.all():
+        return Values(pa.array(numbers), doubtful)
+    odd = np.flatnonzero(~is_number)
+    told = Words(column.some(odd).texts()).told(meaning, pa.int64())
+    is_null = np.zeros(len(numbers), np.bool_)
+    numbers[odd], is_null[odd], doubtful[odd] = told.values.fill_null(0), np.array(told.values.is_null()), told.doubtful
+    return Values(pa.array(numbers, mask=is_null), doubtful)

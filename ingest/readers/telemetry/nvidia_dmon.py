@@ -11,10 +11,10 @@ import pyarrow as pa
 from crosswind.data.errors import MalformedError
 from crosswind.data.metric import Scalar
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
+from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.telemetry.gpu_rows import NUMBER, GpuRows, Place, Told, raw
-from crosswind.ingest.readers.telemetry.nvidia_smi import clock_notes
+from crosswind.ingest.readers.telemetry.scrolled import scrolled_tables
 
 # What its manual calls by the name that we have, too. `sm`, `mem`, `pclk` and `fb` are close to others, not the same.
 PLACES = {
@@ -47,16 +47,7 @@ class NvidiaDmonReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
         """The rows in the file's order. Raises: MalformedError (no header, no times), UnavailableError."""
         reading = _Reading(path, report, Clock(context.zone), GpuRows(report, context, "nvidia-smi dmon"))
-        for number, text in numbered_lines(path, report):
-            try:
-                yield from reading.tables(number, text)
-            except MalformedError as error:
-                if not reading.names:
-                    raise
-                report.skip(number, text, str(error))
-        yield from reading.rows.rest()
-        reading.rows.note()
-        report.notes += clock_notes(reading.clock)
+        return scrolled_tables(path, report, reading)
 
 
 def _words(line: str) -> list[str]:

@@ -156,17 +156,9 @@ class _Reading:
         """The last rows, and what is to be said of all."""
         yield from self.rows.rest()
         self.rows.note()
-        self.report.notes += clock_notes(self.clock)
+        self.report.notes += self.clock.notes()
         if self.texts:
             self.report.notes.append(f"columns without numbers are left out: {', '.join(sorted(self.texts))[:300]}")
-
-
-def clock_notes(clock: Clock) -> list[str]:
-    """What was taken on trust of local times."""
-    notes = [f"{clock.local} local times were read as of {clock.zone}: --time-zone says another"] if clock.local else []
-    if clock.ambiguous:
-        notes.append(f"{clock.ambiguous} times that clocks show twice or never, such as {clock.first_ambiguous}")
-    return notes
 
 
 def _device(told: dict[str, tuple[Heading, str]]) -> str:

@@ -16,7 +16,6 @@ from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import numbered_lines, plain_head
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.telemetry.gpu_rows import NO_NODE
-from crosswind.ingest.readers.telemetry.nvidia_smi import clock_notes
 from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
 from crosswind.ingest.sweep import with_node_keys
 
@@ -90,4 +89,4 @@ class _Reading:
         report.notes += [f"{count} rows with the mark {mark!r}" for mark, count in self.marks.most_common(5)]
         if report.read and not self.context.node:
             report.notes.append(NO_NODE)
-        report.notes += clock_notes(self.clock)
+        report.notes += self.clock.notes()

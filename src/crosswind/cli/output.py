@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+NARROW_SPACE = "\u202f"  # between our thousands, which Python counts among what cannot be printed
+
 
 def say(text: str = "") -> None:
     """One line for people."""
@@ -47,7 +49,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def printable(text: str) -> str:
     """Somebody else's text with question marks for what a terminal would obey."""
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+    return "".join(letter if letter.isprintable() or letter == NARROW_SPACE else "?" for letter in text)
 
 
 def _padded(cell: str, width: int) -> str:

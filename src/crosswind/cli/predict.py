@@ -1,54 +1,102 @@
-"""`crosswind predict`: how long the next run, or its steps, will take, and how sure that is."""
+"""`crosswind predict`: how long a run to come, or its steps, will take, on one scale or many, and how sure that is."""
 
 import argparse
-import json
+from collections.abc import Mapping
+from typing import Any
 
+from crosswind.cli.asking import OUTCOMES, at_hand, configure_run, post, run_of, server_of
 from crosswind.cli.output import say, say_json
-from crosswind.cli.render import outlook_text
+from crosswind.cli.predicted_text import answer_text
+from crosswind.cli.quantities import above_zero, whole, zero_or_more
+from crosswind.cli.scaling_text import scaling_text
 from crosswind.data.errors import InvalidInputError
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration, Parameter
-from crosswind.models.outlook import Question, next_run
 from crosswind.settings import Settings
+
+SCALES_MAX = 64
+PRICES = ("node_watts", "per_node_hour", "carbon_grams_per_kilowatt_hour")
+OF_ONE = ("ranks", "outcome", "limit")
+OF_SCALES = ("ranks_per_node", "deadline", "now", *PRICES)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    parser.add_argument("--workload", required=True, help="what will be run, or the name of its jobs")
-    parser.add_argument("--ranks", type=int, required=True, help="how many ranks it will have; of jobs, nodes")
-    parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")
-    parser.add_argument("--system", help="where it will run (default: this system)")
+    configure_run(parser)
+    parser.add_argument("--outcome", choices=sorted(OUTCOMES), help="default: the finest that was recorded")
+    parser.add_argument("--limit", type=above_zero, metavar="SECONDS", help="how likely is it to take longer?")
+    parser.add_argument("--nodes", metavar="1..64", help="the same work on these numbers of nodes: 1,2,3 or 1..64")
+    parser.add_argument("--ranks-per-node", type=whole, metavar="COUNT", help="with --nodes (default 1)")
+    parser.add_argument(
+        "--deadline", type=above_zero, metavar="SECONDS", help="with --nodes: the cheapest that keeps it"
+    )
+    parser.add_argument("--now", type=whole, metavar="NODES", help="with --nodes: expand or shrink from these?")
+    parser.add_argument("--node-watts", type=zero_or_more, metavar="WATTS", help="with --nodes: what a node draws")
+    parser.add_argument("--per-node-hour", type=zero_or_more, metavar="COST", help="with --nodes: what a node costs")
+    parser.add_argument(
+        "--carbon-grams-per-kilowatt-hour",
+        type=zero_or_more,
+        metavar="GRAMS",
+        help="with --nodes and --node-watts: of the electricity",
+    )
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Predicts it."""
-    if arguments.ranks < 1:
-        raise InvalidInputError(f"--ranks {arguments.ranks}: expected 1 or more")
-    system = arguments.system or settings.system
-    question = Question(arguments.workload, system, configuration_of(arguments.config), arguments.ranks)
-    with Store.open(settings.home, database=settings.database) as store:
-        outlook = next_run(store, question)
+    _check_together(arguments)
+    told, text = _one(arguments, settings) if arguments.nodes is None else _scales(arguments, settings)
     if arguments.json:
-        say_json(outlook)
+        say_json(told)
     else:
-        say(outlook_text(outlook))
+        say(text)
     return 0
 
 
-def configuration_of(words: list[str]) -> Configuration:
-    """The configuration that NAME=VALUE words give; numbers and booleans as in JSON. Raises: InvalidInputError."""
-    configuration: dict[str, Parameter] = {}
-    for word in words:
-        name, separator, text = word.partition("=")
-        if not separator or not name:
-            raise InvalidInputError(f"--config {word!r}: expected NAME=VALUE")
-        configuration[name] = _value(text)
-    return configuration
+def _check_together(arguments: argparse.Namespace) -> None:
+    """Refuses what would be ignored. Raises: InvalidInputError."""
+    is_one = arguments.nodes is None
+    for name in OF_SCALES if is_one else OF_ONE:
+        if getattr(arguments, name) is not None:
+            given = f"--{name.replace('_', '-')}"
+            raise InvalidInputError(f"{given} goes with --nodes" if is_one else f"{given} does not go with --nodes")
 
 
-def _value(text: str) -> Parameter:
+def _one(arguments: argparse.Namespace, settings: Settings) -> tuple[Mapping[str, Any], str]:
+    outcome = OUTCOMES[arguments.outcome] if arguments.outcome else None
+    asked = {**run_of(arguments, settings), "outcome": outcome, "limit_seconds": arguments.limit}
+    server = server_of(arguments)
+    told = post(server, "/v1/predictions", asked) if server else at_hand("predictions", settings, asked)
+    return told, answer_text(told)
+
+
+def _scales(arguments: argparse.Namespace, settings: Settings) -> tuple[Mapping[str, Any], str]:
+    counts = node_counts(arguments.nodes)
+    ranks_per_node = arguments.ranks_per_node or 1
+    asked = {
+        **run_of(arguments, settings, ranks=counts[0] * ranks_per_node),
+        "node_counts": counts,
+        "ranks_per_node": ranks_per_node,
+        "deadline_seconds": arguments.deadline,
+        "now": arguments.now,
+        **{name: getattr(arguments, name) for name in PRICES},
+    }
+    server = server_of(arguments)
+    told = post(server, "/v1/scaling-advice", asked) if server else at_hand("scaling", settings, asked)
+    return told, scaling_text(told)
+
+
+def node_counts(words: str) -> list[int]:
+    """`1,2,3` as it stands; `1..64` by doublings, both ends included. Raises: InvalidInputError."""
+    first, dots, last = words.partition("..")
     try:
-        value = json.loads(text)
+        counts = _doublings(int(first), int(last)) if dots else [int(word) for word in words.split(",")]
     except ValueError:
-        return text
-    return value if isinstance(value, int | float | bool) else text
+        raise InvalidInputError(f"--nodes {words[:40]!r}: expected numbers as in 1,2,4 or 1..64") from None
+    if not 1 <= len(counts) <= SCALES_MAX or counts != sorted(set(counts)) or counts[0] < 1:
+        raise InvalidInputError(f"--nodes {words[:40]!r}: expected 1 to {SCALES_MAX} rising numbers from 1 on")
+    return counts
+
+
+def _doublings(first: int, last: int) -> list[int]:
+    if not 1 <= first <= last:
+        return []
+    doubled = [first << power for power in range(64) if first << power < last]
+    return [*doubled, last]

@@ -1,10 +1,8 @@
-"""Explanations and predictions as a terminal shows them, in 80 columns."""
+"""Explanations as a terminal shows them, in 80 columns."""
 
 from crosswind.cli.output import colour
 from crosswind.dashboards.wording import estimate, seconds, words
-from crosswind.models.earlier import Outcome
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
-from crosswind.models.outlook import Outlook
 
 BAR = 24
 MARKS = {Verdict.SLOW: ("▲", "31"), Verdict.NORMAL: ("●", "32"), Verdict.INSUFFICIENT_EVIDENCE: ("?", "33")}
@@ -49,21 +47,3 @@ def _bar(name: str, interval: Interval, scale: float) -> str:
 
 def _notable(explanation: Explanation, excess: Interval) -> list[Share]:
     return [share for share in explanation.shares if share.seconds.value > 0.05 * abs(excess.value)]
-
-
-OUTCOMES = {Outcome.STEP: "step time", Outcome.RUN: "run time", Outcome.JOB: "run time of the job"}
-
-
-def outlook_text(outlook: Outlook) -> str:
-    """The predicted quantiles in one line, who made them and what they are worth."""
-    made = outlook.prediction
-    level = dict(zip(made.levels, made.seconds, strict=True))
-    low, high = min(level), max(level)
-    lines = [
-        f"{OUTCOMES[outlook.outcome]}: {seconds(level[0.5])} [{seconds(level[low])} .. {seconds(level[high])}]",
-        f"sure: at least {made.promised_coverage:.0%} of runs like the {made.cohort_runs} repeats seen fall inside",
-        f"by: {made.method}"
-        + (f", skill {outlook.skill:+.0%} over always-the-median" if outlook.skill is not None else ""),
-        f"from: {made.runs} runs; {outlook.left_out} slow ones with a known cause were left out",
-    ]
-    return "\n".join([*lines, *(f"warning: {warning}" for warning in made.warnings)])

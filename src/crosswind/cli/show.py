@@ -2,7 +2,9 @@
 
 import argparse
 import json
+from typing import Any
 
+from crosswind.cli.energy_text import measured_words
 from crosswind.cli.output import plain, printable, say, say_json
 from crosswind.dashboards.wording import seconds
 from crosswind.data.arrivals import latecomers
@@ -11,10 +13,12 @@ from crosswind.data.features import all_runs, summaries
 from crosswind.data.run import Rank, Run
 from crosswind.data.steps import PHASES
 from crosswind.data.store import Store
+from crosswind.models.energy.measured import measured_energy
 from crosswind.settings import Settings
 
 LATEST = "latest"
 MOST_LATECOMERS = 3
+ENERGY_LINE = 2  # below how long it took
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +34,26 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         with store.catalog.read() as session:
             ranks = session.runs.ranks(run.run_id)
         late = json.loads(latecomers(store, run.run_id).to_json(orient="records"))
+        energy = _energy(store, run, settings)
     if arguments.json:
-        say_json({"run": plain(run), "outcome": outcome, "ranks": ranks, "latecomers": late})
+        say_json({"run": plain(run), "outcome": outcome, "ranks": ranks, "latecomers": late, "energy": energy})
     else:
-        say("\n".join(printable(line) for line in _lines(run, outcome, ranks, late)))
+        lines = _lines(run, outcome, ranks, late)
+        if energy is not None:
+            lines.insert(ENERGY_LINE, f"energy {measured_words(energy)}")
+        say("\n".join(map(printable, lines)))
     return 0
+
+
+def _energy(store: Store, run: Run, settings: Settings) -> dict[str, Any] | None:
+    """What meters told of the run, in the words of GET /v1/runs/{run_id}; None where they told too little."""
+    measured = measured_energy(store, [run]).get(run.run_id)
+    if measured is None:
+        return None
+    carbon = None if settings.intensity is None else settings.intensity.of(measured.energy).grams
+    told = {"scope": measured.scope, "meter": measured.meter, "coverage": measured.coverage}
+    watts = {"node_watts": measured.node_watts, "carbon_grams": carbon}
+    return {"joules": measured.energy.joules, "origin": measured.energy.origin, **told, **watts}
 
 
 def run_named(store: Store, name: str) -> Run:

@@ -12,7 +12,7 @@ from crosswind.data.errors import InvalidInputError, MalformedError, Unavailable
 from crosswind.data.run import new_ulid
 from crosswind.data.store import Store
 from crosswind.data.trial import Study, TrialState
-from crosswind.ingest.probe.place import node_name
+from crosswind.ingest.probe.place import job_id, node_name
 from crosswind.models.tuner import GaussianProcessTuner
 from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.settings import Settings
@@ -130,7 +130,7 @@ def _words(configuration: object) -> str:
 
 def _owner() -> str:
     """Who asks: the job where there is one, so that its restart is known as the same."""
-    job = os.environ.get("SLURM_JOB_ID")
+    job = job_id()
     return f"job {job}" if job else f"{node_name()} {os.getppid()}"
 
 

@@ -31,7 +31,9 @@ from crosswind.ingest.load import load_spool
 from crosswind.ingest.wrapper import Launch, launch
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation
-from crosswind.models.outlook import Outlook, Question, next_run
+from crosswind.models.next_run.answer import Answer
+from crosswind.models.next_run.question import Question
+from crosswind.models.next_run.registered import next_run_desk
 from crosswind.models.tuner import GaussianProcessTuner
 from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.settings import Settings
@@ -54,7 +56,7 @@ class Explained:
 class Checked:
     """A prediction, and the step time of the fresh run that it was made for; `abstained` says why there is none."""
 
-    outlook: Outlook | None
+    answer: Answer | None
     abstained: str
     measured_seconds: float
     run_id: str
@@ -99,10 +101,10 @@ class DemoLoop:
             run_ids = [self._record(progress, f"training run, injected: {run.injected}", run) for run in plan]
             progress.start("explaining, predicting")
             explained = self._explain(run_ids, plan)
-            outlook, abstained = self._predict()
+            answer, abstained = self._predict()
             progress.done()
             fresh = self._record(progress, "a fresh run to check the prediction", PlannedRun(None))
-            checked = Checked(outlook, abstained, self._step_seconds(fresh), fresh)
+            checked = Checked(answer, abstained, self._step_seconds(fresh), fresh)
             tuned = self._tune(progress, checked.measured_seconds) if self._trials else None
         return DemoResult(self._seed, time.monotonic() - begin, explained, checked, tuned)
 
@@ -112,10 +114,11 @@ class DemoLoop:
         explanations = explain_runs(self._store, runs)
         return tuple(Explained(run_id, run, explanations[run_id]) for run_id, run in zip(run_ids, plan, strict=True))
 
-    def _predict(self) -> tuple[Outlook | None, str]:
+    def _predict(self) -> tuple[Answer | None, str]:
         try:
-            return next_run(self._store, Question(WORKLOAD, self._settings.system, CONFIGURATION, RANKS)), ""
-        except InvalidInputError as error:  # too many runs were disturbed from outside, and it says so
+            question = Question(WORKLOAD, self._settings.system, CONFIGURATION, RANKS)
+            return next_run_desk(self._store).answer(question), ""
+        except InvalidInputError as error:  # no run was recorded to the end, and it says so
             return None, str(error)
 
     def _record(self, progress: Progress, what: str, run: PlannedRun) -> str:

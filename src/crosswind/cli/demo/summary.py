@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from crosswind.cli.demo.loop import Checked, DemoResult, Explained, Tuned
-from crosswind.cli.output import table
-from crosswind.cli.render import explanation_text, outlook_text
+from crosswind.cli.output import plain, table
+from crosswind.cli.predicted_text import answer_text
+from crosswind.cli.render import explanation_text
 from crosswind.dashboards.wording import NONE, configuration_words, seconds
 from crosswind.models.explain.explanation import Verdict
 
@@ -66,11 +67,11 @@ def _excess_ratio(run: Explained) -> float:
 
 def _check_text(checked: Checked) -> str:
     measured = f"measured: {seconds(checked.measured_seconds)} a step"
-    if checked.outlook is None:
+    if checked.answer is None:
         return f"not predicted: {checked.abstained}\n{measured}"
-    low, high = min(checked.outlook.prediction.seconds), max(checked.outlook.prediction.seconds)
+    low, high = (float(checked.answer.prediction.at(level)[0]) for level in (0.05, 0.95))
     verdict = "inside" if low <= checked.measured_seconds <= high else "outside"
-    return f"{outlook_text(checked.outlook)}\n{measured}, {verdict} the interval"
+    return f"{answer_text(plain(checked.answer))}\n{measured}, {verdict} the interval"
 
 
 def _tuned_text(tuned: Tuned) -> str:

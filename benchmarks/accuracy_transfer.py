@@ -1,0 +1,13 @@
+"""How well a machine that has hardly run anything is predicted from others: from no point of its own to ten."""
+
+from benchmarks.accuracy.table import tell
+
+SOURCES = ("zeus", "transfer")
+
+
+def main() -> None:
+    tell(SOURCES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The accounts of jobs as `bacct -l` prints them: one block a job, whose lines are cut at column 79."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from crosswind.data.errors import MalformedError
+
+JOB = re.compile(r"Job <([0-9]{1,18}(?:\[[0-9]{1,9}\])?)>, ")
+EVENT = re.compile(
+    r"(?P<day>[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9]) (?P<time>[0-9:]{8})(?: (?P<year>[0-9]{4}))?: (?P<told>.*)"
+)
+SUMS = "Accounting information about this job:"
+INDENTS = (26, 21)  # blanks before what was cut off: as many as a time takes, with its year or without
+SECTION = re.compile("-{10}|SUMMARY:|[A-Z_]{2,}:|Accounting information")
+OPENING = re.compile(r"(?:^|[,;] ?)([A-Z][A-Za-z_ ]{1,40}?)(?: \([a-z ]{1,20}\))? <")
+LONGEST = 1 << 22  # characters of a block: the hosts of some 100 000 slots
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a job: the day as `Mon Oct  8`, the time of day, the year where it is told."""
+
+    day: str
+    time: str
+    year: str
+    told: str
+
+
+@dataclass
+class Block:
+    """What is told of one job."""
+
+    number: int  # of its first line
+    pieces: list[list[str]]  # the line that names the job, and each event, as they were cut
+    sums: list[list[str]] = field(default_factory=list)  # words of the last table
+    size: int = 0
+    _is_open: bool = True
+    _is_summed: bool = False
+
+    @property
+    def job_id(self) -> str:
+        """As LSF's commands take it: `123`, or `123[4]` of an array."""
+        found = JOB.match(self.pieces[0][0])
+        return found[1] if found else ""
+
+    @property
+    def beginning(self) -> str:
+        """The line that names the job, as long as it was before it was cut."""
+        return "".join(self.pieces[0])
+
+    def take(self, line: str) -> None:
+        """Puts a line where it belongs; other sections than the job's, its events and its sums are passed over."""
+        self.size += len(line)
+        if self.size > LONGEST:
+            return
+        if line.startswith(SUMS):
+            self._is_open, self._is_summed = False, True
+        elif SECTION.match(line):
+            self._is_open = self._is_summed = False
+        elif EVENT.match(line):
+            self.pieces.append([line])
+            self._is_open, self._is_summed = True, False
+        elif self._is_open:
+            self._continue(line)
+        elif self._is_summed:
+            self.sums.append(line.split())
+
+    def _continue(self, line: str) -> None:
+        indent = next((each for each in INDENTS if line.startswith(" " * each)), 0)
+        if indent:
+            self.pieces[-1].append(line[indent:])
+
+    def events(self) -> Iterator[Event]:
+        """In the order of the block."""
+        for pieces in self.pieces[1:]:
+            if found := EVENT.match("".join(pieces)):
+                yield Event(found["day"], found["time"], found["year"] or "", found["told"])
+
+    def totals(self) -> dict[str, str]:
+        """The last table's one row by its headings. Raises: MalformedError when they are not as many."""
+        names, values = next(
+            ((names, values) for names, values in zip(self.sums, self.sums[1:], strict=False) if "TURNAROUND" in names),
+            ([], []),
+        )
+        if len(names) != len(values):
+            raise MalformedError(f"{len(values)} sums {' '.join(values)[:80]!r}; expected {' '.join(names)}")
+        return dict(zip(names, values, strict=True))
+
+
+def blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, Block]]:
+    """Line number and beginning of each job's block, and the block."""
+    block: Block | None = None
+    for number, line in lines:
+        if JOB.match(line):
+            if block:
+                yield block.number, block.pieces[0][0], block
+            block = Block(number, [[line]])
+        elif block:
+            block.take(line)
+    if block:
+        yield block.number, block.pieces[0][0], block
+
+
+def named_values(text: str) -> dict[str, str]:
+    """The values in `<>` by name; of one that is named twice the first, as what users write may hold anything."""
+    found = list(OPENING.finditer(text))
+    ends = [*(each.start() for each in found), len(text)][1:]
+    pieces = [(each[1], text[each.end() : end]) for each, end in zip(found, ends, strict=False)]
+    return {name: piece.rpartition(">")[0] or piece for name, piece in reversed(pieces)}

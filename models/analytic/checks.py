@@ -1,0 +1,26 @@
+"""Refusals that the formulas share."""
+
+import math
+
+from crosswind.data.errors import InvalidInputError
+
+
+def require_positive(**values: float) -> None:
+    """Raises: InvalidInputError naming the first field that is no finite number above 0."""
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise InvalidInputError(f"{name} is {value}, expected a positive number")
+
+
+def require_not_negative(**values: float) -> None:
+    """Raises: InvalidInputError naming the first field that is no finite number of 0 or more."""
+    for name, value in values.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise InvalidInputError(f"{name} is {value}, expected 0 or more")
+
+
+def require_count(*, least: int = 1, **values: int) -> None:
+    """Raises: InvalidInputError naming the first field that is no whole number of `least` or more."""
+    for name, value in values.items():
+        if not math.isfinite(value) or value != int(value) or value < least:
+            raise InvalidInputError(f"{name} is {value}, expected a whole number of {least} or more")

@@ -1,0 +1,53 @@
+"""Every rank holds the whole model; gradients are all-reduced in buckets while the backward pass goes on."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.models.analytic.collectives import best_all_reduce
+from crosswind.models.analytic.layout import data_group
+from crosswind.models.analytic.machine import Machine
+from crosswind.models.analytic.plan import Plan
+from crosswind.models.analytic.stage import WORD_BYTES, stage_parameters, stage_time, update_seconds
+from crosswind.models.analytic.step_time import StepTime
+from crosswind.models.analytic.strategies.strategy import require_no_shards, require_one
+from crosswind.models.analytic.workload import Workload
+
+
+@dataclass(frozen=True)
+class DataParallel:
+    """PyTorch's DistributedDataParallel, Horovod; ring, tree or hierarchical, whichever is faster."""
+
+    name: ClassVar[str] = "data_parallel"
+
+    def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
+        """Raises: InvalidInputError."""
+        require_one(plan, self.name, "tensor", "pipeline")
+        require_no_shards(plan, self.name)
+        stage = stage_time(workload, plan, machine)
+        parameters = stage_parameters(workload, plan)
+        return StepTime(
+            compute=plan.micro_batches * (stage.compute + stage.head),
+            data=gradient_seconds(parameters, plan, machine, backward_seconds=stage.backward),
+            update=update_seconds(parameters, machine),
+            overhead=machine.constants.step_overhead_seconds,
+        )
+
+
+def gradient_seconds(parameters: float, plan: Plan, machine: Machine, *, backward_seconds: float) -> float:
+    """All-reduce of a rank's gradients that the last micro-batch's backward pass does not hide.
+
+    max(last bucket, all buckets - overlap x backward): the last bucket is full when nothing is left to compute.
+    Source: Li et al. 2020, "PyTorch distributed: experiences on accelerating data parallel training".
+    """
+    if plan.data == 1:
+        return 0.0
+    n_bytes = WORD_BYTES * parameters
+    buckets = max(1, math.ceil(n_bytes / plan.bucket_bytes))
+    bucket_seconds = best_all_reduce(n_bytes / buckets, data_group(plan, machine)).seconds
+    return exposed(buckets, bucket_seconds, backward_seconds * min(machine.constants.overlap_ratio, 1.0))
+
+
+def exposed(buckets: int, bucket_seconds: float, hiding_seconds: float) -> float:
+    """What is left of the buckets' time: never less than the last one, whose gradients come at the very end."""
+    return max(bucket_seconds, buckets * bucket_seconds - hiding_seconds * (buckets - 1) / buckets)

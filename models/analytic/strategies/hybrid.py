@@ -1,0 +1,42 @@
+"""Data, tensor and pipeline parallelism at once; sharded or not."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.models.analytic.machine import Machine
+from crosswind.models.analytic.plan import Plan
+from crosswind.models.analytic.stage import stage_parameters, stage_time, update_seconds
+from crosswind.models.analytic.step_time import StepTime
+from crosswind.models.analytic.strategies.data_parallel import gradient_seconds
+from crosswind.models.analytic.strategies.pipeline import bubble_seconds, transfer_seconds
+from crosswind.models.analytic.strategies.zero import sharded_seconds
+from crosswind.models.analytic.workload import Workload
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Three-dimensional parallelism (Narayanan et al. 2021): the sum of the others' parts, and equal to each alone."""
+
+    name: ClassVar[str] = "hybrid"
+
+    def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
+        """Raises: InvalidInputError."""
+        if plan.offload != "none":
+            raise InvalidInputError(
+                f"offload is {plan.offload} with strategy hybrid, expected none (or strategy offload)"
+            )
+        stage = stage_time(workload, plan, machine)
+        parameters = stage_parameters(workload, plan)
+        shards = plan.data if plan.zero_stage else 1
+        return StepTime(
+            compute=plan.micro_batches * (stage.compute + stage.head),
+            tensor=plan.micro_batches * stage.tensor,
+            data=sharded_seconds(parameters, plan, machine, stage)
+            if plan.zero_stage
+            else gradient_seconds(parameters, plan, machine, backward_seconds=stage.backward),
+            transfer=transfer_seconds(workload, plan, machine),
+            bubble=bubble_seconds(stage, plan),
+            update=update_seconds(parameters / shards, machine),
+            overhead=machine.constants.step_overhead_seconds,
+        )

@@ -1,0 +1,61 @@
+"""Layers are split into stages, through which micro-batches flow."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.models.analytic.collectives import all_gather
+from crosswind.models.analytic.layout import stage_link, tensor_group
+from crosswind.models.analytic.machine import Machine
+from crosswind.models.analytic.plan import Plan
+from crosswind.models.analytic.stage import StageTime, stage_parameters, stage_time, update_seconds
+from crosswind.models.analytic.step_time import StepTime
+from crosswind.models.analytic.strategies.strategy import require_no_shards, require_one
+from crosswind.models.analytic.workload import Workload
+
+
+@dataclass(frozen=True)
+class PipelineParallel:
+    """GPipe, 1F1B with a flush (PipeDream), and Megatron-LM's interleaved schedule."""
+
+    name: ClassVar[str] = "pipeline"
+
+    def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
+        """Raises: InvalidInputError."""
+        require_one(plan, self.name, "data", "tensor")
+        require_no_shards(plan, self.name)
+        stage = stage_time(workload, plan, machine)
+        return StepTime(
+            compute=plan.micro_batches * (stage.compute + stage.head),
+            transfer=transfer_seconds(workload, plan, machine),
+            bubble=bubble_seconds(stage, plan),
+            update=update_seconds(stage_parameters(workload, plan), machine),
+            overhead=machine.constants.step_overhead_seconds,
+        )
+
+
+def bubble_ratio(plan: Plan) -> float:
+    """Share of a step of equal stages in which a rank waits: (p - 1)/(v m + p - 1); v is 1 but for interleaved.
+
+    Sources: Huang et al. 2019, "GPipe"; Narayanan et al. 2021, section 2.2, who divide by the ideal time v m instead.
+    """
+    waits = plan.pipeline - 1
+    return waits / (plan.interleave * plan.micro_batches + waits)
+
+
+def bubble_seconds(stage: StageTime, plan: Plan) -> float:
+    """(p - 1)/v micro-batches of a stage: the same for GPipe and 1F1B, which differ in memory."""
+    return (plan.pipeline - 1) / plan.interleave * (stage.compute + stage.tensor)
+
+
+def transfer_seconds(workload: Workload, plan: Plan, machine: Machine) -> float:
+    """Activations forward and their gradients backward, for v m + p - 1 turns; 0 for one stage.
+
+    Tensor ranks hold the same activations: each sends its part, and the receivers gather. Source: Narayanan et al.
+    2021, section 4.1 (scatter/gather).
+    """
+    if plan.pipeline == 1:
+        return 0.0
+    n_bytes = plan.micro_batch * workload.boundary_bytes
+    turns = plan.interleave * plan.micro_batches + plan.pipeline - 1
+    gathered = all_gather(n_bytes, tensor_group(plan, machine))
+    return 2 * turns * (stage_link(plan, machine).seconds(n_bytes / plan.tensor) + gathered)

@@ -1,0 +1,129 @@
+"""Who else was at work when a run began, and how long its nodes had been idle, as the catalog tells."""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run, RunState
+from crosswind.models.conditions.moment import Moment
+
+COLUMNS = ("neighbour_runs", "neighbour_ranks", "system_runs", "idle_seconds", "hour_of_week")
+NEVER_NS = np.iinfo(np.int64).max
+HOUR_NS = 3_600_000_000_000
+WEEK_HOURS = 168
+MONDAY_HOURS = 72  # 1970-01-01 was a Thursday: the week before it began as many hours earlier
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """When runs of one system were at work; the arrays have one entry a run, `ended_ns` NEVER_NS while it still is."""
+
+    runs: tuple[Run, ...]
+    started_ns: NDArray[np.int64]
+    ended_ns: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Self:
+        """The runs of which start and end, or that they go on, are known."""
+        kept = tuple(run for run in runs if _is_placed(run))
+        ended = [NEVER_NS if run.ended_ns is None else run.ended_ns for run in kept]
+        started = np.array([run.started_ns for run in kept], dtype=np.int64)
+        return cls(kept, started, np.array(ended, dtype=np.int64))
+
+
+@dataclass
+class _Sweep:
+    """One system's runs in the order of time: who is at work just before `at_ns`, and when each node was last left.
+
+    A run is named by its place in `spans`.
+    """
+
+    spans: _Spans
+    at_work: set[int] = field(default_factory=set)
+    on_node: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    left_ns: dict[str, int] = field(default_factory=dict)
+    _beginning: deque[int] = field(init=False)
+    _ending: deque[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._beginning = deque(np.argsort(self.spans.started_ns, kind="stable").tolist())
+        self._ending = deque(np.argsort(self.spans.ended_ns, kind="stable").tolist())
+
+    def go_to(self, at_ns: int) -> None:
+        """Goes on to a time that is not before the last one: starts count before it, ends from it on."""
+        while self._beginning and self.spans.started_ns[self._beginning[0]] < at_ns:
+            self._begin(self._beginning.popleft(), at_ns)
+        while self._ending and self.spans.ended_ns[self._ending[0]] < at_ns:
+            self._end(self._ending.popleft())
+
+    def _begin(self, place: int, at_ns: int) -> None:
+        if self.spans.ended_ns[place] < at_ns:  # it came and went since the last time
+            return
+        self.at_work.add(place)
+        for node in self.spans.runs[place].nodes:
+            self.on_node[node].add(place)
+
+    def _end(self, place: int) -> None:
+        self.at_work.discard(place)
+        for node in self.spans.runs[place].nodes:
+            self.on_node[node].discard(place)
+            self.left_ns[node] = int(self.spans.ended_ns[place])
+
+    def around(self, moment: Moment, own: int | None) -> tuple[float, float, float, float]:
+        """What `neighbours` tells of a moment, without its hour; `own` is the place of the run that begins then."""
+        sharing = sorted(set().union(*(self.on_node.get(node, ()) for node in moment.nodes)) - {own})
+        others = len(self.at_work) - (own in self.at_work)
+        ranks = sum(_ranks_on(self.spans.runs[place], moment.nodes) for place in sharing)
+        return float(len(sharing)), float(ranks), float(others), 0.0 if sharing else self._idle_seconds(moment)
+
+    def _idle_seconds(self, moment: Moment) -> float:
+        left = [self.left_ns[node] for node in moment.nodes if node in self.left_ns]
+        return float(moment.at_ns - max(left)) * 1e-9 if left else float(np.nan)
+
+
+def neighbours(runs: Sequence[Run], moments: Sequence[Moment]) -> pd.DataFrame:
+    """One row a moment: other runs in progress then, and the hour of the week (UTC, 0 is Monday's first).
+
+    `neighbour_runs` and `neighbour_ranks` share a node with it, `system_runs` its system; `idle_seconds` is how long
+    ago the last run on its nodes ended, 0 while there are any and NaN before the first.
+    """
+    found = np.full((len(moments), len(COLUMNS)), np.nan)
+    for system in {moment.system for moment in moments}:
+        here = [run for run in runs if run.system == system]
+        numbers = [number for number, moment in enumerate(moments) if moment.system == system]
+        found[numbers] = _of_system(here, [moments[number] for number in numbers])
+    return pd.DataFrame(found, columns=list(COLUMNS))
+
+
+def _of_system(runs: Sequence[Run], moments: Sequence[Moment]) -> Floats:
+    """Shape (n_moments, n_columns); asked in the order of time, told in the order given."""
+    sweep = _Sweep(_Spans.of(runs))
+    places = {run.run_id: place for place, run in enumerate(sweep.spans.runs)}
+    found = np.empty((len(moments), len(COLUMNS)))
+    for number in sorted(range(len(moments)), key=lambda number: moments[number].at_ns):
+        moment = moments[number]
+        own = None if moment.run_id is None else places.get(moment.run_id)
+        sweep.go_to(moment.at_ns)
+        found[number] = (*sweep.around(moment, own), _hour_of_week(moment.at_ns))
+    return found
+
+
+def _ranks_on(run: Run, nodes: Sequence[str]) -> float:
+    """The run's ranks on those nodes, if it spread them evenly."""
+    if run.world_size is None:
+        return 1.0
+    return run.world_size * len(set(run.nodes) & set(nodes)) / len(set(run.nodes))
+
+
+def _hour_of_week(at_ns: int) -> float:
+    return float((at_ns / HOUR_NS + MONDAY_HOURS) % WEEK_HOURS)
+
+
+def _is_placed(run: Run) -> bool:
+    return run.started_ns is not None and (run.ended_ns is not None or run.state is RunState.RUNNING)

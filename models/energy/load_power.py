@@ -1,0 +1,137 @@
+"""What metered runs and jobs say of a node's power under a load to come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.prediction import Floats
+from crosswind.models.energy.measured import Scope
+from crosswind.models.energy.metered import MeteredRun
+from crosswind.models.energy.node_power import NODES, NodePower
+
+REPEAT_DEVIATION = 0.05  # of log power from run to run, until as many runs as these have told another
+REPEAT_RUNS = 3
+STRANGER_DEVIATION = 0.25  # of log power from workload to workload, or from system to system
+LOG_RANKS = "log_ranks_per_node"
+QUANTILE_90 = 1.6449  # standard deviations from a normal median to its 0.95 quantile
+
+
+class PowerBasis(StrEnum):
+    """What a node's power is taken from, the surest first."""
+
+    COHORT = "cohort"  # metered runs of this configuration and scale on this system
+    WORKLOAD = "workload"  # metered runs of the workload on this system
+    RELATED = "related"  # the workload's elsewhere, or others' here, with the same accelerator if one is named
+    DATA_SHEET = "data_sheet"  # nobody metered such a run
+
+
+@dataclass(frozen=True)
+class LearnedPower:
+    """Median watts of a node and the deviation of their logarithm, and what they rest on."""
+
+    watts: float
+    log_deviation: float
+    node_count: int
+    scope: Scope
+    basis: PowerBasis
+    runs: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """The run to come: `node_count` None is told from the ranks that earlier runs had on a node."""
+
+    workload: str
+    system: str
+    cohort: str
+    ranks: int | None  # None for a job, whose scale is its number of nodes
+    node_count: int | None
+    accelerator: str = ""
+
+
+def learned_power(runs: Sequence[MeteredRun], load: Load) -> LearnedPower | None:
+    """A node's power under a load, from the metered runs that are most like it; None where there is none.
+
+    Meters of different scope are never put together: the widest among those runs counts.
+    """
+    basis, like = _like(runs, load)
+    if not like:
+        return None
+    scope = next(each for each in Scope if any(run.measured.scope is each for run in like))
+    like = [run for run in like if run.measured.scope is scope]
+    nodes = load.node_count or _nodes(like, load)
+    if nodes is None:
+        return None
+    support = [run for run in _support(runs, like, basis) if run.measured.scope is scope]
+    model = NodePower().fit(_table(support), _watts(support))
+    errors = np.log(_watts(like)) - np.log(model.predict(_table(like)).at(0.5))
+    quantiles = model.predict(_row(load, nodes))
+    [median], [high] = quantiles.at(0.5), quantiles.at(0.95)
+    level = float(np.median(errors))  # the workload's own, from which others drew the model away
+    deviations = [np.log(high / median) / QUANTILE_90, _repeat_deviation(errors - level)]
+    if basis is PowerBasis.RELATED:
+        deviations += [STRANGER_DEVIATION, _spread(like)]
+    watts = float(median) * np.exp(level)
+    return LearnedPower(watts, float(np.hypot.reduce(deviations)), nodes, scope, basis, len(like))
+
+
+def _like(runs: Sequence[MeteredRun], load: Load) -> tuple[PowerBasis, Sequence[MeteredRun]]:
+    here = [run for run in runs if (run.workload, run.system) == (load.workload, load.system)]
+    if cohort := [run for run in here if run.cohort == load.cohort]:
+        return PowerBasis.COHORT, cohort
+    if here:
+        return PowerBasis.WORKLOAD, here
+    return PowerBasis.RELATED, [run for run in runs if load.accelerator in ("", run.accelerator)]
+
+
+def _support(runs: Sequence[MeteredRun], like: Sequence[MeteredRun], basis: PowerBasis) -> Sequence[MeteredRun]:
+    """What a model is learned from: others on the system tell how power changes with the number of nodes."""
+    if basis is not PowerBasis.WORKLOAD:
+        return like
+    return [run for run in runs if run.system == like[0].system]
+
+
+def _nodes(runs: Sequence[MeteredRun], load: Load) -> int | None:
+    """By the ranks that these runs had on a node."""
+    ranks = [run.ranks_per_node for run in runs if run.ranks_per_node]
+    if load.ranks is None or not ranks:
+        return None
+    return max(1, int(np.ceil(load.ranks / float(np.median(ranks)))))
+
+
+def _repeat_deviation(errors: Floats) -> float:
+    """How far the log power of runs is from the model's, in the root of the mean square."""
+    squares = float(np.sum(errors**2)) + REPEAT_RUNS * REPEAT_DEVIATION**2
+    return float(np.sqrt(squares / (len(errors) + REPEAT_RUNS)))
+
+
+def _spread(runs: Sequence[MeteredRun]) -> float:
+    """The standard deviation of log power between workloads and systems."""
+    table = _table(runs).assign(log_watts=np.log(_watts(runs)))
+    return float(np.std(table.groupby(["workload", "system"])["log_watts"].median()))
+
+
+def _watts(runs: Sequence[MeteredRun]) -> Floats:
+    return np.array([run.measured.node_watts for run in runs])
+
+
+def _table(runs: Sequence[MeteredRun]) -> pd.DataFrame:
+    """What a node's power is learned by."""
+    return pd.DataFrame(
+        {
+            "workload": [run.workload for run in runs],
+            "system": [run.system for run in runs],
+            NODES: [float(run.measured.node_count) for run in runs],
+            LOG_RANKS: [np.log2(run.ranks_per_node) if run.ranks_per_node else np.nan for run in runs],
+        }
+    )
+
+
+def _row(load: Load, nodes: int) -> pd.DataFrame:
+    """The run to come as a row of that table."""
+    log_ranks = np.nan if load.ranks is None else np.log2(load.ranks / nodes)
+    told = {"workload": [load.workload], "system": [load.system], NODES: [float(nodes)], LOG_RANKS: [log_ranks]}
+    return pd.DataFrame(told)

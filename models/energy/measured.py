@@ -1,0 +1,142 @@
+"""Joules that runs took, where meters told of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pandas as pd
+
+from crosswind.data.carbon import Energy, Origin
+from crosswind.data.job import Job
+from crosswind.data.run import Run
+from crosswind.data.store import Store
+from crosswind.models.energy.meters import ACCELERATORS, PROCESSORS, WHOLE_NODE, counted, places_of_runs, sensed
+
+COVERAGE_MIN = 0.9  # of a run's time, on each of its nodes
+
+
+class Scope(StrEnum):
+    """What of the nodes a meter hears, the most first."""
+
+    NODE = "node"  # all that they draw
+    ACCOUNTED = "accounted"  # whatever the scheduler's plug-in meters: nobody tells
+    CHIPS = "chips"  # processors, memory and accelerators; no fans, network, disks, losses of power supplies
+    ACCELERATORS = "accelerators"
+    PROCESSORS = "processors"  # and their memory, where it is counted
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Energy of a run's nodes, whoever else was on them, over `seconds`: the run's, or its job's for meter `job`.
+
+    `coverage` is the share of that time of which the worst node told; what it did not tell counts as the rest.
+    """
+
+    energy: Energy
+    scope: Scope
+    meter: str
+    coverage: float
+    node_count: int
+    seconds: float
+
+    @property
+    def node_watts(self) -> float:
+        """Mean power of a node."""
+        return self.energy.joules / self.seconds / self.node_count
+
+
+def measured_energy(store: Store, runs: Sequence[Run]) -> Mapping[str, Measured]:
+    """By id the energy of the runs of which meters told at least 90 % of the time, on every node; no others.
+
+    Asked are, in this order, the blade controller, sensors of whole nodes, counters of processors and accelerators,
+    and the scheduler's account of a job that held this run alone. A query or two for each, of all runs at once.
+    Raises: MalformedError for a damaged file.
+    """
+    left = [run for run in runs if run.nodes and run.seconds and run.seconds > 0]
+    found: dict[str, Measured] = {}
+    for meter in METERS:
+        if left:
+            found |= meter(store, left)
+            left = [run for run in left if run.run_id not in found]
+    return found
+
+
+def measured_job(job: Job) -> Measured | None:
+    """The energy that the scheduler accounts for a job that has ended; None where it meters none."""
+    nodes = job.node_count or len(job.nodes)
+    if not (job.ended_ns and nodes and job.seconds and job.seconds > 0):
+        return None
+    if job.energy_joules is None or not 0 < job.energy_joules < math.inf:
+        return None
+    return Measured(Energy(job.energy_joules, Origin.MEASURED), Scope.ACCOUNTED, "job", 1.0, nodes, job.seconds)
+
+
+def _by_controllers(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
+    places = places_of_runs(runs)
+    return _whole(runs, places, counted(store.lake, places, WHOLE_NODE), (Scope.NODE, "pm_counters"))
+
+
+def _by_sensors(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
+    places = places_of_runs(runs)
+    return _whole(runs, places, sensed(store.lake, places), (Scope.NODE, "sensor"))
+
+
+def _by_chips(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
+    """Processors and accelerators together where both are told of, or one of them alone, which is flagged."""
+    places = places_of_runs(runs)
+    processors = counted(store.lake, places, PROCESSORS)
+    accelerators = _added([counted(store.lake, places, counter) for counter in ACCELERATORS])
+    together = _added([processors, accelerators])
+    together = together.loc[processors.index.intersection(accelerators.index)]
+    return {
+        **_whole(runs, places, processors, (Scope.PROCESSORS, "rapl")),
+        **_whole(runs, places, accelerators, (Scope.ACCELERATORS, "gpu")),
+        **_whole(runs, places, together, (Scope.CHIPS, "rapl+gpu")),
+    }
+
+
+def _added(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """What several counters tell of each place together."""
+    return pd.concat(tables).groupby(level="place").agg({"joules": "sum", "coverage": "min"})
+
+
+def _by_accounts(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
+    """By jobs that held one run, on as many nodes, which took at least 90 % of their time."""
+    in_jobs = [run for run in runs if run.job_id]
+    ids = {run.job_id for run in in_jobs if run.job_id}
+    jobs = store.jobs.all_named(ids)
+    with store.catalog.read() as session:
+        counts = session.runs.counts_by_job(ids if jobs else ())
+    found = {}
+    for run in in_jobs:
+        job = next((each for each in jobs.get(run.job_id or "", ()) if each.system == run.system), None)
+        told = None if job is None else measured_job(job)
+        if told is not None and counts.get((run.system, run.job_id or "")) == 1 and _fills(run, told):
+            found[run.run_id] = told
+    return found
+
+
+def _fills(run: Run, told: Measured) -> bool:
+    nodes = len(set(run.nodes))
+    return (
+        nodes == told.node_count and COVERAGE_MIN * told.seconds <= (run.seconds or 0.0) <= told.seconds / COVERAGE_MIN
+    )
+
+
+def _whole(
+    runs: Sequence[Run], places: pd.DataFrame, table: pd.DataFrame, of: tuple[Scope, str]
+) -> dict[str, Measured]:
+    """The runs all of whose nodes are covered well."""
+    told = places[["place", "run"]].join(table, on="place").fillna({"joules": 0.0, "coverage": 0.0})
+    by_run = told.groupby("run").agg(joules=("joules", "sum"), coverage=("coverage", "min"), nodes=("place", "size"))
+    found = {}
+    for number, row in by_run[by_run["coverage"] >= COVERAGE_MIN].iterrows():
+        run = runs[int(str(number))]
+        energy = Energy(float(row["joules"]), Origin.MEASURED)
+        coverage = min(float(row["coverage"]), 1.0)
+        found[run.run_id] = Measured(energy, *of, coverage, int(row["nodes"]), run.seconds or 0.0)
+    return found
+
+
+METERS = (_by_controllers, _by_sensors, _by_chips, _by_accounts)

@@ -1,0 +1,91 @@
+"""Runs and jobs that were metered."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.features import all_runs, cohort_key
+from crosswind.data.job import Job
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.data.trial import Configuration
+from crosswind.models.analytic.devices import device_named
+from crosswind.models.energy.measured import Measured, measured_energy, measured_job
+
+RUNS_MAX = 100  # of the workload, and of the system; the newest
+JOBS_MAX = 200
+SETTLED_NS = 3600 * 10**9  # after its end, what nodes sampled during a run has arrived
+ACCELERATOR = "accelerator"  # the parameter that names what each rank computes on
+
+
+@dataclass(frozen=True)
+class MeteredRun:
+    """A run, or a job of which no run is known; `cohort` is as `cohort_key` says, `accelerator` empty for none."""
+
+    cohort: str
+    workload: str
+    system: str
+    ranks_per_node: float | None  # None for a job
+    measured: Measured
+    accelerator: str = ""
+
+
+@dataclass
+class Meters:
+    """Metered runs of one store; what was found of a run is kept, and looked for again only while it may arrive."""
+
+    store: Store
+    _found: dict[str, Measured | None] = field(default_factory=dict, init=False, repr=False)
+
+    def runs(self, workload: str, system: str) -> tuple[MeteredRun, ...]:
+        """The newest metered runs and jobs of the workload anywhere, and of the system. Raises: MalformedError."""
+        wanted = (
+            RunFilter(workload=workload, state=RunState.COMPLETED),
+            RunFilter(system=system, state=RunState.COMPLETED),
+        )
+        runs = {run.run_id: run for each in wanted for run in all_runs(self.store, each, limit=RUNS_MAX)}
+        found = self._measured(list(runs.values()))
+        of_runs = [_of_run(runs[run_id], measured) for run_id, measured in found.items()]
+        in_jobs = {(run.system, run.job_id) for run in runs.values()}
+        return (
+            *of_runs,
+            *_of_jobs(job for job in self._jobs(workload, system) if (job.system, job.job_id) not in in_jobs),
+        )
+
+    def _measured(self, runs: Sequence[Run]) -> dict[str, Measured]:
+        news = [run for run in runs if run.run_id not in self._found]
+        told = measured_energy(self.store, news)
+        newest_ns = max((run.ended_ns or 0 for run in runs), default=0)
+        for run in news:
+            if run.run_id in told or newest_ns - (run.ended_ns or 0) > SETTLED_NS:
+                self._found[run.run_id] = told.get(run.run_id)
+        known = {run.run_id: told.get(run.run_id) or self._found.get(run.run_id) for run in runs}
+        return {run_id: measured for run_id, measured in known.items() if measured is not None}
+
+    def _jobs(self, workload: str, system: str) -> Iterable[Job]:
+        named = self.store.jobs.of_name(workload, system=None, limit=JOBS_MAX)
+        here = [job for job in self.store.jobs.find(limit=JOBS_MAX) if job.system == system]
+        return {(job.system, job.job_id): job for job in (*named, *here)}.values()
+
+
+def accelerator_of(configuration: Configuration) -> str:
+    """The accelerator that a configuration names, in the name of its data sheet where that is known; empty if none."""
+    named = str(configuration.get(ACCELERATOR) or "")
+    device = device_named(named)
+    return named if device is None else device.name
+
+
+def _of_run(run: Run, measured: Measured) -> MeteredRun:
+    ranks = None if run.world_size is None else run.world_size / measured.node_count
+    named = (cohort_key(run), run.workload, run.system)
+    return MeteredRun(*named, ranks, measured, accelerator_of(run.configuration))
+
+
+def _of_jobs(jobs: Iterable[Job]) -> list[MeteredRun]:
+    found = []
+    for job in jobs:
+        measured = measured_job(job) if job.state == "COMPLETED" else None
+        if measured is not None:
+            as_run = Run(job.job_id, job.name, job.system, RunState.COMPLETED, world_size=job.node_count)
+            found.append(MeteredRun(cohort_key(as_run), job.name, job.system, None, measured))
+    return found

@@ -1,0 +1,109 @@
+"""Which candidate foretells the weather best: asked again about the past, each time from what was known then."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
+from crosswind.models.forecast.observations import Asked, Lagged, Observations, questions
+from crosswind.models.forecast.sequence import Recurrent, has_torch
+from crosswind.models.forecast.weather_models import Climate, LaggedTrees, LocalLevel, WeatherModel
+from crosswind.models.scores import mean_pinball
+from crosswind.models.surrogate.surrogate import LEVELS
+
+RUNS_MIN = 40
+NETWORK_RUNS_MIN = 1000
+BLOCKS = 4
+SHARE_ASKED = 0.5  # of the runs, the newest
+WORTH_ITS_WEIGHT = 0.98  # of the best light candidate's loss, above which the network is not taken
+
+
+@dataclass(frozen=True)
+class Score:
+    """A candidate's mean pinball loss of the logarithm in the backtest, and skill over the climate, by horizon too."""
+
+    name: str
+    loss: float
+    skill: float
+    coverage_90: float
+    skill_by_horizon: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """What every candidate reached, and how the chosen one answered."""
+
+    chosen: str
+    scores: tuple[Score, ...]
+    n_asked: int
+    errors: Floats  # (n_horizons, n_asked, n_levels): log ratio less quantile, of the chosen
+
+    def score(self, name: str) -> Score:
+        """Of one candidate."""
+        return next(score for score in self.scores if score.name == name)
+
+
+def candidates(seed: int, n_runs: int) -> list[WeatherModel]:
+    """Those that can run here; the network only where torch is, and enough runs for it to learn from."""
+    light: list[WeatherModel] = [Climate(), LocalLevel(), LaggedTrees(seed)]
+    return [*light, Recurrent(seed)] if n_runs >= NETWORK_RUNS_MIN and has_torch() else light
+
+
+def backtest(
+    runs: Observations, lagged: Lagged, horizons_hours: tuple[float, ...], models: Sequence[WeatherModel]
+) -> Backtest:
+    """The newest half in BLOCKS blocks of time: each is answered by models that learned from all runs before it.
+
+    Within a block the runs of before each question's cutoff are known, though not learned from. Raises:
+    InvalidInputError with fewer than RUNS_MIN runs, and without the climate to compare with.
+    """
+    if len(runs) < RUNS_MIN:
+        raise InvalidInputError(f"{len(runs)} runs to test the weather on, expected at least {RUNS_MIN}")
+    names = [model.name for model in models]
+    if Climate.name not in names or len(set(names)) < len(names):
+        raise InvalidInputError(f"candidates are {', '.join(names)}, expected {Climate.name} and others, each once")
+    bounds = np.linspace(round(len(runs) * (1 - SHARE_ASKED)), len(runs), BLOCKS + 1).astype(int)
+    answers: dict[str, list[Floats]] = {model.name: [] for model in models}
+    truths = []
+    for first, end in pairwise(bounds):
+        past, asked, y = _block(runs, int(first), int(end), horizons_hours)
+        truths.append(y.reshape(len(horizons_hours), -1))
+        for model in models:
+            said = model.fit(past, lagged, horizons_hours).predict(runs, asked)
+            answers[model.name].append(said.reshape(len(horizons_hours), -1, said.shape[1]))
+    truth = np.concatenate(truths, axis=1)
+    whole = {name: np.concatenate(blocks, axis=1) for name, blocks in answers.items()}
+    scores = tuple(_score(name, said, whole[Climate.name], truth) for name, said in whole.items())
+    chosen = _chosen(scores)
+    return Backtest(chosen, scores, truth.shape[1], truth[:, :, None] - whole[chosen])
+
+
+def _block(
+    runs: Observations, first: int, end: int, horizons_hours: tuple[float, ...]
+) -> tuple[Observations, Asked, Floats]:
+    asked, y = questions(runs.first(end).newest(end - first), horizons_hours)
+    return runs.first(first), asked, y
+
+
+def _score(name: str, said: Floats, climate: Floats, truth: Floats) -> Score:
+    losses = [mean_pinball(of_horizon, y, LEVELS) for of_horizon, y in zip(said, truth, strict=True)]
+    naive = [mean_pinball(of_horizon, y, LEVELS) for of_horizon, y in zip(climate, truth, strict=True)]
+    by_horizon = tuple(1 - ours / max(theirs, 1e-12) for ours, theirs in zip(losses, naive, strict=True))
+    covered = float(np.mean((said[:, :, 0] <= truth) & (truth <= said[:, :, -2])))  # 0.05 to 0.95
+    return Score(
+        name,
+        float(np.mean(losses)),
+        1 - float(np.mean(losses)) / max(float(np.mean(naive)), 1e-12),
+        covered,
+        by_horizon,
+    )
+
+
+def _chosen(scores: Sequence[Score]) -> str:
+    """The least loss; the network only where it clearly beats all that need no torch."""
+    light = min((score for score in scores if score.name != Recurrent.name), key=lambda score: score.loss)
+    heavy = [score for score in scores if score.name == Recurrent.name]
+    return heavy[0].name if heavy and heavy[0].loss < WORTH_ITS_WEIGHT * light.loss else light.name

@@ -1,0 +1,56 @@
+"""When a workload's runs became slower or faster for good: regressions, looking back over weeks."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosswind.data.prediction import Floats
+from crosswind.models.forecast.change_points import Segment, segments
+
+SHORTEST = 5  # runs that a level must last
+NOTICED = 0.05  # a change of less is told to nobody
+ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """The first run of a new level began at `since_ns`; `ratio` is the level's time over that of the level before."""
+
+    since_ns: int
+    ratio: float
+    runs_before: int
+    runs_since: int
+
+
+def level_changes(runs: pd.DataFrame) -> list[LevelChange]:
+    """Changes of level common to the cohorts, oldest first; columns started_ns cohort step_mean_seconds, any order.
+
+    A run's log time is its cohort's usual one plus a level of its time; both are found in turns, by medians. What
+    came with another configuration is another cohort's, and no change.
+    """
+    ordered = runs.sort_values("started_ns", kind="stable")
+    if len(ordered) < 2 * SHORTEST:
+        return []
+    logs = np.log(ordered["step_mean_seconds"].to_numpy(np.float64))
+    cohorts = ordered["cohort"].to_numpy(np.str_)
+    level = np.zeros(len(logs))
+    for _ in range(ROUNDS):
+        rest = logs - _usual(logs - level, cohorts)
+        found = segments(np.exp(rest), shortest=SHORTEST)
+        level = np.concatenate([np.full(each.end - each.first, np.log(each.level)) for each in found])
+    started_ns = ordered["started_ns"].to_numpy(np.int64)
+    changes = [_change(started_ns, before, after) for before, after in pairwise(found)]
+    return [each for each in changes if abs(np.log(each.ratio)) >= np.log1p(NOTICED)]
+
+
+def _usual(logs: Floats, cohorts: NDArray[np.str_]) -> Floats:
+    medians = pd.Series(logs).groupby(cohorts).transform("median")
+    return np.asarray(medians, dtype=np.float64)
+
+
+def _change(started_ns: NDArray[np.int64], before: Segment, after: Segment) -> LevelChange:
+    runs = (before.end - before.first, after.end - after.first)
+    return LevelChange(int(started_ns[after.first]), after.level / before.level, *runs)

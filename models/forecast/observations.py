@@ -1,0 +1,193 @@
+"""Runs as measurements of the system's weather, and what was known of it before a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
+
+STARTED, KNOWN, WORKLOAD, LOG_RATIO = "started_ns", "known_ns", "workload", "log_ratio"
+HOUR_NS = 3_600_000_000_000
+DAY_HOURS, WEEK_HOURS = 24, 168
+RUNS_BELIEVED = 2.0  # a mean of few runs is drawn to 0 as if so many runs had shown 0
+Times = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Observations:
+    """n runs in the order in which they became known: log ratios of their time to what their cohort let expect."""
+
+    started_ns: Times
+    known_ns: Times  # (n,), rising
+    workload: NDArray[np.str_]
+    log_ratio: Floats
+    counters: Floats  # (n, n_counters), NaN where missing
+    counter_names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, ratios: pd.DataFrame) -> Self:
+        """From columns started_ns, workload and log_ratio; all others are counters read as the run began.
+
+        A run's ratio is known from `known_ns` on, its end; without that column, from its start.
+        Raises: InvalidInputError.
+        """
+        missing = [name for name in (STARTED, WORKLOAD, LOG_RATIO) if name not in ratios]
+        if missing:
+            raise InvalidInputError(
+                f"ratios have no column {', '.join(missing)}; they have {', '.join(map(str, ratios))}"
+            )
+        known = KNOWN if KNOWN in ratios else STARTED
+        counters = [str(name) for name in ratios.columns if name not in (STARTED, KNOWN, WORKLOAD, LOG_RATIO)]
+        for name in (STARTED, known, LOG_RATIO, *counters):
+            if not is_numeric_dtype(ratios[name]):
+                raise InvalidInputError(f"column {name} of ratios is of type {ratios[name].dtype}, expected numbers")
+        _check(ratios, (STARTED, known, LOG_RATIO))
+        ordered = ratios.sort_values(known, kind="stable")
+        return cls(
+            ordered[STARTED].to_numpy(np.int64),
+            ordered[known].to_numpy(np.int64),
+            ordered[WORKLOAD].to_numpy(np.str_),
+            ordered[LOG_RATIO].to_numpy(np.float64),
+            ordered[counters].to_numpy(np.float64, na_value=np.nan).reshape(len(ordered), len(counters)),
+            tuple(counters),
+        )
+
+    def __len__(self) -> int:
+        return len(self.log_ratio)
+
+    def first(self, count: int) -> "Observations":
+        """The runs that became known first."""
+        return self.rows(np.arange(min(count, len(self))))
+
+    def newest(self, count: int) -> "Observations":
+        """The runs that became known last."""
+        return self.rows(np.arange(max(len(self) - count, 0), len(self)))
+
+    def rows(self, places: NDArray[np.int64]) -> "Observations":
+        """The runs at these places."""
+        return Observations(
+            self.started_ns[places],
+            self.known_ns[places],
+            self.workload[places],
+            self.log_ratio[places],
+            self.counters[places],
+            self.counter_names,
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """m questions: the log ratio of a run of a workload that starts at a time, from what was known at `cutoff_ns`."""
+
+    target_ns: Times
+    cutoff_ns: Times
+    workload: NDArray[np.str_]
+
+    @property
+    def horizon_hours(self) -> Floats:
+        """How far ahead is asked."""
+        ahead: Floats = np.maximum(self.target_ns - self.cutoff_ns, 0) / HOUR_NS
+        return ahead
+
+
+@dataclass(frozen=True)
+class Lagged:
+    """Turns questions into rows: levels of before with their decay, the hour, and the counters seen last."""
+
+    memory_hours: tuple[float, ...]
+    counter_names: tuple[str, ...] = field(default=())
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns that `rows` makes."""
+        levels = [f"level_{hours:g}h" for hours in self.memory_hours] + [
+            f"own_{hours:g}h" for hours in self.memory_hours
+        ]
+        return [*levels, *HARMONICS, "horizon_hours", "silent_hours", "known_runs", *self.counter_names]
+
+    @property
+    def linear(self) -> int:
+        """How many of the first columns a linear model may use: they are 0 where nothing is known."""
+        return 2 * len(self.memory_hours) + len(HARMONICS)
+
+    def rows(self, past: Observations, asked: Asked) -> Floats:
+        """Shape (m, n_columns); uses nothing that became known after a question's cutoff."""
+        newest = np.searchsorted(past.known_ns, asked.cutoff_ns, side="right") - 1
+        horizon = asked.horizon_hours
+        shared = [
+            level_at(past, newest, asked.cutoff_ns, hours) * np.exp(-horizon / hours) for hours in self.memory_hours
+        ]
+        own = [own_level_at(past, asked, hours) * np.exp(-horizon / hours) for hours in self.memory_hours]
+        silent = (
+            np.where(newest >= 0, asked.cutoff_ns - past.known_ns[newest], 0) / HOUR_NS if len(past) else 0 * horizon
+        )
+        counters = past.counters[newest] if len(past) else np.empty((len(horizon), past.counters.shape[1]))
+        counters = np.where((newest >= 0)[:, None], counters, np.nan)
+        return np.column_stack([*shared, *own, harmonics(asked.target_ns), horizon, silent, newest + 1.0, counters])
+
+
+HARMONICS = ("day_sin", "day_cos", "half_day_sin", "half_day_cos", "week_sin", "week_cos")
+
+
+def harmonics(times_ns: Times) -> Floats:
+    """The hour of the day, its half, and of the week, as sines and cosines, shape (m, 6)."""
+    hours = (times_ns % (WEEK_HOURS * HOUR_NS)) / HOUR_NS
+    angles = [2 * np.pi * hours / period for period in (DAY_HOURS, DAY_HOURS / 2, WEEK_HOURS)]
+    return np.column_stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)])
+
+
+def level_at(past: Observations, newest: NDArray[np.int64], cutoff_ns: Times, memory_hours: float) -> Floats:
+    """Mean log ratio of the runs up to `newest`, each weighing exp(-age / memory), drawn to 0 where they are few."""
+    if len(past) == 0:
+        return np.zeros(len(cutoff_ns))
+    sums, weights = decayed_sums(past.known_ns, past.log_ratio, memory_hours)
+    age = np.exp(-np.maximum(cutoff_ns - past.known_ns[newest], 0) / HOUR_NS / memory_hours)
+    level = sums[newest] * age / (weights[newest] * age + RUNS_BELIEVED)
+    return np.where(newest >= 0, level, 0.0)
+
+
+def own_level_at(past: Observations, asked: Asked, memory_hours: float) -> Floats:
+    """The same of the workload's own runs alone."""
+    found = np.zeros(len(asked.cutoff_ns))
+    for name in np.unique(asked.workload):
+        rows = asked.workload == name
+        own = past.rows(np.flatnonzero(past.workload == name))
+        newest = np.searchsorted(own.known_ns, asked.cutoff_ns[rows], side="right") - 1
+        found[rows] = level_at(own, newest, asked.cutoff_ns[rows], memory_hours)
+    return found
+
+
+def decayed_sums(known_ns: Times, values: Floats, memory_hours: float) -> tuple[Floats, Floats]:
+    """Sums of the values and of their weights at every run, older ones weighing exp(-age / memory)."""
+    kept = np.exp(-np.diff(known_ns, prepend=known_ns[:1]) / HOUR_NS / memory_hours)
+    sums, weights = np.empty(len(values)), np.empty(len(values))
+    total = weight = 0.0
+    for index, value in enumerate(values):
+        total, weight = total * kept[index] + value, weight * kept[index] + 1
+        sums[index], weights[index] = total, weight
+    return sums, weights
+
+
+def questions(runs: Observations, horizons_hours: Sequence[float]) -> tuple[Asked, Floats]:
+    """Every run asked about from every horizon before its start, and its log ratio."""
+    target = np.concatenate([runs.started_ns] * len(horizons_hours))
+    ahead = np.repeat(np.array(horizons_hours) * HOUR_NS, len(runs)).astype(np.int64)
+    workload = np.concatenate([runs.workload] * len(horizons_hours))
+    # A run is known after it began, so that one nanosecond keeps runs without an end from telling of themselves.
+    return Asked(target, target - np.maximum(ahead, 1), workload), np.concatenate(
+        [runs.log_ratio] * len(horizons_hours)
+    )
+
+
+def _check(ratios: pd.DataFrame, names: Sequence[str]) -> None:
+    for name in names:
+        values = ratios[name].to_numpy(np.float64, na_value=np.nan)
+        if not np.all(np.isfinite(values)):
+            row = int(np.argmin(np.isfinite(values)))
+            raise InvalidInputError(f"column {name} of ratios is {values[row]} in row {row}, expected a finite number")

@@ -1,0 +1,91 @@
+"""A stored run in progress: what is left of it, from its steps so far and from the runs of its workload before it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.models.forecast.in_run import InRunForecaster
+from crosswind.models.forecast.past_runs import PastRun
+from crosswind.models.forecast.stored_runs import past_runs, steps_so_far
+from crosswind.models.next_run.answer import Quantile, quantiles
+
+EARLIER_RUNS = 100  # of the workload on the system, the newest
+STEPS_MAX = 10_000_000
+STEPS = "steps"  # the parameter that tells how many a run has
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """Quantiles of the seconds still to come, of those of all steps, and of the next step's; None after the last.
+
+    `changed_at` are steps at which the pace changed for good. `earlier_runs` are those compared with, of them
+    `cohort_runs` with the same configuration and scale.
+    """
+
+    run_id: str
+    steps_done: int
+    total_steps: int
+    seconds_done: float
+    remaining: tuple[Quantile, ...]
+    total: tuple[Quantile, ...]
+    next_step: tuple[Quantile, ...] | None
+    changed_at: tuple[int, ...]
+    earlier_runs: int
+    cohort_runs: int
+
+
+def remaining(store: Store, run_id: str, *, total_steps: int | None = None) -> Remaining:
+    """What is left of a run; `total_steps` None means its parameter `steps`, else as many as its cohort's runs had.
+
+    Seconds are those of its steps, the slowest rank's. Raises: NotFoundError; InvalidInputError where no step is
+    recorded, nothing tells how many there will be, or too few runs came before.
+    """
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+    seen = steps_so_far(store, run)
+    if len(seen.seconds) == 0:
+        raise InvalidInputError(f"run {run_id}: no step is recorded yet, expected one at least")
+    past = past_runs(store, _before(store, run))
+    cohort = [each for each in past if each.cohort == seen.cohort]
+    total = total_steps if total_steps is not None else _told(run) or _usual(run_id, cohort)
+    done = len(seen.seconds)
+    if not done <= total <= STEPS_MAX:
+        raise InvalidInputError(f"total_steps {total}: expected {done}, as many as are done, to {STEPS_MAX}")
+    going = InRunForecaster().fit(past).start(seen.cohort, max(total, 2))
+    going.observe(seen.seconds, seen.signals)
+    if total < 2:
+        going.total_steps = total  # a forecaster asks for two
+    return Remaining(
+        *(run_id, done, total, float(seen.seconds.sum())),
+        remaining=quantiles(going.remaining()),
+        total=quantiles(going.total()),
+        next_step=quantiles(going.next_steps()) if done < total else None,
+        changed_at=tuple(going.changes),
+        earlier_runs=len(past),
+        cohort_runs=len(cohort),
+    )
+
+
+def _before(store: Store, run: Run) -> list[Run]:
+    """The newest runs that began before this one; of one that tells no start, the newest others."""
+    wanted = RunFilter(workload=run.workload, system=run.system, state=RunState.COMPLETED)
+    before = None if run.started_ns is None else (run.started_ns, run.run_id)
+    with store.catalog.read() as session:
+        runs = session.runs.find(wanted, before=before, limit=EARLIER_RUNS)
+    return [each for each in runs[::-1] if each.run_id != run.run_id]
+
+
+def _told(run: Run) -> int | None:
+    value = run.configuration.get(STEPS)
+    return int(value) if isinstance(value, int | float) and value >= 1 else None
+
+
+def _usual(run_id: str, cohort: Sequence[PastRun]) -> int:
+    if not cohort:
+        raise InvalidInputError(f"run {run_id}: nothing tells how many steps it will have, expected total_steps")
+    return int(np.median([len(each.seconds) for each in cohort]))

@@ -1,0 +1,116 @@
+"""Earlier runs as the rows that a model of the next one learns from."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import pandas as pd
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.features import all_runs, cohort_key, summaries
+from crosswind.data.job import Job
+from crosswind.data.jobs import JOB
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.models.conditions.conditions import conditions_before
+from crosswind.models.conditions.moment import Moment
+from crosswind.models.spread import TELLING
+
+RUNS_MAX = 20_000  # the newest; older ones say little about the next
+COLUMNS = (
+    *("run_id", "cohort", "workload", "system", "world_size", "node_count", "nodes", "configuration"),
+    *("started_ns", "ended_ns", "seconds"),
+)
+
+
+class Outcome(StrEnum):
+    """What is predicted: a run's median step time, its run time, or that of a job that no run is known of."""
+
+    STEP = "step_p50_seconds"
+    RUN = "run_seconds"
+    JOB = "job_seconds"
+
+
+def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit: int = RUNS_MAX) -> pd.DataFrame:
+    """Completed runs, or jobs, with this outcome, oldest first; columns COLUMNS, times in ns UTC.
+
+    A job's workload is its name, and its scale its number of nodes: nobody tells how many ranks it had.
+    """
+    if outcome is Outcome.JOB:
+        return _of_jobs(store, workload, limit)
+    runs = [
+        run
+        for run in all_runs(store, RunFilter(workload=workload, state=RunState.COMPLETED), limit=limit)
+        if run.world_size is not None and run.started_ns is not None
+    ]
+    told = (
+        summaries(store, runs)[outcome].astype("float64") if outcome is Outcome.STEP else [run.seconds for run in runs]
+    )
+    rows = pd.DataFrame([_case(run) for run in runs], columns=list(COLUMNS[:-1]))
+    return _kept(rows.assign(seconds=pd.Series(told, dtype="float64")))
+
+
+def together(some: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """The cases of both, each once, in the order of time."""
+    every = pd.concat([some, others], ignore_index=True)
+    return _kept(every.drop_duplicates(["system", "run_id"], ignore_index=True))  # two systems may count jobs alike
+
+
+def conditions_of(store: Store, outcome: Outcome, rows: pd.DataFrame) -> pd.DataFrame | None:
+    """What was known before each of these runs began, one row each; None of jobs, whose nodes' doings nobody looks up.
+
+    Where no agent sampled, only what the catalog tells is known: the neighbours.
+    """
+    if outcome is Outcome.JOB or rows.empty:
+        return None
+    columns = zip(rows["started_ns"], rows["nodes"], rows["system"], rows["run_id"], strict=True)
+    moments = [Moment(int(began), tuple(nodes), str(system), str(run_id)) for began, nodes, system, run_id in columns]
+    return conditions_before(store, moments, names=TELLING)
+
+
+def jobs_stand(store: Store) -> tuple[int, int]:
+    """How many accounts of jobs were told, and when the last one: both stand still while nothing comes new."""
+    if JOB.name not in store.lake.sets():
+        return 0, 0
+    found = store.lake.frame("select count(*) as accounts, max(ts_ns) as told_ns from job").iloc[0]
+    return int(found.accounts), int(found.told_ns)
+
+
+def finest_outcome(store: Store, workload: str, system: str) -> Outcome:
+    """The finest outcome that was recorded of the newest runs of a workload; of jobs where no run is known.
+
+    A workload of which nothing is known is asked about by its steps: formulas tell no more.
+    """
+    newest = all_runs(store, RunFilter(workload=workload, state=RunState.COMPLETED), limit=20)
+    here = [run for run in newest if run.system == system] or newest
+    if here:
+        return Outcome.STEP if summaries(store, here)[Outcome.STEP].notna().any() else Outcome.RUN
+    return Outcome.JOB if store.jobs.of_name(workload, system=None, limit=1) else Outcome.STEP
+
+
+def _case(run: Run) -> tuple[object, ...]:
+    count = len(run.nodes) or None
+    identity = (run.run_id, cohort_key(run), run.workload, run.system, run.world_size, count, run.nodes)
+    return (*identity, dict(run.configuration), run.started_ns, run.ended_ns)
+
+
+def _of_jobs(store: Store, workload: str | None, limit: int) -> pd.DataFrame:
+    jobs = [job for job in _jobs(store, workload, limit) if job.state == "COMPLETED" and job.node_count]
+    rows = pd.DataFrame([_job_case(job) for job in jobs], columns=list(COLUMNS[:-1]))
+    return _kept(rows.assign(seconds=pd.Series([job.seconds for job in jobs], dtype="float64")))
+
+
+def _jobs(store: Store, workload: str | None, limit: int) -> Sequence[Job]:
+    return store.jobs.of_name(workload, system=None, limit=limit) if workload else store.jobs.find(limit=limit)[::-1]
+
+
+def _job_case(job: Job) -> tuple[object, ...]:
+    as_run = Run(job.job_id, job.name, job.system, RunState.COMPLETED, world_size=job.node_count)
+    identity = (job.job_id, cohort_key(as_run), job.name, job.system, job.node_count, job.node_count, job.nodes)
+    return (*identity, {}, job.started_ns, job.ended_ns)
+
+
+def _kept(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with a positive outcome, in the order of time."""
+    kept = rows[(rows["seconds"] > 0) & rows["started_ns"].notna()]
+    order = kept["started_ns"].astype("int64").sort_values(kind="stable").index
+    return kept.loc[order].reset_index(drop=True)

@@ -1,0 +1,97 @@
+"""Runs to come and cohorts that ran, as the table that surrogates learn from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from crosswind.data.metric import Scalar
+from crosswind.data.prediction import Floats
+from crosswind.models.analytic.devices import device_named
+from crosswind.models.next_run.book import plain
+from crosswind.models.next_run.formulas import step_seconds
+from crosswind.models.next_run.question import Question
+
+WORKLOAD, SYSTEM, SCALE, NODES = "workload", "system", "world_size", "node_count"
+SETTING = "config."  # what the configuration says; texts are categories
+DEVICE = "device."  # what a known accelerator can do, which means the same on every system
+ACCELERATOR = "accelerator"  # the parameter that names it
+FORMULA = "analytic.step_seconds"  # what formulas say of a network that the configuration tells
+MANY = "any"  # in place of texts that are nearly all different, such as paths: that one differs tells nothing
+TEXTS_MAX = 200  # of a parameter; one with more is such
+FIGURES = ("flops_16bit", "flops_32bit", "memory_bytes_per_second", "memory_bytes", "power_watts")
+Kinds: TypeAlias = Mapping[str, tuple[str, ...] | None]  # column -> the texts it had, None for numbers
+
+
+def described(asked: Sequence[Question], known: Kinds | None = None) -> pd.DataFrame:
+    """One row each; a column for every parameter that any configuration has, sorted by name; missing is NaN or None.
+
+    Columns that are `known` keep their kind: in one of numbers a text is missing unless it is a number.
+    """
+    configurations = [question.configuration for question in asked]
+    table: dict[str, Any] = {
+        WORKLOAD: np.array([question.workload for question in asked], dtype=object),
+        SYSTEM: np.array([question.system for question in asked], dtype=object),
+        SCALE: np.array([question.world_size for question in asked], dtype=np.float64),
+        NODES: np.array([question.node_count or np.nan for question in asked], dtype=np.float64),
+    }
+    for name in sorted({name for configuration in configurations for name in configuration}):
+        values = [configuration.get(name) for configuration in configurations]
+        table[SETTING + name] = _column(values, {} if known is None else known, SETTING + name)
+    if known is None or DEVICE + FIGURES[0] in known:
+        table |= _devices([str(configuration.get(ACCELERATOR) or "") for configuration in configurations])
+    if known is None or FORMULA in known:
+        by_formulas = np.array([step_seconds(question) for question in asked])
+        if np.isfinite(by_formulas).any():
+            table[FORMULA] = by_formulas
+    return pd.DataFrame(table)
+
+
+def numbers_in(table: pd.DataFrame) -> tuple[str, ...]:
+    """The columns that hold numbers."""
+    return tuple(str(name) for name in table.columns if is_numeric_dtype(table[name]))
+
+
+def as_learned(table: pd.DataFrame, columns: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
+    """The columns that were learned from; one that holds texts by now, but held numbers then, as numbers."""
+    turned = [name for name in numbers if name in table and not is_numeric_dtype(table[name])]
+    return like(table.assign(**{name: pd.to_numeric(table[name], errors="coerce") for name in turned}), columns)
+
+
+def like(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """The table with these columns and no others; one that it lacks is missing throughout."""
+    return table.reindex(columns=list(columns))
+
+
+def _devices(names: Sequence[str]) -> dict[str, Floats]:
+    """Columns of what the accelerators can do; none where none is known."""
+    found = {name: device_named(name) if name else None for name in set(names)}
+    if not any(found.values()):
+        return {}
+    devices = [found[name] for name in names]
+    return {
+        DEVICE + figure: np.array([np.nan if device is None else getattr(device, figure) for device in devices])
+        for figure in FIGURES
+    }
+
+
+def _column(values: Sequence[Scalar], known: Kinds, name: str) -> Any:
+    texts = known.get(name)
+    if name in known and texts is None:
+        return np.array([_number(value) for value in values], dtype=np.float64)
+    if texts is None and not any(isinstance(value, str) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    told = [None if value is None else str(plain(value)) for value in values]
+    if texts == (MANY,) or (texts is None and len({*told}) > TEXTS_MAX):
+        told = [None if value is None else MANY for value in told]
+    return np.array(told, dtype=object)
+
+
+def _number(value: Scalar) -> float:
+    try:
+        number = np.nan if value is None else float(value)
+    except ValueError:
+        return np.nan
+    return number if np.isfinite(number) else np.nan

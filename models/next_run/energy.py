@@ -1,0 +1,41 @@
+"""What answers about runs to come say of their energy."""
+
+from dataclasses import dataclass, replace
+
+from crosswind.data.carbon import CarbonIntensity
+from crosswind.data.errors import MalformedError
+from crosswind.models.energy.metered import MeteredRun, Meters
+from crosswind.models.energy.of_run import energy_of
+from crosswind.models.next_run.answer import Answer
+from crosswind.models.next_run.cases import Outcome
+from crosswind.models.next_run.question import Question
+
+
+@dataclass(frozen=True)
+class Metered:
+    """Metered runs that energy is told from, and why there are none where samples are damaged."""
+
+    runs: tuple[MeteredRun, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class EnergyDesk:
+    """Energy beside the time, from what nodes' meters told of earlier runs; carbon where an intensity is set."""
+
+    meters: Meters
+    intensity: CarbonIntensity | None = None
+
+    def metered(self, workload: str, system: str) -> Metered:
+        """What there is to tell energy from; damaged samples leave the time to be told alone."""
+        try:
+            return Metered(self.meters.runs(workload, system))
+        except MalformedError as error:
+            return Metered((), f"energy is not told by meters: {error!s:.300}")
+
+    def beside(self, told: Answer, question: Question, metered: Metered) -> Answer:
+        """The answer with its energy: of a step, a run or a job, as the answer is."""
+        is_job = told.outcome == Outcome.JOB
+        energy = energy_of(question, told.prediction, metered.runs, is_job=is_job, intensity=self.intensity)
+        warnings = (*told.warnings, metered.problem) if metered.problem else told.warnings
+        return replace(told, energy=energy, warnings=warnings)

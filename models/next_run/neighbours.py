@@ -1,0 +1,124 @@
+"""How near a question is to what ran, and what ran nearest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosswind.data.prediction import Floats
+from crosswind.models.next_run.describe import SETTING, SYSTEM, WORKLOAD, Kinds, like
+from crosswind.models.surrogate.columns import Columns
+from crosswind.models.surrogate.surrogate import NotFittedError
+
+MISMATCH: Mapping[str, float] = {WORKLOAD: 4.0, SYSTEM: 2.0}  # so many standard deviations is another name
+DEVIATION_MIN = 0.5  # doublings
+OTHER_MISMATCH = 1.0  # another text, or a value that only one of the two has
+USUAL = 0.95  # share of the rows that have a neighbour within distance 1
+ROWS_MAX = 4000  # of which the usual distance is told; more are thinned out evenly
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a column of numbers is measured by: its standard deviation, of doublings where all are positive."""
+
+    is_logarithmic: bool
+    deviation: float
+
+    @classmethod
+    def of(cls, values: "pd.Series[float]") -> Self:
+        """The scale of a column, at least a doubling's half; 1 where it never varied."""
+        numbers = pd.to_numeric(values, errors="coerce").dropna().to_numpy(np.float64)
+        if not np.all(numbers > 0):
+            return cls(False, float(np.std(numbers)) or 1.0)
+        return cls(True, max(float(np.std(np.log2(numbers))), DEVIATION_MIN) if len(set(numbers)) > 1 else 1.0)
+
+
+@dataclass
+class Neighbours:
+    """Distances between rows, in a unit within which 95 % of those learned from have a neighbour of their workload.
+
+    Numbers differ by their standard deviations, texts by `MISMATCH` of them.
+    """
+
+    _columns: Columns | None = field(default=None, init=False, repr=False)
+    _scales: tuple[Scale, ...] = field(default=(), init=False, repr=False)  # of every column; texts need none
+    _points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
+    _unit: float = field(default=1.0, init=False)
+
+    def fit(self, table: pd.DataFrame) -> Self:
+        """Learns what is near from the rows that ran, shape (n_rows, n_columns)."""
+        self._columns = Columns.of(table)
+        self._scales = tuple(Scale.of(table[name]) for name in table.columns)
+        self._points = self._placed(table)
+        thinned = slice(None, None, 1 + len(table) // ROWS_MAX)
+        names = table[WORKLOAD].astype("string").to_numpy() if WORKLOAD in table else np.zeros(len(table))
+        self._unit = _usual(self._points[thinned], np.asarray(names[thinned]))
+        return self
+
+    @property
+    def kinds(self) -> Kinds:
+        """Of the columns that were learned from; none before."""
+        return {} if self._columns is None else self._columns.categories
+
+    def distances(self, table: pd.DataFrame) -> Floats:
+        """From each row to each that was learned from, shape (n_rows, n_learned). Raises: NotFittedError."""
+        squares = _squares(self._placed(table), self._points)
+        strange = [name for name in map(str, table.columns) if name.startswith(SETTING) and name not in self.kinds]
+        squares += OTHER_MISMATCH**2 * table[strange].notna().sum(axis=1).to_numpy()[:, None] if strange else 0.0
+        return np.sqrt(squares) / self._unit
+
+    def nearest(self, table: pd.DataFrame, count: int) -> tuple[NDArray[np.int64], Floats]:
+        """Places of the `count` nearest of each row, and their distances, both (n_rows, count), nearest first."""
+        distances = self.distances(table)
+        if count == 1:
+            order = np.argmin(distances, axis=1)[:, None]
+        else:
+            order = np.argsort(distances, axis=1, kind="stable")[:, :count]
+        return order, np.take_along_axis(distances, order, axis=1)
+
+    def _placed(self, table: pd.DataFrame) -> Floats:
+        if self._columns is None:
+            raise NotFittedError("Neighbours was asked before fit")
+        matrix = self._columns.matrix(like(table, list(self._columns.categories)))
+        blocks, column = [np.empty((len(table), 0))], 0
+        for (name, known), scale in zip(self._columns.categories.items(), self._scales, strict=True):
+            width = 1 if known is None else len(known)
+            values = matrix[:, column : column + width]
+            blocks.append(_numbers(values, scale) if known is None else _texts(values, MISMATCH.get(name)))
+            column += width
+        return np.concatenate(blocks, axis=1)
+
+
+def _numbers(values: Floats, scale: Scale) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = (np.log2(values) if scale.is_logarithmic else values) / scale.deviation
+    missing = ~np.isfinite(scaled)
+    return np.column_stack([np.where(missing, 0.0, scaled), OTHER_MISMATCH * missing])
+
+
+def _texts(hot: Floats, mismatch: float | None) -> Floats:
+    """One column a category, one for others and one for none, so far apart that two differ by the mismatch."""
+    missing = np.asarray(np.isnan(hot).any(axis=1))
+    known = np.where(missing[:, None], 0.0, hot)
+    other = ~missing & (known.sum(axis=1) == 0)
+    placed: Floats = np.column_stack([known, other, missing]).astype(np.float64)
+    placed *= (OTHER_MISMATCH if mismatch is None else mismatch) / np.sqrt(2)
+    return placed
+
+
+def _usual(points: Floats, workloads: NDArray[Any]) -> float:
+    """The distance to the nearest other row of its workload that 95 % of the rows keep; a doubling at least."""
+    squares = _squares(points, points)
+    squares[workloads[:, None] != workloads[None, :]] = np.inf
+    np.fill_diagonal(squares, np.inf)
+    nearest = squares.min(axis=1, initial=np.inf)
+    known = nearest[np.isfinite(nearest)]
+    return max(float(np.sqrt(np.quantile(known, USUAL))), OTHER_MISMATCH) if len(known) else OTHER_MISMATCH
+
+
+def _squares(these: Floats, those: Floats) -> Floats:
+    squares: Floats = (these**2).sum(axis=1)[:, None] + (those**2).sum(axis=1)[None, :] - 2 * these @ those.T
+    return np.maximum(squares, 0.0)

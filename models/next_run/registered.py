@@ -1,0 +1,27 @@
+"""The desk with the registry behind it, and how the registry makes the models that the desk answers by."""
+
+from functools import partial
+
+from crosswind.data.carbon import CarbonIntensity
+from crosswind.data.errors import NotFoundError
+from crosswind.data.store import Store
+from crosswind.models.next_run.cases import Outcome
+from crosswind.models.next_run.desk import NextRunDesk
+from crosswind.models.next_run.model import NextRunModel
+from crosswind.models.registry.registry import Registry
+
+
+def next_run_desk(store: Store, *, fresh_seconds: float = 0.0, intensity: CarbonIntensity | None = None) -> NextRunDesk:
+    """A desk that answers by the promoted models where there are any."""
+    registered = partial(promoted, Registry(store))
+    return NextRunDesk(store, fresh_seconds=fresh_seconds, registered=registered, intensity=intensity)
+
+
+def promoted(registry: Registry, outcome: Outcome) -> tuple[NextRunModel, str] | None:
+    """The promoted model of an outcome and its name, `NAME/VERSION`. Raises: MalformedError, UnavailableError."""
+    try:
+        found = registry.load(str(outcome))
+    except NotFoundError:
+        return None
+    model: NextRunModel = found.model
+    return model, f"{found.record.name}/{found.record.version}"

@@ -1,0 +1,55 @@
+"""Words on what is asked and never ran."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TypeGuard
+
+from crosswind.data.metric import Scalar
+from crosswind.models.next_run.question import Question
+
+SHOWN = 6
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean ...?`, or which ones are known."""
+    names = sorted(set(known))
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; known are {', '.join(names[:SHOWN])}{' ...' if len(names) > SHOWN else ''}" if names else ""
+
+
+def novelties(question: Question, ran: Sequence[Question]) -> list[str]:
+    """Sentences on every value of the question that no earlier run had: an answer there is an extrapolation."""
+    if not ran:
+        return []
+    past = [_values(each) for each in ran]
+    asked = _values(question)
+    names = sorted({name for each in past for name in each} | set(asked))
+    found = []
+    for name in names:
+        had = [each[name] for each in past if name in each]
+        if name in asked or len(had) == len(past):  # what some runs went without may be left out again
+            found.append(_novelty(name, asked.get(name), had))
+    return [sentence for sentence in found if sentence]
+
+
+def _values(question: Question) -> dict[str, Scalar]:
+    return {**question.configuration, "world_size": question.world_size, "system": question.system}
+
+
+def _novelty(name: str, value: Scalar, past: Sequence[Scalar]) -> str:
+    if value is None:
+        return f"{name} is not given, earlier runs had it"
+    if not past:
+        return f"{name} is {value}, no earlier run had it"
+    numbers = [each for each in past if _is_number(each)]
+    if _is_number(value) and numbers:
+        low, high = min(numbers), max(numbers)
+        return "" if low <= value <= high else f"{name} is {value}, earlier runs had {low} to {high}"
+    seen = sorted({str(each) for each in past})
+    return "" if str(value) in seen else f"{name} is {value}, earlier runs had {', '.join(seen[:SHOWN])}"
+
+
+def _is_number(value: Scalar) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,79 @@
+"""A fitted model as one file: a zip of `model.json`, arrays (npy), boosters (XGBoost's JSON) and a digest over all.
+
+The members are stored, not compressed: the bytes are the same on every machine, and no member can unpack to more than
+the file has. skops 0.14 was looked at first: its trusted-types check was got round three times in 2025
+(CVE-2025-54412, -54413, -54886), it takes the memory that an array's header claims, and it needs every class of ours
+named at each load; what we need of it is the two files here.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from typing import Any
+
+from crosswind.data.errors import MalformedError
+from crosswind.models.registry.values import Decoder, Encoder, Members
+
+FORMAT = 1
+MODEL, DIGEST = "model.json", "digest"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can tell
+BYTES_MAX = 1 << 30
+
+
+def write_model(model: object) -> bytes:
+    """The model's file: of equal models equal bytes. Raises: InvalidInputError naming what cannot be saved."""
+    encoder = Encoder()
+    told = {"format": FORMAT, "model": encoder.encode(model)}
+    text = json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
+    members = {MODEL: text, **encoder.members}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in {**members, DIGEST: _digest(members).encode()}.items():
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), content)
+    return stream.getvalue()
+
+
+def read_model(content: bytes) -> Any:
+    """The model of a file. Raises: MalformedError for one that is damaged, of a later format, or not ours."""
+    members = _members(content)
+    if members.pop(DIGEST, b"") != _digest(members).encode():
+        raise MalformedError("its content is not what its digest says")
+    try:
+        told = json.loads(members[MODEL])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise MalformedError(f"{MODEL}: expected JSON: {str(error)[:120]}") from error
+    found = told.get("format") if isinstance(told, dict) else None
+    if found != FORMAT or "model" not in told:
+        raise MalformedError(f"format {str(found)[:40]}: expected {FORMAT}, which this version of Crosswind knows")
+    return Decoder(members).decode(told["model"])
+
+
+def _members(content: bytes) -> Members:
+    if len(content) > BYTES_MAX:
+        raise MalformedError(f"{len(content)} bytes, expected at most {BYTES_MAX}")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            listed = archive.infolist()
+            _check(listed, len(content))
+            return {each.filename: archive.read(each) for each in listed}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
+        raise MalformedError(f"expected a whole zip file: {error}") from error
+
+
+def _check(listed: list[zipfile.ZipInfo], size_bytes: int) -> None:
+    names = [each.filename for each in listed]
+    if len(set(names)) < len(names):
+        raise MalformedError("a member stands in it twice")
+    if any(each.compress_type != zipfile.ZIP_STORED or each.file_size != each.compress_size for each in listed):
+        raise MalformedError("a member is compressed, expected stored ones")
+    if sum(each.file_size for each in listed) > size_bytes:  # members that share their bytes
+        raise MalformedError("its members are larger than the file")
+
+
+def _digest(members: Members) -> str:
+    found = hashlib.sha256()
+    for name, content in sorted(members.items()):
+        found.update(f"{name}\0{len(content)}\0".encode())
+        found.update(content)
+    return found.hexdigest()

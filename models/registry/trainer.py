@@ -1,0 +1,31 @@
+"""How a model is made anew."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from crosswind.data.model import Evidence, ModelRecord
+from crosswind.data.store import Store
+from crosswind.models.registry.drift import LaterRuns
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A fitted model, and on what grounds it may be believed."""
+
+    model: Any
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Makes one model.
+
+    `train` raises InvalidInputError when there is too little to learn from. `later_runs` predicts the runs after a
+    version's data window with its model, for the drift tests, and is None where there are none. The model is made anew
+    every `every_seconds`, if that is given, and whenever it drifted.
+    """
+
+    train: Callable[[Store], Trained]
+    later_runs: Callable[[Store, ModelRecord, Any], LaterRuns | None] | None = None
+    every_seconds: float | None = None

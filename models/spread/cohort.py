@@ -1,0 +1,39 @@
+"""What is kept of a cohort."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+from crosswind.models.spread.level import level_of
+
+
+@dataclass(frozen=True)
+class CohortState:
+    """A cohort's runs in log seconds without what conditions did to them, oldest first, and how they spread.
+
+    `scale` multiplies the quantiles of all cohorts. `modes` are its own quantiles where its runs go in two ways,
+    `corrections` its own conformal ones where it has runs enough; both at LEVELS, None else.
+    """
+
+    logs: Floats
+    scale: float = 1.0
+    drifts: bool = False
+    modes: Floats | None = None
+    corrections: Floats | None = None
+
+    @property
+    def level(self) -> float:
+        """Its usual time in log seconds; NaN before its first run."""
+        return level_of(self.logs, drifts=self.drifts) if len(self.logs) else float(np.nan)
+
+    def shape(self, quantiles: Floats, shift: float) -> Floats:
+        """Quantiles around the level in units of the scale: those of all cohorts, or its own."""
+        own = quantiles if self.modes is None else shift + self.modes
+        return own if self.corrections is None else np.sort(own + self.corrections)
+
+
+def state_after(state: CohortState | None, log_seconds: float, shift: float) -> CohortState:
+    """The state once one more run has ended, to which conditions did `shift` in units of the scale."""
+    before = CohortState(np.empty(0)) if state is None else state
+    return replace(before, logs=np.append(before.logs, log_seconds - before.scale * shift))

@@ -1,0 +1,144 @@
+"""Learning what conditions do to runs, and how far runs scatter, from the runs of many cohorts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosswind.data.prediction import Floats
+from crosswind.models.scores import pinball
+from crosswind.models.spread.cohort import CohortState
+from crosswind.models.spread.level import distances, drifts
+from crosswind.models.spread.linear_quantiles import LinearQuantiles
+from crosswind.models.spread.modes import Modes
+from crosswind.models.surrogate.conformal import conformal_quantile
+from crosswind.models.surrogate.surrogate import LEVELS
+
+ROWS_MIN = 20  # below, quantiles are those of the first few runs of any cohort
+ROUNDS = 2  # levels, then conditions, then levels without what conditions did, then conditions
+SCALE_RUNS = 10.0  # a cohort's scale counts as if so many runs of the usual scatter were added
+FOLDS = 5  # blocks of time
+GROUP_ROWS_MIN = 200  # of a cohort that gets corrections of its own: its 5 % quantile rests on ten of its runs
+Members = Mapping[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned from `rows` runs; quantiles are in units of a cohort's scale, corrections at LEVELS."""
+
+    model: LinearQuantiles
+    corrections: Floats
+    cohorts: Mapping[str, CohortState]
+    uses_conditions: bool
+    rows: int
+
+    def quantiles(self, matrix: Floats) -> Floats:
+        """Corrected quantiles given the conditions, shape (n_rows, n_levels)."""
+        return np.sort(self.model.predict(matrix) + self.corrections, axis=1)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A model of all rows and what it left: `target` in units of the scale, NaN of rows that nothing compares with."""
+
+    model: LinearQuantiles
+    target: Floats
+    scales: Mapping[str, float]
+    drifts: Mapping[str, bool]
+    cleaned: Floats
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.target)
+
+
+def learn(members: Members, logs: Floats, matrix: Floats) -> Learned:
+    """From the rows of each cohort, log seconds (n_runs,) in the order of time, and conditions (n_runs, n_columns)."""
+    plain = _fitted(members, logs, np.zeros_like(matrix))
+    if plain.told.sum() < ROWS_MIN:
+        return Learned(plain.model, np.zeros(len(LEVELS)), _states(members, plain, None, matrix), False, 0)
+    errors, loss = _unseen(plain, np.zeros_like(matrix))
+    told = _fitted(members, logs, matrix) if matrix.any() else plain
+    told_errors, told_loss = _unseen(told, matrix)
+    uses = told_loss < loss
+    best, left = (told, told_errors) if uses else (plain, errors)
+    corrections = _corrections(left)
+    cohorts = _states(members, best, left - corrections, matrix)
+    return Learned(best.model, corrections, cohorts, bool(uses), int(best.told.sum()))
+
+
+def _fitted(members: Members, logs: Floats, matrix: Floats) -> _Fitted:
+    cleaned, model = logs, LinearQuantiles(np.zeros(len(LEVELS)), np.zeros((len(LEVELS), matrix.shape[1])))
+    drifting = {name: drifts(logs[rows]) for name, rows in members.items()}
+    for _ in range(ROUNDS):
+        away = np.full(len(logs), np.nan)
+        for name, rows in members.items():
+            away[rows] = distances(logs[rows], cleaned[rows], drifts=drifting[name])
+        scales = _scales(members, away)
+        scale = _by_row(members, scales, len(logs))
+        target, told, before = away / scale, ~np.isnan(away), cleaned
+        if told.sum() < ROWS_MIN:
+            break
+        model = LinearQuantiles.fit(matrix[told], target[told])
+        cleaned = logs - scale * model.shift(matrix)
+    return _Fitted(model, target, scales, drifting, before)
+
+
+def _scales(members: Members, away: Floats) -> dict[str, float]:
+    """Each cohort's mean distance from the middle against that of all, drawn to 1 where it has few runs."""
+    told = away[~np.isnan(away)]
+    if not len(told):
+        return dict.fromkeys(members, 1.0)
+    far = np.abs(away - np.median(told))
+    usual = max(float(np.nanmean(far)), np.finfo(np.float64).tiny)
+    found = {}
+    for name, rows in members.items():
+        own = far[rows][~np.isnan(far[rows])]
+        found[name] = float((own.sum() + SCALE_RUNS * usual) / (len(own) + SCALE_RUNS) / usual)
+    return found
+
+
+def _unseen(fitted: _Fitted, matrix: Floats) -> tuple[Floats, float]:
+    """Errors at every level of rows left out in blocks of time, shape (n_told, n_levels), and their pinball loss."""
+    target, columns = fitted.target[fitted.told], matrix[fitted.told]
+    block = np.arange(len(target)) * FOLDS // len(target)
+    errors = np.empty((len(target), len(LEVELS)))
+    for number in range(FOLDS):
+        left_out = block == number
+        model = LinearQuantiles.fit(columns[~left_out], target[~left_out])
+        errors[left_out] = target[left_out, None] - model.predict(columns[left_out])
+    return errors, float(pinball(errors, LEVELS).mean())
+
+
+def _corrections(errors: Floats) -> Floats:
+    return np.array([conformal_quantile(column, level) for column, level in zip(errors.T, LEVELS, strict=True)])
+
+
+def _states(members: Members, fitted: _Fitted, errors: Floats | None, matrix: Floats) -> dict[str, CohortState]:
+    """The state of each cohort; `errors` of the told rows once all are corrected alike."""
+    left = np.full((len(matrix), len(LEVELS)), np.nan)
+    if errors is not None:
+        left[fitted.told] = errors
+    quiet = fitted.target - fitted.model.shift(matrix)
+    found = {}
+    for name, rows in members.items():
+        modes, corrections = _own(quiet[rows], left[rows])
+        found[name] = CohortState(fitted.cleaned[rows], fitted.scales[name], fitted.drifts[name], modes, corrections)
+    return found
+
+
+def _own(quiet: Floats, errors: Floats) -> tuple[Floats | None, Floats | None]:
+    """A cohort's own quantiles if its runs go in two ways, else its own corrections if it has runs enough."""
+    modes = Modes.of(quiet[~np.isnan(quiet)])
+    if modes is not None:
+        return modes.quantiles(), None
+    told = errors[~np.isnan(errors[:, 0])]
+    return None, _corrections(told) if len(told) >= GROUP_ROWS_MIN else None
+
+
+def _by_row(members: Members, values: Mapping[str, float], count: int) -> Floats:
+    found = np.ones(count)
+    for name, rows in members.items():
+        found[rows] = values[name]
+    return found

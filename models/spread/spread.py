@@ -1,0 +1,156 @@
+"""The distribution of a cohort's next run: its level, its scale, and what the conditions before it began tell.
+
+log seconds = level of the cohort + scale of the cohort x (quantile given the conditions). Level and scale come from the
+cohort's own earlier runs, quantiles from all cohorts together. Quantiles are corrected by how they fare on rows that
+they were not learned from. Conditions count only if they help there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.models.spread.cohort import CohortState, state_after
+from crosswind.models.spread.few_runs import few_run_quantiles, shrunken
+from crosswind.models.spread.learn import Learned, learn
+from crosswind.models.spread.level import OWN_RUNS_MIN
+from crosswind.models.spread.linear_quantiles import Standard
+from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
+
+ROWS_MAX = 2000  # the newest; older ones say little about the next
+
+# The conditions that foretold runs of the lab: what others did on its nodes in the newest sweep, and its neighbours.
+TELLING = (
+    "condition.others_cores",
+    "condition.others_page_faults",
+    "condition.others_disk_bytes",
+    "condition.neighbour_ranks",
+)
+
+
+@dataclass
+class CohortSpread:
+    """Learns once from the runs of many cohorts in the order of time, and then answers for one or many at a time.
+
+    `observe` tells it of a run that ended since: the level of its cohort moves at once, all else at the next fit.
+    """
+
+    _standard: Standard | None = field(default=None, init=False, repr=False)
+    _learned: Learned | None = field(default=None, init=False, repr=False)
+    _cohorts: dict[str, CohortState] = field(default_factory=dict, init=False, repr=False)
+    _few: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def uses_conditions(self) -> bool:
+        """Whether conditions foretold runs that they were not learned from. Raises: NotFittedError."""
+        return self._of_fit().uses_conditions
+
+    def fit(
+        self, cohorts: Sequence[str], seconds: Floats, conditions: pd.DataFrame, *, expected: Floats | None = None
+    ) -> Self:
+        """Learns from runs, oldest first: seconds and expected have shape (n_runs,), conditions n_runs rows.
+
+        `conditions` may have no columns; NaN is unknown. `expected` are seconds that another model expected of each.
+        Raises: InvalidInputError on wrong shapes or values, or when no two runs can be compared.
+        """
+        check_runs(cohorts, seconds, conditions, expected)
+        newest = slice(-ROWS_MAX, None)
+        names, logs = list(cohorts)[newest], np.log(seconds[newest])
+        told = _logs_of(expected, len(seconds))[newest]
+        members = {name: np.flatnonzero(np.array(names) == name) for name in dict.fromkeys(names)}
+        self._standard = Standard.of(conditions.iloc[newest])
+        of_cohort = {name: logs[rows] for name, rows in members.items()}
+        self._few = few_run_quantiles(of_cohort, {name: told[rows] for name, rows in members.items()})
+        if not self._few:
+            raise InvalidInputError(f"{len(logs)} runs, of which no three compare: run one cohort at least three times")
+        self._learned = learn(members, logs, self._standard.matrix(conditions.iloc[newest]))
+        self._cohorts = dict(self._learned.cohorts)
+        return self
+
+    def predict(
+        self, cohorts: Sequence[str], conditions: pd.DataFrame, *, expected: Floats | None = None
+    ) -> Prediction:
+        """Quantiles of the next run's seconds at LEVELS, one row for each cohort and row of conditions.
+
+        A cohort that never ran is told from what is `expected` of it or, without, from the other cohorts.
+        Raises: NotFittedError; InvalidInputError for other conditions than in fit.
+        """
+        learned, matrix = self._of_fit(), self._matrix(conditions, len(cohorts))
+        told = _logs_of(expected, len(cohorts))
+        quantiles, shift = learned.quantiles(matrix), learned.model.shift(matrix)
+        rows = [self._row(name, quantiles[row], shift[row], told[row]) for row, name in enumerate(cohorts)]
+        return monotone(LEVELS, np.exp(np.array(rows).reshape(len(rows), len(LEVELS))))
+
+    def level_seconds(self, cohorts: Sequence[str]) -> Floats:
+        """The usual seconds of cohorts, NaN of one that never ran, shape (n_cohorts,). Raises: NotFittedError."""
+        self._of_fit()
+        states = [self._cohorts.get(name) for name in cohorts]
+        return np.exp([np.nan if state is None else state.level for state in states])
+
+    def observe(self, cohort: str, seconds: float, conditions: pd.DataFrame) -> None:
+        """Counts one more run of a cohort that ended: its seconds, and the one row of conditions before it.
+
+        Raises: NotFittedError, InvalidInputError.
+        """
+        learned, matrix = self._of_fit(), self._matrix(conditions, 1)
+        check_runs([cohort], np.array([seconds]), conditions, None)
+        shift = float(learned.model.shift(matrix)[0])
+        self._cohorts[cohort] = state_after(self._cohorts.get(cohort), float(np.log(seconds)), shift)
+
+    def _row(self, name: str, quantiles: Floats, shift: float, expected: float) -> Floats:
+        """Log seconds at LEVELS of one row."""
+        state = self._cohorts.get(name)
+        runs = 0 if state is None else len(state.logs)
+        if state is not None and runs >= OWN_RUNS_MIN and self._of_fit().rows:
+            return state.level + state.scale * state.shape(quantiles, shift)
+        own = np.nan if state is None else state.level
+        level = shrunken(own, runs, expected)
+        if np.isnan(level):
+            level = float(np.median([other.level for other in self._cohorts.values()]))
+        return level + shift + self._few_quantiles(name, runs)
+
+    def _few_quantiles(self, name: str, runs: int) -> Floats:
+        if runs == 0 and 0 not in self._few:
+            raise InvalidInputError(f"cohort {name!r} never ran and there is no other: run it first")
+        known = [count for count in self._few if count <= runs] or [min(self._few)]
+        return self._few[max(known)]
+
+    def _matrix(self, conditions: pd.DataFrame, rows: int) -> Floats:
+        if self._standard is None:
+            raise NotFittedError("CohortSpread was asked before fit")
+        if len(conditions) != rows:
+            raise InvalidInputError(f"conditions have {len(conditions)} rows, expected {rows}, one a run")
+        return self._standard.matrix(conditions)
+
+    def _of_fit(self) -> Learned:
+        if self._learned is None:
+            raise NotFittedError("CohortSpread was asked before fit")
+        return self._learned
+
+
+def check_runs(cohorts: Sequence[str], seconds: Floats, conditions: pd.DataFrame, expected: Floats | None) -> None:
+    """Refuses runs that cannot be learned from. Raises: InvalidInputError."""
+    if seconds.shape != (len(cohorts),) or len(conditions) != len(cohorts):
+        raise InvalidInputError(
+            f"{len(cohorts)} cohorts, seconds of shape {seconds.shape} and {len(conditions)} rows of conditions, "
+            "expected one of each a run"
+        )
+    wrong = ~(np.isfinite(seconds) & (seconds > 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInputError(f"seconds[{row}] is {seconds[row]}, expected a positive number")
+    if expected is not None and expected.shape != seconds.shape:
+        raise InvalidInputError(f"expected has shape {expected.shape}, expected {seconds.shape}")
+
+
+def _logs_of(expected: Floats | None, count: int) -> Floats:
+    """Their logarithms, NaN where nothing is expected. Raises: InvalidInputError."""
+    if expected is None:
+        return np.full(count, np.nan)
+    if expected.shape != (count,) or np.any(expected <= 0) or np.any(np.isinf(expected)):
+        raise InvalidInputError(f"expected is {expected}, expected {count} positive numbers, or NaN where unknown")
+    return np.log(expected)

@@ -1,0 +1,86 @@
+"""Tables of mixed columns as matrices that models learn from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
+
+Values: TypeAlias = "pd.Series[Any]"
+FEW_ROWS = 50  # are looked up one by one sooner than they are sorted by their texts
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that was learned from: a number is one column of the matrix, a text one a category.
+
+    Missing is NaN in all columns that a table's column has; a category not seen is zero in all of them.
+    """
+
+    categories: Mapping[str, tuple[str, ...] | None]  # column -> its categories, None for a number
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> Self:
+        """The columns of this table. Raises: InvalidInputError when two have one name."""
+        names = [str(name) for name in table.columns]
+        if len(set(names)) < len(names):
+            raise InvalidInputError(f"columns {', '.join(names)}: expected each name once")
+        return cls({name: _categories(table.iloc[:, place]) for place, name in enumerate(names)})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The matrix' columns: `batch` or, for a category, `precision=bf16`."""
+        return tuple(name for column in self.categories for name in self._names_of(column))
+
+    def matrix(self, table: pd.DataFrame) -> Floats:
+        """Shape (n_rows, len(names)). Raises: InvalidInputError on other columns, or a text in a number's place."""
+        if [str(name) for name in table.columns] != list(self.categories):
+            raise InvalidInputError(
+                f"the table has the columns {', '.join(map(str, table.columns))}, expected "
+                f"{', '.join(self.categories)} as in fit"
+            )
+        blocks = [
+            _numbers(column, table.iloc[:, place]) if known is None else _one_hot(known, table.iloc[:, place])
+            for place, (column, known) in enumerate(self.categories.items())
+        ]
+        return np.column_stack([np.empty((len(table), 0)), *blocks])
+
+    def _names_of(self, column: str) -> Sequence[str]:
+        known = self.categories[column]
+        return [column] if known is None else [f"{column}={category}" for category in known]
+
+
+def _categories(values: Values) -> tuple[str, ...] | None:
+    if is_numeric_dtype(values) or is_bool_dtype(values):
+        return None
+    known = values.dropna()
+    if all(isinstance(value, int | float | np.number | np.bool_) for value in known):
+        return None
+    return tuple(sorted({str(value) for value in known}))
+
+
+def _numbers(column: str, values: Values) -> Floats:
+    if values.dtype == np.float64:
+        return values.to_numpy()
+    try:
+        return np.asarray(pd.to_numeric(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        [wrong, *_] = [value for value in values.dropna() if not isinstance(value, int | float | np.number)]
+        raise InvalidInputError(f"column {column} holds {wrong!r}, expected a number as in fit") from None
+
+
+def _one_hot(known: Sequence[str], values: Values) -> Floats:
+    place_of = {category: place for place, category in enumerate(known)}
+    if isinstance(values.dtype, pd.StringDtype) and len(values) > FEW_ROWS:  # a look-up for each text, not each row
+        codes, texts = pd.factorize(values)
+        places = np.array([*(place_of.get(str(text), -1) for text in texts), -1], dtype=np.int64)[codes]
+    else:
+        places = np.array([place_of.get(str(value), -1) for value in values], dtype=np.int64)
+    hot: Floats = (places[:, None] == np.arange(len(known))[None, :]).astype(np.float64)
+    hot[values.isna().to_numpy()] = np.nan
+    return hot

@@ -1,0 +1,39 @@
+"""The chance that a run takes longer than a limit, from its predicted quantiles."""
+
+import numpy as np
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats, Prediction
+
+LOG_WIDTH_MIN = 1e-9
+
+
+def exceedance(prediction: Prediction, limits_seconds: Floats | float) -> Floats:
+    """P(T > limit) of each row, shape (n_rows,), limits one for all or one a row.
+
+    Between two levels it is linear in log time. Beyond the outermost ones the tail is exponential in log time, as wide
+    as the outermost two levels say, so a limit far away is unlikely but never impossible. Raises: InvalidInputError.
+    """
+    limits = np.broadcast_to(np.asarray(limits_seconds, dtype=np.float64), (len(prediction.values),))
+    if not np.all(limits > 0):
+        raise InvalidInputError(f"limits_seconds holds {limits[~(limits > 0)][0]}, expected positive numbers")
+    if len(prediction.levels) < 2:
+        raise InvalidInputError(f"a prediction at {len(prediction.levels)} levels, expected two at least")
+    if not np.all(prediction.values > 0):
+        raise InvalidInputError("the prediction holds a quantile that is not positive, expected seconds")
+    rows = zip(np.log(prediction.values), np.log(limits), strict=True)
+    return np.array([_above(np.array(prediction.levels), quantiles, limit) for quantiles, limit in rows])
+
+
+def _above(levels: Floats, quantiles: Floats, limit: float) -> float:
+    if limit > quantiles[-1]:
+        return float((1 - levels[-1]) * _fading(1 - levels[-2], 1 - levels[-1], quantiles[-2:], limit - quantiles[-1]))
+    if limit < quantiles[0]:
+        return float(1 - levels[0] * _fading(levels[1], levels[0], quantiles[:2], quantiles[0] - limit))
+    return float(1 - np.interp(limit, quantiles, levels))
+
+
+def _fading(inner: float, outer: float, quantiles: Floats, distance: float) -> float:
+    """What is left of the outer level's probability so far beyond it."""
+    width = max(float(quantiles[1] - quantiles[0]) / float(np.log(inner / outer)), LOG_WIDTH_MIN)
+    return float(np.exp(-distance / width))

@@ -1,0 +1,15 @@
+"""What a surrogate may promise beyond `Surrogate`, so that cross-validation is cheap."""
+
+from typing import Protocol, runtime_checkable
+
+from crosswind.data.prediction import Floats
+from crosswind.models.surrogate.validation import Mask
+
+
+@runtime_checkable
+class KnowsItsRows(Protocol):
+    """A surrogate that can tell, once fitted, what it would have said knowing fewer of its rows, without a new fit."""
+
+    def answers(self, training: Mask, asked: Mask) -> Floats:
+        """Medians of the rows asked about by those of `training`, shape (asked.sum(),); masks over the fitted rows."""
+        ...

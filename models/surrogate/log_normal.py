@@ -1,0 +1,31 @@
+"""Quantiles of a prediction whose logarithm has a middle and a width."""
+
+import numpy as np
+from scipy.stats import norm
+
+from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.models.surrogate.surrogate import LEVELS
+
+SCORES: Floats = norm.ppf(np.array(LEVELS))
+MAD_TO_DEVIATION = 1.4826  # of normal errors
+
+
+def log_normal(log_medians: Floats, log_deviations: Floats) -> Prediction:
+    """Quantiles at LEVELS; both arguments have shape (n,)."""
+    return monotone(LEVELS, np.exp(log_medians[:, None] + log_deviations[:, None] * SCORES))
+
+
+def widened(log_medians: Floats, shape: Prediction, log_deviations: Floats) -> Prediction:
+    """Quantiles around new medians: the distances of `shape` from its own, plus an independent normal error.
+
+    log_medians and log_deviations have shape (n,). Independent errors add in squares, level by level.
+    """
+    logs = np.log(shape.values)
+    distances = logs - np.log(shape.at(0.5))[:, None]
+    normal = log_deviations[:, None] * SCORES
+    return monotone(shape.levels, np.exp(log_medians[:, None] + np.sign(SCORES) * np.hypot(distances, normal)))
+
+
+def robust_deviation(errors: Floats) -> float:
+    """The standard deviation that normal errors of this median size around zero have."""
+    return MAD_TO_DEVIATION * float(np.median(np.abs(errors))) if len(errors) else 0.0

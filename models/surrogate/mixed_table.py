@@ -1,0 +1,95 @@
+"""Tables of numbers and categories as the points that distances and covariances are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.prediction import Floats
+from crosswind.models.surrogate.columns import Columns
+from crosswind.models.surrogate.mixed_kernel import Codes, Points
+
+LOG_RATIO_MIN = 4.0  # a positive number that spans more than this acts by its ratios
+
+
+@dataclass(frozen=True)
+class MixedTable:
+    """How to turn a table's rows into points: positive numbers of a wide range by their logarithm, all standardised.
+
+    A number missing, or one that never varied, is 0; a category missing or not seen is -1.
+    """
+
+    columns: Columns
+    logged: tuple[bool, ...]  # a number column each
+    means: Floats
+    deviations: Floats
+
+    @classmethod
+    def of(cls, X: pd.DataFrame) -> Self:
+        """Learned from a table's own rows. Raises: InvalidInputError."""
+        columns = Columns.of(X)
+        raw = _numbers(columns, columns.matrix(X))
+        logged = tuple(_spans_ratios(column) for column in raw.T)
+        numbers = _logged(raw, logged)
+        seen = ~np.isnan(numbers)
+        counts = np.maximum(seen.sum(axis=0), 1)
+        means = np.where(seen, numbers, 0.0).sum(axis=0) / counts
+        deviations = np.sqrt(np.where(seen, (numbers - means) ** 2, 0.0).sum(axis=0) / counts)
+        return cls(
+            columns, logged, means, np.where(deviations > 1e-9 * np.maximum(np.abs(means), 1), deviations, np.inf)
+        )
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The number columns' names, in their order."""
+        return tuple(name for name, known in self.columns.categories.items() if known is None)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The category columns' names, in their order."""
+        return tuple(name for name, known in self.columns.categories.items() if known is not None)
+
+    def points(self, X: pd.DataFrame) -> Points:
+        """These rows; their order is kept. Raises: InvalidInputError on other columns."""
+        matrix = self.columns.matrix(X)
+        standard = (_logged(_numbers(self.columns, matrix), self.logged) - self.means) / self.deviations
+        return Points(np.where(np.isnan(standard), 0.0, standard), _codes(self.columns, matrix))
+
+
+def _spans_ratios(column: Floats) -> bool:
+    known = column[~np.isnan(column)]
+    return known.size > 0 and bool(known.min() > 0) and bool(known.max() >= LOG_RATIO_MIN * known.min())
+
+
+def _numbers(columns: Columns, matrix: Floats) -> Floats:
+    places = [place for name, place, width in _blocks(columns) if width is None]
+    return matrix[:, places]
+
+
+def _logged(numbers: Floats, logged: Sequence[bool]) -> Floats:
+    positive = np.where(numbers > 0, numbers, np.nan)
+    return np.where(np.array(logged, dtype=bool), np.log(positive), numbers)
+
+
+def _codes(columns: Columns, matrix: Floats) -> Codes:
+    codes = [_codes_of(matrix[:, place : place + width]) for _, place, width in _blocks(columns) if width is not None]
+    return np.stack(codes, axis=1) if codes else np.empty((len(matrix), 0), dtype=np.int64)
+
+
+def _codes_of(hot: Floats) -> Codes:
+    if hot.shape[1] == 0:
+        return np.full(len(hot), -1, dtype=np.int64)
+    known = np.nan_to_num(hot).sum(axis=1) > 0
+    return np.where(known, np.nan_to_num(hot).argmax(axis=1), -1).astype(np.int64)
+
+
+def _blocks(columns: Columns) -> list[tuple[str, int, int | None]]:
+    """Name, first place in the matrix and, for a category, how many places of each column."""
+    blocks: list[tuple[str, int, int | None]] = []
+    place = 0
+    for name, known in columns.categories.items():
+        blocks.append((name, place, None if known is None else len(known)))
+        place += 1 if known is None else len(known)
+    return blocks

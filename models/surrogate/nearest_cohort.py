@@ -1,0 +1,88 @@
+"""The nearest cohorts, carried over by a scaling law."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.prediction import Floats, Prediction
+from crosswind.models.surrogate.log_errors import quantiles_of, spread
+from crosswind.models.surrogate.log_linear import LogLinearSurrogate
+from crosswind.models.surrogate.mixed_kernel import Points
+from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
+from crosswind.models.surrogate.validation import Mask
+
+LOG_DISTANCE_FLOOR = 0.05  # closer than 5 % is as close as can be told
+
+
+@dataclass
+class NearestCohortSurrogate:
+    """The mean of the nearest rows' objectives, each carried to the asked configuration by a robust log-linear law.
+
+    Two rows are as far apart as the law says that their numbers change log y, plus the deviation between a category's
+    levels where these differ, so the distance needs no scales of its own; a row at distance d weighs
+    1 / (d^2 + floor^2). Beyond the rows the law takes over, so a scale never seen is predicted. Quantiles are those of
+    the leave-one-out errors.
+    """
+
+    seed: int = 0
+    n_nearest: int = 5
+    level_distance: float = 2.0  # how much further another category is than its effect alone says
+    _law: LogLinearSurrogate = field(default_factory=LogLinearSurrogate, init=False, repr=False)
+    _points: Points | None = field(default=None, init=False, repr=False)
+    _log_y: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)
+    _errors: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)
+    _log_quantiles: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)
+
+    def fit(self, X: pd.DataFrame, y: Floats) -> Self:
+        """Learns the law and keeps the rows; two are the least. Raises: InvalidInputError."""
+        check_rows(X, y, least=2)
+        self._law = LogLinearSurrogate(seed=self.seed).fit(X, y)
+        self._points, self._log_y = self._law.points(X), np.log(y)
+        self._errors = self._log_y - self._law.expected(self._points)
+        distances = self._distances(self._law, self._points, self._points)
+        distances[np.diag_indices(len(y))] = np.inf
+        left_out = self._errors - self._nearby(distances, self._errors)
+        self._log_quantiles = quantiles_of(left_out - np.median(left_out))
+        return self
+
+    def answers(self, training: Mask, asked: Mask) -> Floats:
+        """Medians of fitted rows by the law and the nearest of others; shape (asked.sum(),). Raises: NotFittedError."""
+        if self._points is None:
+            raise NotFittedError("NearestCohortSurrogate.answers came before fit")
+        law = self._law.without(training)
+        known, points = (self._points.take(np.flatnonzero(mask)) for mask in (training, asked))
+        errors = self._log_y[training] - law.expected(known)
+        nearby = self._nearby(self._distances(law, points, known), errors)
+        return np.asarray(np.exp(law.expected(points) + nearby), dtype=np.float64)
+
+    def predict(self, X: pd.DataFrame) -> Prediction:
+        """Quantiles at LEVELS. Raises: NotFittedError, InvalidInputError."""
+        if self._points is None:
+            raise NotFittedError("NearestCohortSurrogate.predict came before fit")
+        points = self._law.points(X)
+        if len(points) == 0:
+            return Prediction(LEVELS, np.empty((0, len(LEVELS))))
+        nearby = self._nearby(self._distances(self._law, points, self._points), self._errors)
+        medians = np.exp(self._law.expected(points) + nearby)
+        return spread(medians, self._log_quantiles)
+
+    def _distances(self, law: LogLinearSurrogate, points: Points, known: Points) -> Floats:
+        """In units of log y, shape (n, n_known)."""
+        slopes = np.abs(law.slopes)
+        squares = np.zeros((len(points), len(known)))
+        for column in range(points.numbers.shape[1]):
+            apart = points.numbers[:, column, None] - known.numbers[None, :, column]
+            squares += (slopes[column] * apart) ** 2
+        for column, levels in enumerate(law.levels):
+            other = points.codes[:, column, None] != known.codes[None, :, column]
+            squares += other * (self.level_distance * float(np.std(levels)) if len(levels) else 0.0) ** 2
+        return np.sqrt(squares)
+
+    def _nearby(self, distances: Floats, errors: Floats) -> Floats:
+        """The nearest known rows' mean error of the law, shape (n,)."""
+        count = min(self.n_nearest, distances.shape[1] - 1)
+        nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        weights = 1 / (np.take_along_axis(distances, nearest, axis=1) ** 2 + LOG_DISTANCE_FLOOR**2)
+        return np.asarray((weights * errors[nearest]).sum(axis=1) / weights.sum(axis=1), dtype=np.float64)

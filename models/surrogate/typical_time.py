@@ -1,0 +1,34 @@
+"""The product's recipe for how long a configuration typically takes that was never run so before."""
+
+from crosswind.models.surrogate.gaussian_process import GaussianProcessSurrogate
+from crosswind.models.surrogate.log_linear import LogLinearSurrogate
+from crosswind.models.surrogate.nearest_cohort import NearestCohortSurrogate
+from crosswind.models.surrogate.ratio_to_prior import RatioToPrior
+from crosswind.models.surrogate.stack import Stack
+from crosswind.models.surrogate.validation import LeaveGroupOut, SmallToLarge, Split, TimeOrdered
+from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
+
+N_FOLDS = 3
+
+
+def typical_time(seed: int, *, scale: str, device: str, site: str) -> Stack:
+    """A stack of a Gaussian process, the nearest cohorts, a power law and trees on the power law.
+
+    `scale`, `device` and `site` name the columns that hold the ranks (a number), the device or system and who ran it (a
+    text, which no member sees). Rows are in the order of time. How the members are weighted is learned from the
+    training rows for each question by itself: a larger scale than any, a device never seen, another site, a later run.
+    """
+    law, trees = LogLinearSurrogate(seed=seed), XgboostQuantileSurrogate(seed=seed, n_rounds=30, max_depth=3)
+    members = (
+        GaussianProcessSurrogate(seed=seed, n_learned=300, n_steps=30),
+        NearestCohortSurrogate(seed=seed),
+        RatioToPrior(LogLinearSurrogate(seed=seed), trees),
+        law,
+    )
+    splits: tuple[Split, ...] = (
+        SmallToLarge(scale),
+        LeaveGroupOut(device, N_FOLDS),
+        LeaveGroupOut(site, N_FOLDS),
+        TimeOrdered(N_FOLDS + 1),
+    )
+    return Stack(members, splits, hidden=(site,))

@@ -1,0 +1,1 @@
+"""Predictions for a system, workload or scale that has hardly run, from those that have."""

@@ -1,0 +1,106 @@
+"""Epoch time and dynamic power at a device's highest limit, scaled from other devices by one anchor a job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
+from crosswind.models.energy.device_jobs import DeviceJobs, log_dynamic, logs
+
+RATIO_VARIANCE_MIN = 0.01  # of log seconds between jobs: no two devices are taken for more alike than this
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """One job's run at the target's highest limit for it."""
+
+    log_batch: float
+    log_seconds: float
+    log_watts: float  # above static power
+    limit_watts: float
+
+
+@dataclass(frozen=True)
+class Free:
+    """Rows as they would be at the highest limit, and that limit; each (n_rows,)."""
+
+    log_seconds: Floats
+    log_watts: Floats  # above static power
+    anchor_log_watts: Floats
+    anchor_limit_watts: Floats
+
+
+@dataclass(frozen=True)
+class DeviceScaling:
+    """Sources, weighted by how much the ratios of the anchors' times to theirs agree between jobs."""
+
+    devices: Mapping[str, DeviceJobs]
+    anchors: Mapping[str, Anchor]
+    weights: Mapping[str, float]
+
+    @classmethod
+    def of(cls, devices: Mapping[str, DeviceJobs], target: pd.DataFrame, static_watts: float) -> Self:
+        """Takes each job's first run at its highest limit as anchor. Raises: InvalidInputError without common jobs."""
+        top = target[at_top(target)]
+        anchors = {str(job): _anchor(rows.iloc[:1], static_watts) for job, rows in top.groupby("job")}
+        precisions = {name: _precision(device, anchors) for name, device in devices.items()}
+        total = sum(precisions.values())
+        if total == 0:
+            raise InvalidInputError(f"no source ran one of the jobs {', '.join(anchors)}, expected one at least")
+        return cls(devices, anchors, {name: each / total for name, each in precisions.items()})
+
+    def free(self, table: pd.DataFrame) -> Free:
+        """Rows of job and batch. Raises: InvalidInputError for a job without an anchor or without a source."""
+        columns = np.empty((4, len(table)))
+        jobs = table["job"].to_numpy(dtype=str)
+        batches = logs(table, "batch")
+        for job in np.unique(jobs):
+            rows = jobs == job
+            columns[:, rows] = self._of_job(str(job), batches[rows])
+        return Free(*columns)
+
+    def _of_job(self, job: str, log_batches: Floats) -> Floats:
+        known = {name: device.jobs[job] for name, device in self.devices.items() if job in device.jobs}
+        if job not in self.anchors or not known:
+            where = "no run at the target's highest limit" if known else "run on no source device"
+            raise InvalidInputError(f"job {job} has {where}, expected one at least")
+        anchor, shares = self.anchors[job], [self.weights[name] for name in known]
+        points = np.append(log_batches, anchor.log_batch)
+        seconds = np.average([each.seconds.log_seconds(points) for each in known.values()], axis=0, weights=shares)
+        joules = [each.log_joules(points) for each in known.values()]
+        energy = np.average(joules, axis=0, weights=shares)
+        slower, hungrier = seconds[:-1] - seconds[-1], energy[:-1] - energy[-1]
+        same = np.ones(len(log_batches))
+        return np.stack(
+            [
+                anchor.log_seconds + slower,
+                anchor.log_watts + hungrier - slower,  # an epoch's dynamic energy is what devices have in common
+                anchor.log_watts * same,
+                anchor.limit_watts * same,
+            ]
+        )
+
+
+def at_top(table: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Which rows stand at their job's highest limit."""
+    limits = table["limit_watts"]
+    return np.asarray(limits == limits.groupby(table["job"].astype(str)).transform("max"), dtype=np.bool_)
+
+
+def _anchor(run: pd.DataFrame, static_watts: float) -> Anchor:
+    watts = log_dynamic(run["watts"].to_numpy(dtype=np.float64), static_watts)
+    numbers = [logs(run, "batch"), logs(run, "seconds"), watts, run["limit_watts"].to_numpy(dtype=np.float64)]
+    return Anchor(*(float(values[0]) for values in numbers))
+
+
+def _precision(device: DeviceJobs, anchors: Mapping[str, Anchor]) -> float:
+    ratios = [
+        anchor.log_seconds - float(device.jobs[job].seconds.log_seconds(np.array([anchor.log_batch]))[0])
+        for job, anchor in anchors.items()
+        if job in device.jobs
+    ]
+    return 1 / max(float(np.var(ratios)), RATIO_VARIANCE_MIN) if ratios else 0.0

@@ -1,0 +1,140 @@
+"""A Gaussian process over several tasks: sources and the target, alike as far as the runs say."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats, Prediction
+from crosswind.models.surrogate.log_normal import log_normal
+from crosswind.models.surrogate.surrogate import NotFittedError
+from crosswind.models.transfer.coordinates import Coordinates
+from crosswind.models.transfer.task_kernel import Priors, TaskKernel
+from crosswind.models.transfer.transfer import by_source, check_alike, check_tables, described
+
+SOURCE_ROWS_MAX = 256  # the cost grows with the cube; a subsample of the sources leaves it below a second
+STEPS_MAX = 40
+# Log seconds within a task before any row, and how many rows that belief weighs: a few runs that happen to be alike
+# must not make the process sure of all others.
+SPREAD_PRIOR, SPREAD_ROWS = 0.5, 3.0
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What was learned from: points (n, n_columns) of tasks (n,), and the weights that answer for new points."""
+
+    points: Floats
+    tasks: Floats
+    values: Floats  # (n,) standardised log seconds
+    inverse: Floats  # (n, n), of the covariance
+
+
+@dataclass
+class MultiTaskGp:
+    """Intrinsic coregionalisation: task covariance x Matern 5/2 with one length a column, plus a level for each task.
+
+    Exact, on a subsample of the sources. Without sources it is the target-only model, without target runs the sources'
+    common part. Source: Bonilla, Chai, Williams 2008, "Multi-task Gaussian process prediction".
+    """
+
+    source_column: str | None = None
+    seed: int = 0
+    source_rows_max: int = SOURCE_ROWS_MAX
+    _coordinates: Coordinates | None = field(default=None, init=False, repr=False)
+    _kernel: TaskKernel | None = field(default=None, init=False, repr=False)
+    _posterior: Posterior | None = field(default=None, init=False, repr=False)
+    _centre: float = field(default=0.0, init=False, repr=False)  # log seconds
+    _spread: float = field(default=1.0, init=False, repr=False)  # log seconds
+
+    def fit(self, source: pd.DataFrame, source_seconds: Floats, target: pd.DataFrame, target_seconds: Floats) -> Self:
+        """Learns likeness, lengths and noise together; one row of any kind is enough. Raises: InvalidInputError."""
+        check_tables(source, source_seconds, target, target_seconds, least_source=0)
+        sources = by_source(source, source_seconds, self.source_column) if len(source) else {}
+        tables = [self._some(*rows, share=len(sources)) for rows in sources.values()]
+        own = described(target, self.source_column)
+        check_alike(described(source, self.source_column), own)
+        tables.append((own, target_seconds))
+        filled = [table for table, _ in tables if len(table)]
+        if not filled:
+            raise InvalidInputError("neither source nor target has a row, expected one at least")
+        self._coordinates = Coordinates.of(pd.concat(filled, ignore_index=True))
+        points = np.vstack([self._coordinates.points(table) for table in filled])
+        tasks = np.concatenate([np.full(len(table), float(task)) for task, (table, _) in enumerate(tables)])
+        self._learn(points, tasks, np.log(np.concatenate([seconds for _, seconds in tables])), len(sources))
+        return self
+
+    def predict(self, X: pd.DataFrame) -> Prediction:
+        """Quantiles at LEVELS on the target, measurement noise included. Raises: NotFittedError, InvalidInputError."""
+        if self._coordinates is None or self._kernel is None or self._posterior is None:
+            raise NotFittedError("MultiTaskGp.predict came before fit")
+        points = self._coordinates.points(described(X, self.source_column))
+        known = self._posterior
+        targets = np.full(len(points), float(self._kernel.n_tasks - 1))
+        squares = self._coordinates.square_distances(points, known.points)
+        cross = self._kernel.covariance(squares, targets, known.tasks)
+        mean = cross @ (known.inverse @ known.values)
+        variance = self._kernel.variance - np.einsum("ij,jk,ik->i", cross, known.inverse, cross)
+        deviation = np.sqrt(np.maximum(variance, 0.0) + self._kernel.noise)
+        return log_normal(self._centre + self._spread * mean, self._spread * deviation)
+
+    def held_out(self) -> Floats:
+        """Medians of the target's runs without each, its lengths and likeness kept. Raises: NotFittedError.
+
+        Source: Rasmussen and Williams 2006, equation 5.12.
+        """
+        if self._kernel is None or self._posterior is None:
+            raise NotFittedError("MultiTaskGp.held_out came before fit")
+        known = self._posterior
+        left_out = known.values - (known.inverse @ known.values) / np.diag(known.inverse)
+        own = left_out[known.tasks == self._kernel.n_tasks - 1]
+        return np.asarray(np.exp(self._centre + self._spread * own), dtype=np.float64)
+
+    def _some(self, rows: pd.DataFrame, seconds: Floats, *, share: int) -> tuple[pd.DataFrame, Floats]:
+        most = max(self.source_rows_max // share, 2)
+        if len(rows) <= most:
+            return rows, seconds
+        chosen = np.sort(np.random.default_rng(self.seed).choice(len(rows), size=most, replace=False))
+        return rows.iloc[chosen], seconds[chosen]
+
+    def _learn(self, points: Floats, tasks: Floats, log_seconds: Floats, n_sources: int) -> None:
+        means = [float(log_seconds[tasks == task].mean()) for task in np.unique(tasks)]
+        inside = np.concatenate([log_seconds[tasks == task] for task in np.unique(tasks)]) - np.repeat(
+            means, [int(np.sum(tasks == task)) for task in np.unique(tasks)]
+        )
+        # The sources' levels say where the target may lie; its own few runs then move it.
+        self._centre = float(np.mean(means[:n_sources])) if n_sources else means[0]
+        rows = max(len(inside) - len(means), 0)
+        self._spread = float(np.sqrt((inside @ inside + SPREAD_ROWS * SPREAD_PRIOR**2) / (rows + SPREAD_ROWS)))
+        values = (log_seconds - self._centre) / self._spread
+        assert self._coordinates is not None  # noqa: S101  # set by fit just before
+        squares = self._coordinates.square_distances(points, points)
+        self._kernel = _most_probable(
+            TaskKernel.first(len(squares), n_sources + 1, self._spread), squares, tasks, values
+        )
+        covariance = self._kernel.covariance(squares, tasks, tasks) + self._kernel.noise * np.eye(len(values))
+        inverse = cho_solve(cho_factor(covariance, lower=True), np.eye(len(values)))
+        self._posterior = Posterior(points, tasks, values, inverse)
+
+
+def _most_probable(first: TaskKernel, squares: Floats, tasks: Floats, values: Floats) -> TaskKernel:
+    priors = Priors.of(first)
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        kernel = first.at(theta)
+        covariance, slopes = kernel.with_slopes(squares, tasks)
+        factor = cho_factor(covariance, lower=True)
+        weights = cho_solve(factor, values)
+        half_log_determinant = float(np.sum(np.log(np.diag(factor[0]))))
+        away = cho_solve(factor, np.eye(len(values))) - np.outer(weights, weights)
+        gradient = 0.5 * np.array([float(np.sum(away * slope)) for slope in slopes])
+        penalty, push = priors.penalty(theta)
+        return 0.5 * float(values @ weights) + half_log_determinant + penalty, gradient + push
+
+    found = minimize(
+        loss, first.theta, jac=True, method="L-BFGS-B", bounds=priors.bounds, options={"maxiter": STEPS_MAX}
+    )
+    return first.at(found.x)

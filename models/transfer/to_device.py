@@ -1,0 +1,200 @@
+"""Epoch time and power of known jobs on a new device, from other devices and a few runs a job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats, Prediction
+from crosswind.models.energy.device_jobs import STATIC_SHARE, DeviceJobs, check_jobs, log_dynamic, logs
+from crosswind.models.energy.power_limit import PowerLimitCurve
+from crosswind.models.surrogate.log_normal import log_normal
+from crosswind.models.surrogate.surrogate import NotFittedError
+from crosswind.models.transfer.device_scaling import DeviceScaling, Free, at_top
+from crosswind.models.transfer.multi_task_gp import MultiTaskGp
+
+Texts: TypeAlias = "pd.Series[Any]"
+
+DESCRIBED = ("job", "batch", "limit_watts")
+FIT_DEVIATION = 0.1  # of log seconds and log watts around the curves, before runs tell
+RATIO_DEVIATION = 0.3  # of a job's log slowdown over the curve's
+DEVIATION_OF_ANCHORS = 0.1  # of log seconds and log watts with an anchor a job: 5 to 15 % between devices of one kind
+DEVIATION_OF_CURVES = 0.05
+RUNS_OVER_JOBS_MIN = 3  # more runs than jobs, before what is left over is learned
+
+
+@dataclass(frozen=True)
+class LimitedDevice:
+    """What is believed of the target under limits; jobs may slow down more or less than the curve says."""
+
+    static_watts: float
+    curve: PowerLimitCurve
+    slowdown_ratios: Mapping[str, float] = field(default_factory=dict)  # of log slowdowns, 1 where a job is not named
+
+    def under(self, table: pd.DataFrame, free: Free) -> tuple[Floats, Floats]:
+        """Log seconds and log watts of rows under their limits, each (n_rows,)."""
+        slower, drawn = self.effects(table, free)
+        ratios = np.array([self.slowdown_ratios.get(str(job), 1.0) for job in table["job"]])
+        return free.log_seconds + ratios * slower, np.log(self.static_watts + np.exp(free.log_watts + drawn))
+
+    def effects(self, table: pd.DataFrame, free: Free) -> tuple[Floats, Floats]:
+        """Log slowdown and log draw against the anchor's limit by the curve, each (n_rows,)."""
+        limits = table["limit_watts"].to_numpy(dtype=np.float64)
+        headroom = log_dynamic(limits, self.static_watts) - free.log_watts
+        at_anchor = log_dynamic(free.anchor_limit_watts, self.static_watts) - free.anchor_log_watts
+        return (
+            self.curve.log_slowdown(headroom) - self.curve.log_slowdown(at_anchor),
+            self.curve.log_draw(headroom) - self.curve.log_draw(at_anchor),
+        )
+
+
+@dataclass
+class DeviceTransfer:
+    """Time and power on a device from its runs, other devices' batch curves, and the law of power limits.
+
+    Each job needs one run at the device's highest limit. An epoch's time and dynamic energy against the batch are the
+    sources', scaled to it; limits act through headroom, which means the same on every device. More runs correct the
+    batch curves, then static power and the lowest clock, and how much each job minds limits.
+    """
+
+    seed: int = 0
+    _scaling: DeviceScaling | None = field(default=None, init=False, repr=False)
+    _device: LimitedDevice | None = field(default=None, init=False, repr=False)
+    _corrections: dict[str, MultiTaskGp] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Source device -> its weight. Raises: NotFittedError."""
+        if self._scaling is None:
+            raise NotFittedError("DeviceTransfer.weights came before fit")
+        return dict(self._scaling.weights)
+
+    def fit(self, sources: Mapping[str, pd.DataFrame], target: pd.DataFrame) -> Self:
+        """Learns from a table of `COLUMNS` a source device and from the target's runs. Raises: InvalidInputError."""
+        if not sources:
+            raise InvalidInputError("there is no source device, expected one at least")
+        check_jobs(target)
+        devices = {name: DeviceJobs.of(table) for name, table in sources.items()}
+        curve = PowerLimitCurve.of(
+            np.concatenate([each.log_headrooms for each in devices.values()]),
+            np.concatenate([each.log_slowdowns for each in devices.values()]),
+            np.concatenate([each.log_draws for each in devices.values()]),
+        )
+        static = STATIC_SHARE * float(target["watts"].min())
+        self._believe(LimitedDevice(static, curve), devices, target)
+        self._believe(self._calibrated(target), devices, target)
+        self._device = self._with_job_ratios(target)
+        return self
+
+    def predict(self, X: pd.DataFrame) -> tuple[Prediction, Prediction]:
+        """Quantiles at LEVELS of seconds an epoch and of watts, for rows of `DESCRIBED`.
+
+        Raises: NotFittedError, InvalidInputError for a job without an anchor or a source.
+        """
+        missing = [column for column in DESCRIBED if column not in X.columns]
+        if missing:
+            raise InvalidInputError(f"the table has no column {', '.join(missing)}, expected {', '.join(DESCRIBED)}")
+        if self._device is None:
+            raise NotFittedError("DeviceTransfer.predict came before fit")
+        seconds, watts = self._device.under(X, self._free(X))
+        return log_normal(seconds, self._deviations(X, "seconds")), log_normal(watts, self._deviations(X, "watts"))
+
+    def _free(self, table: pd.DataFrame) -> Free:
+        assert self._scaling is not None  # noqa: S101  # set before
+        free = self._scaling.free(table)
+        return replace(
+            free,
+            log_seconds=free.log_seconds + self._correction("seconds", table),
+            log_watts=free.log_watts + self._correction("watts", table),
+        )
+
+    def _correction(self, name: str, table: pd.DataFrame) -> Floats:
+        if name not in self._corrections:
+            return np.zeros(len(table))
+        return np.log(self._corrections[name].predict(_described(table)).at(0.5))
+
+    def _deviations(self, table: pd.DataFrame, name: str) -> Floats:
+        """Of the logarithm: of the curves, and of the batches' correction where there is one."""
+        if name not in self._corrections:
+            return np.full(len(table), DEVIATION_OF_ANCHORS)
+        predicted = self._corrections[name].predict(_described(table))
+        low, high = (np.log(predicted.at(level)) for level in (0.1, 0.9))
+        return np.hypot((high - low) / (2 * 1.2816), DEVIATION_OF_CURVES)  # the normal quantile of 0.9
+
+    def _believe(self, device: LimitedDevice, sources: Mapping[str, DeviceJobs], target: pd.DataFrame) -> None:
+        """Anchors and batch curves above this device's static power."""
+        self._scaling = DeviceScaling.of(sources, target, device.static_watts)
+        self._device, self._corrections = device, {}
+        self._correct_batches(target[at_top(target)])
+
+    def _correct_batches(self, top: pd.DataFrame) -> None:
+        assert self._device is not None  # noqa: S101  # set by fit
+        free, described = self._free(top), _described(top)
+        watts = log_dynamic(top["watts"].to_numpy(dtype=np.float64), self._device.static_watts)
+        self._correct("seconds", described, logs(top, "seconds") - free.log_seconds)
+        self._correct("watts", described, watts - free.log_watts)
+
+    def _with_job_ratios(self, target: pd.DataFrame) -> LimitedDevice:
+        """Each job's own slowdown under limits, as far as its runs tell."""
+        assert self._device is not None  # noqa: S101  # set before
+        free = self._free(target)
+        slower, _ = self._device.effects(target, free)
+        seen = logs(target, "seconds") - free.log_seconds
+        return replace(self._device, slowdown_ratios=_ratios(target["job"], slower, seen))
+
+    def _correct(self, name: str, described: pd.DataFrame, left: Floats) -> None:
+        """Learns what is left: log ratios, one a run."""
+        if len(left) < described["job"].nunique() + RUNS_OVER_JOBS_MIN:
+            return
+        # Its noise is learned too, so what is only noise is not followed. Leaving runs out would say little: they are
+        # the ends of the batches and limits, chosen so that nothing else is near.
+        empty = (described.iloc[:0], np.empty(0))
+        self._corrections[name] = MultiTaskGp(seed=self.seed).fit(*empty, described, np.exp(left))
+
+    def _calibrated(self, target: pd.DataFrame) -> LimitedDevice:
+        """Static power, steepness and lowest clock that fit the runs best, near what was believed before."""
+        assert self._device is not None  # noqa: S101  # set by fit
+        believed, free = self._device, self._free(target)
+        seconds, watts = logs(target, "seconds"), logs(target, "watts")
+        priors = np.array([[np.log(1 / STATIC_SHARE - 1), 1.0], [0.0, 0.3], [believed.curve.log_headroom_min, 0.7]])
+        least = believed.static_watts / STATIC_SHARE
+
+        def device(theta: Floats) -> LimitedDevice:
+            static = least / (1 + float(np.exp(theta[0])))
+            return LimitedDevice(static, believed.curve.of_device(float(np.exp(theta[1])), float(theta[2])))
+
+        def errors(theta: Floats) -> Floats:
+            log_seconds, log_watts = device(theta).under(target, _moved(free, believed, device(theta)))
+            misses = np.concatenate([log_seconds - seconds, log_watts - watts]) / FIT_DEVIATION
+            return np.concatenate([misses, (theta - priors[:, 0]) / priors[:, 1]])
+
+        return device(least_squares(errors, priors[:, 0], loss="soft_l1").x)
+
+
+def _moved(free: Free, before: LimitedDevice, after: LimitedDevice) -> Free:
+    """The same rows where static power is another: what is no longer static is dynamic."""
+    less = before.static_watts - after.static_watts
+    return replace(
+        free,
+        log_watts=np.log(np.maximum(np.exp(free.log_watts) + less, 0.5)),
+        anchor_log_watts=np.log(np.maximum(np.exp(free.anchor_log_watts) + less, 0.5)),
+    )
+
+
+def _ratios(jobs: Texts, believed: Floats, seen: Floats) -> dict[str, float]:
+    """Each job's seen over believed effect, by least squares, near 1 as long as the effects are small."""
+    held = (FIT_DEVIATION / RATIO_DEVIATION) ** 2
+    names = jobs.to_numpy(dtype=str)
+    ratios = {}
+    for job in np.unique(names):
+        x, y = believed[names == job], seen[names == job]
+        ratios[str(job)] = max(float((x @ y + held) / (x @ x + held)), 0.0)
+    return ratios
+
+
+def _described(table: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame({"job": table["job"].to_numpy(dtype=str), "log_batch": logs(table, "batch")})

@@ -1,0 +1,126 @@
+"""Answers about runs to come as a terminal shows them, from the words of the API."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crosswind.cli.energy_text import forecast_words
+from crosswind.cli.output import colour, printable, table
+from crosswind.dashboards.wording import number, percent, seconds
+
+ROOM = 80  # columns of a terminal
+NAME_MIN = 12  # letters that are left of a long name
+GIGABYTE = 1e9
+YELLOW = "33"
+OUTCOME_WORDS = {
+    "step_p50_seconds": "median step of the next run",
+    "run_seconds": "run time of the next run",
+    "job_seconds": "run time of the next job",
+}
+ENERGY_OF = {"step_p50_seconds": "energy of a step", "run_seconds": "energy", "job_seconds": "energy"}
+BASES = {
+    "cohort": "{cohort_runs} runs of this configuration and scale on this system",
+    "workload": "{runs} runs of the workload, none of this configuration and scale on this system",
+    "transfer": "{runs} runs of the workload, none on this system",
+    "analytic": "closed-form times of what the configuration says; the workload never ran",
+}
+Told = Mapping[str, Any]
+
+
+def answer_text(told: Told) -> str:
+    """The distribution in one line, then what it rests on and is worth."""
+    lines = [f"{OUTCOME_WORDS[told['outcome']]}: {band(told['quantiles'])}"]
+    if told["exceedance"] is not None:
+        lines.append(f"longer than {seconds(told['limit_seconds'])}: {chance(told['exceedance'])}")
+    if told["energy"] is not None:
+        lines.append(line(ENERGY_OF[told["outcome"]], forecast_words(told["energy"])))
+    return "\n".join([*lines, *basis_lines(told), *_memory(told["memory"]), *_evidence(told)])
+
+
+def band(quantiles: Sequence[Told]) -> str:
+    """The median and the 90 % interval: `4.62 s [2.93 s .. 11.3 s]`."""
+    level = {each["level"]: each["seconds"] for each in quantiles}
+    return f"{seconds(level[0.5])} [{seconds(level[0.05])} .. {seconds(level[0.95])}]"
+
+
+def chance(probability: float) -> str:
+    """A probability in words that do not promise more than quantiles tell."""
+    if probability <= 0.01:
+        return "at most 1 %"
+    return "at least 95 %" if probability >= 0.95 else percent(probability)
+
+
+def basis_lines(told: Told) -> list[str]:
+    """What an answer rests on, what such answers were worth, and what to beware of."""
+    lines = [line("from", BASES[told["basis"]].format(**told)), *_worth(told["worth"])]
+    if told["is_outside"]:
+        lines.append(colour(line("outside", f"{_far(told['distance'])}: the interval is a guess"), YELLOW))
+    return [*lines, *(line("warning", warning) for warning in told["warnings"])]
+
+
+def line(what: str, words: str) -> str:
+    """`what: words`, broken where a terminal ends."""
+    return textwrap.fill(
+        printable(f"{what}: {words}"), ROOM, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _worth(worth: Told) -> list[str]:
+    if worth["skill"] is None:
+        return []
+    gained = f"{percent(abs(worth['skill']))} {'less' if worth['skill'] >= 0 else 'MORE'} loss than always the median"
+    covered = worth["coverage_90"]
+    inside = "" if covered is None else f", {percent(covered)} of them inside the 90 % interval"
+    return [line("worth", f"on {worth['runs']} later runs {gained}{inside}")]
+
+
+def _far(distance: float | None) -> str:
+    if distance is None:
+        return "no run to compare with"
+    return f"{number(distance)} times as far from the nearest run as runs usually are"
+
+
+def _memory(memory: Told | None) -> list[str]:
+    if memory is None:
+        return []
+    needed = f"{number(memory['bytes'] / GIGABYTE)} GB on the fullest rank by formulas"
+    if memory["device"] is None:
+        return [line("memory", needed)]
+    fits = "which fits" if memory["fits"] else "which does NOT fit"
+    has = f"{number(memory['device_bytes'] / GIGABYTE)} GB"
+    told = line("memory", f"{needed}, {memory['device']} has {has}: {fits}")
+    return [told if memory["fits"] else colour(told, YELLOW)]
+
+
+def _evidence(told: Told) -> list[str]:
+    """The nearest runs; what all of them have in common with the question is not said again."""
+    runs = told["evidence"]
+    if not runs:
+        return []
+    names = [name for name in ("workload", "system") if any(run[name] != told[name] for run in runs)]
+    headings = ("nearest run", *names, "ranks", "took", "distance")
+    rows = [
+        (
+            run["run_id"],
+            *(run[name] for name in names),
+            str(run["world_size"]),
+            seconds(run["seconds"]),
+            number(run["distance"]),
+        )
+        for run in runs
+    ]
+    return ["", _narrow(headings, rows)]
+
+
+def _narrow(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The table with names cut, but not the first column's, so far that it fits a terminal."""
+    text = table(headings, rows)
+    for width in range(ROOM, NAME_MIN - 1, -1):
+        if max(map(len, text.splitlines())) <= ROOM:
+            break
+        text = table(headings, [(row[0], *(_cut(cell, width) for cell in row[1:])) for row in rows])
+    return text
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else f"{cell[: width - 1]}…"

@@ -1,0 +1,56 @@
+"""`crosswind remaining RUN`: how long a run that is in progress will still take."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from crosswind.cli.asking import at_hand, configure_server, get, server_of
+from crosswind.cli.output import say, say_json
+from crosswind.cli.predicted_text import band, line
+from crosswind.cli.quantities import whole
+from crosswind.dashboards.wording import count, seconds
+from crosswind.settings import Settings
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument("run_id", metavar="RUN", help="the run's id")
+    parser.add_argument(
+        "--steps",
+        type=whole,
+        metavar="COUNT",
+        help="of the whole run (default: its parameter `steps`, or its cohort's)",
+    )
+    configure_server(parser)
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Says what is left of it."""
+    told = _told(arguments, settings)
+    if arguments.json:
+        say_json(told)
+    else:
+        say(_text(told))
+    return 0
+
+
+def _told(arguments: argparse.Namespace, settings: Settings) -> Mapping[str, Any]:
+    if server := server_of(arguments):
+        asked = f"?total_steps={arguments.steps}" if arguments.steps else ""
+        return get(server, f"/v1/runs/{quote(arguments.run_id, safe='')}/remaining{asked}")
+    return at_hand("remaining_of_run", settings, {"run_id": arguments.run_id, "total_steps": arguments.steps})
+
+
+def _text(told: Mapping[str, Any]) -> str:
+    lines = [
+        f"step {told['steps_done']} of {told['total_steps']} after {seconds(told['seconds_done'])} of steps",
+        f"remaining: {band(told['remaining'])}",
+        f"all steps: {band(told['total'])}",
+    ]
+    if told["next_step"]:
+        lines.append(f"next step: {band(told['next_step'])}")
+    if told["changed_at"]:
+        lines.append(line("pace", f"changed at step {', '.join(map(str, told['changed_at']))}"))
+    earlier = f"{count(told['earlier_runs'], 'earlier run')} of the workload"
+    return "\n".join([*lines, line("from", f"{earlier}, {told['cohort_runs']} of this configuration and scale")])

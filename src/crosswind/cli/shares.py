@@ -1,0 +1,62 @@
+"""`crosswind shares RUN`: samples for each rank so that ranks of unequal speed finish together."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from crosswind.cli.asking import at_hand, configure_server, get, server_of
+from crosswind.cli.output import say, say_json, table
+from crosswind.dashboards.wording import NONE, seconds
+from crosswind.settings import Settings
+
+Told = Mapping[str, Any]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument("run_id", metavar="RUN", help="the run whose ranks were measured")
+    parser.add_argument(
+        "--batch", type=int, help="samples a step of all ranks together, to be shared (default: as now)"
+    )
+    parser.add_argument("--now-batch", type=int, help="the same as the run had it (default: as its parameters say)")
+    configure_server(parser)
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Says who should get how many."""
+    asked = {"batch": arguments.batch, "now_batch": arguments.now_batch}
+    if server := server_of(arguments):
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        told = get(server, f"/v1/runs/{quote(arguments.run_id, safe='')}/batch-shares?{query}")
+    else:
+        told = at_hand("batch_shares_of_run", settings, {"run_id": arguments.run_id, **asked})
+    if arguments.json:
+        say_json(told)
+    else:
+        say(shares_text(told))
+    return 0
+
+
+def shares_text(told: Told) -> str:
+    """A row for each rank, then the gain."""
+    rows = [
+        (
+            str(each["rank"]),
+            each["node"] or NONE,
+            seconds(each["compute_seconds"]),
+            f"{each['samples_now']:g}",
+            str(each["samples"]),
+            seconds(each["shared_compute_seconds"]),
+        )
+        for each in told["ranks"]
+    ]
+    before, after = seconds(told["equal_step_seconds"]), seconds(told["shared_step_seconds"])
+    interval = f"[{told['gain_low_ratio']:+.1%} .. {told['gain_high_ratio']:+.1%}]"
+    lines = [
+        table(("rank", "node", "computes", "samples now", f"of {told['batch']}", "would compute"), rows),
+        "",
+        f"gain: {told['gain_ratio']:+.1%} {interval} of the step, {before} with equal shares and {after} with these",
+        f"from: {told['steps']} steps at {told['now_batch']:g} samples ({told['present']})",
+    ]
+    return "\n".join([*lines, *(f"warning: {each}" for each in told["warnings"])])

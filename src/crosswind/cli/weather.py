@@ -1,0 +1,129 @@
+"""`crosswind weather`: how slow a system is now and in the next hours, and when its runs became slower for good."""
+
+import argparse
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlencode
+
+from crosswind.cli.asking import configure_server, get, server_of
+from crosswind.cli.output import printable, say, say_json, table
+from crosswind.dashboards.wording import count, moment, percent, times, utc
+from crosswind.settings import Settings
+
+HOURS = 24
+WORSE = 1.05  # times now's ratio, from which on a later hour is told of
+Told = Mapping[str, Any]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the verb's arguments."""
+    parser.add_argument("--workload", help="of this one alone, hour by hour (default: all of the last 28 days)")
+    parser.add_argument("--system", help="of which system (default: this system)")
+    parser.add_argument("--hours", type=int, default=HOURS, help=f"how far to look ahead (default {HOURS}, the most)")
+    configure_server(parser)
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Says how the system fares."""
+    asked = {
+        "system": arguments.system or settings.system,
+        "workload": arguments.workload,
+        "hours": arguments.hours,
+    }
+    if server := server_of(arguments):
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        told = get(server, f"/v1/weather?{query}")
+    else:
+        told = import_module("crosswind.cli.weather_at_hand").weather(settings, asked)
+    if arguments.json:
+        say_json(told)
+    else:
+        say(weather_text(told, hourly=arguments.workload is not None))
+    return 0
+
+
+def weather_text(told: Told, *, hourly: bool) -> str:
+    """What runs now, each workload in a line, its changes, its hours if wanted, and what that rests on."""
+    going = [count(told["running_runs"], "run"), count(told["running_jobs"], "job")]
+    lines = [f"{printable(told['system'])} at {utc(told['now_ns'])}: {' and '.join(going)} in progress"]
+    for each in told["workloads"]:
+        lines += [f"{printable(each['workload'])}: {_standing(each)}", *_changes(each)]
+    if not told["workloads"]:
+        lines.append(
+            f"no workload completed a run in the last 28 days; the newest ended {utc(told['newest_ended_ns'])}"
+        )
+    if hourly:
+        lines += ["", *(_hours(each) for each in told["workloads"]), ""]
+    return "\n".join([*lines, *_basis(told), *(f"warning: {each}" for each in told["warnings"])])
+
+
+def _standing(of: Told) -> str:
+    """`now slower than usual, 1.12x the usual time [0.98 .. 1.31]; as usual from 22:00 UTC (from 9 of 12 runs)`."""
+    hours = of["hours"]
+    now = f"{times(hours[0]['ratio'])} the usual time {_band(hours[0])}"
+    compared = f"from {of['compared_runs']} of {count(of['runs'], 'run')}"
+    if of["standing"] == "unknown":
+        return f"nobody knows; a guess is {now} ({compared})"
+    words = "as usual" if of["standing"] == "usual" else f"{of['standing']} than usual"
+    return f"now {words}, {now}{_later(of)} ({compared})"
+
+
+def _later(of: Told) -> str:
+    now, *ahead = of["hours"]
+    worst = max(ahead, key=lambda hour: float(hour["ratio"]))
+    parts = []
+    if worst["standing"] == "slower" and worst["ratio"] > now["ratio"] * WORSE:
+        parts.append(f"; {times(worst['ratio'])} at {_clock(worst['at_ns'])}")
+    if of["usual_from_ns"] is not None:
+        parts.append(f"; as usual from {_clock(of['usual_from_ns'])}")
+    elif of["standing"] != "usual":
+        parts.append(f"; not as usual within {count(len(ahead), 'hour')}")
+    elif all(hour["standing"] == "usual" for hour in ahead):
+        parts.append(f"; so for the next {count(len(ahead), 'hour')}")
+    return "".join(parts)
+
+
+def _changes(of: Told) -> list[str]:
+    return [f"  {_change(each)}" for each in of["changes"]]
+
+
+def _change(told: Told) -> str:
+    words = "slower" if told["ratio"] > 1 else "faster"
+    compared = f"{count(told['runs_since'], 'run')} against {told['runs_before']}"
+    return f"{words} since {utc(told['since_ns'])}: {times(told['ratio'])} the time of before ({compared})"
+
+
+def _hours(of: Told) -> str:
+    rows = [(_clock(each["at_ns"]), times(each["ratio"]), _band(each)) for each in of["hours"]]
+    return table(("begun at", "ratio", "90 % band"), rows)
+
+
+def _basis(told: Told) -> list[str]:
+    compared = f"{count(told['compared_runs'], 'run')} compared with earlier ones like them"
+    if told["chosen"] is None:
+        return [f"from: {compared}"]
+    rows = [
+        (
+            each["name"] + (" *" if each["name"] == told["chosen"] else ""),
+            _skill(each["skill"]),
+            *(_skill(horizon["skill"]) for horizon in each["by_horizon"]),
+            percent(each["coverage_90"]),
+        )
+        for each in told["candidates"]
+    ]
+    ahead = [f"{each['hours']:g} h ahead" for each in told["candidates"][0]["by_horizon"]]
+    heading = f"from: {compared}; asked again about the newer half, skill over the same band at every hour (* answers):"
+    return [heading, table(("candidate", "skill", *ahead, "in its 90 % band"), rows)]
+
+
+def _skill(value: float) -> str:
+    return f"{value:+.1%}"
+
+
+def _band(hour: Told) -> str:
+    return f"[{hour['low_ratio']:.2f} .. {hour['high_ratio']:.2f}]"
+
+
+def _clock(at_ns: int) -> str:
+    return f"{moment(at_ns):%H:%M} UTC"

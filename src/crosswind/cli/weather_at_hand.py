@@ -1,0 +1,16 @@
+"""The weather of the store at hand in the words of the API, whose modules take their time to import."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crosswind.api.weather import WeatherView
+from crosswind.data.store import Store
+from crosswind.models.forecast.weather_desk import WeatherDesk
+from crosswind.settings import Settings
+
+
+def weather(settings: Settings, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As GET /v1/weather."""
+    with Store.open(settings.home, database=settings.database) as store:
+        found = WeatherDesk(store).answer(asked["system"], asked["workload"], hours=asked["hours"])
+        return WeatherView.model_validate(found).model_dump(mode="json")

@@ -1,0 +1,85 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from tests.models.forecast.stored_weather import store_weather
+
+from crosswind.api.app import create_app
+from crosswind.data.store import Store
+
+
+def test_each_workload_is_told_with_its_hours(client: TestClient) -> None:
+    told = client.get("/v1/weather?system=lab&workload=nanogpt&hours=3").json()
+    assert (told["system"], told["running_runs"], told["running_jobs"]) == ("lab", 0, 0)
+    [each] = told["workloads"]
+    assert (each["workload"], each["runs"], each["compared_runs"]) == ("nanogpt", 8, 5)
+    assert each["newest_ended_at"] == "2026-01-02T03:11:35.000000006Z"
+    assert len(each["hours"]) == 4
+    assert each["hours"][1]["at"].endswith(":00:00.000000000Z")
+    assert each["hours"][1]["at_ns"] - each["hours"][2]["at_ns"] == -3600 * 10**9
+
+
+def test_five_runs_are_too_few_and_it_says_so(client: TestClient) -> None:
+    told = client.get("/v1/weather?workload=nanogpt").json()
+    assert (told["chosen"], told["candidates"]) == (None, [])
+    assert told["warnings"][0].startswith("5 runs could be compared with earlier ones like them, 40 are needed")
+    [each] = told["workloads"]
+    assert (each["standing"], each["chance_slower"], each["hours"][0]["ratio"]) == ("unknown", None, 1.0)
+
+
+def test_the_candidate_that_answers_is_told_with_its_backtest(tmp_path: Path) -> None:
+    store_weather(tmp_path, 120)
+    with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
+        told = client.get("/v1/weather?workload=bert").json()
+    assert told["chosen"] == told["candidates"][0]["name"]
+    assert {each["name"] for each in told["candidates"]} == {"climate", "local_level", "lagged_trees"}
+    assert [each["hours"] for each in told["candidates"][0]["by_horizon"]] == [0, 1, 6, 24]
+    assert told["workloads"][0]["standing"] == "usual"
+
+
+def test_what_was_learned_is_kept(tmp_path: Path) -> None:
+    store_weather(tmp_path, 300)
+    with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
+        began = time.monotonic()
+        client.get("/v1/weather")
+        learned = time.monotonic() - began
+        began = time.monotonic()
+        assert client.get("/v1/weather").status_code == 200
+        kept = time.monotonic() - began
+    assert kept < learned / 3  # measured a fortieth; learning is two seconds, an answer some milliseconds
+
+
+def test_others_are_answered_while_it_learns(tmp_path: Path) -> None:
+    store_weather(tmp_path, 300)
+    with (
+        Store.open(tmp_path) as store,
+        TestClient(create_app(store), base_url="http://localhost:8000") as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        learning = pool.submit(client.get, "/v1/weather")
+        answered = 0
+        while not learning.done():
+            assert client.get("/healthz").status_code == 200
+            answered += 1
+        assert learning.result().status_code == 200
+    assert answered > 3  # seconds of learning, and some milliseconds for each of these
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("system=nowhere", "no completed run is stored, known are lab"),
+        ("workload=unheard-of", "known are nanogpt"),
+        ("hours=0", "greater than or equal to 1"),
+        ("hours=25", "less than or equal to 24"),
+        ("hours=soon", "valid integer"),
+        ("system=", "at least 1 character"),
+        ("days=3", "query parameter 'days' is unknown"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(client: TestClient, query: str, message: str) -> None:
+    answer = client.get(f"/v1/weather?{query}")
+    assert answer.status_code == 422
+    assert message in answer.json()["detail"]

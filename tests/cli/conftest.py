@@ -1,0 +1,107 @@
+"""A store whose runs to come can be asked about, a real server over it, and both ways of asking."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.asking import Ask, asking
+
+from crosswind.data.job import Job
+from crosswind.data.lake import to_table
+from crosswind.data.run import Run, RunState
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+SECOND = 1_000_000_000
+STEPS, STEPS_SO_FAR = 30, 12
+RUNS = 12
+Verb = Ask
+
+
+@pytest.fixture(scope="session")
+def home_to_ask(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve runs and one in progress of `toy`, three of `silent` that recorded no steps, eight jobs `nightly`.
+
+    Three cohorts are too few for surrogates to learn from, so every answer takes a fraction of a second.
+    """
+    home = tmp_path_factory.mktemp("asked") / "home"
+    with Store.open(home) as store:
+        with store.catalog.write() as session:
+            for number in range(RUNS):
+                session.runs.merge(run_of("toy", number, {"batch": 8, "fused": True}))
+            session.runs.merge(run_of("toy", RUNS, {"batch": 8, "fused": True}, state=RunState.RUNNING))
+            session.runs.merge(run_of("toy", RUNS + 1, {"batch": 16, "fused": True}))
+            for number in range(3):
+                session.runs.merge(run_of("silent", 20 + number, {}))
+        jobs = [nightly(number) for number in range(8)]
+        store.jobs.put(*jobs)
+        for number in range(RUNS + 2):
+            store.lake.append(f"steps-{number}", to_table(STEP, steps_of(f"toy-{number:02}", number)))
+    return home
+
+
+def run_of(workload: str, number: int, configuration: dict[str, int], *, state: RunState = RunState.COMPLETED) -> Run:
+    started = number * 1000 * SECOND
+    ended = None if state is RunState.RUNNING else started + (60 + number % 4) * SECOND
+    names = (f"{workload}-{number:02}", workload, "lab", state)
+    return Run(*names, world_size=2, configuration=configuration, started_ns=started, ended_ns=ended)
+
+
+def nightly(number: int) -> Job:
+    """25 to 27 hours on four nodes."""
+    started = number * 100_000 * SECOND
+    ended = started + (90_000 + 1_800 * (7 * number % 5)) * SECOND
+    told = ("lab", str(number))
+    return Job(*told, name="nightly", state="COMPLETED", node_count=4, started_ns=started, ended_ns=ended)
+
+
+def steps_of(run_id: str, number: int) -> dict[str, list[int | str]]:
+    """40 to 43 ms a step; only some are there of the run in progress."""
+    steps = STEPS_SO_FAR if number == RUNS else STEPS
+    noise = np.random.default_rng(number).normal(1.0, 0.02, steps)
+    rows = [(step, rank) for step in range(steps) for rank in (0, 1)]
+    nanoseconds = [int((40_000_000 + 1_000_000 * (number % 4)) * noise[step]) for step, _ in rows]
+    told: dict[str, list[int | str]] = {column.name: [0] * len(rows) for column in STEP.columns}
+    values: dict[str, list[int | str]] = {
+        "ts_ns": [number * 1000 * SECOND + step * SECOND for step, _ in rows],
+        "run_id": [run_id] * len(rows),
+        "step": [step for step, _ in rows],
+        "rank": [rank for _, rank in rows],
+        "duration_seconds": [*nanoseconds],
+        "compute_seconds": [*nanoseconds],
+    }
+    return told | values
+
+
+@pytest.fixture(scope="session")
+def server_to_ask(home_to_ask: Path) -> Iterator[str]:
+    """Where a real server over that store answers."""
+    command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of(home_to_ask)) as process:
+        assert process.stdout
+        try:
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def environment_of(home: Path) -> dict[str, str]:
+    """What a process of ours sees: that store, no token, no proxy."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
+    return kept | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def verb(home_to_ask: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Verb:
+    """Exit code and what was printed and complained by a verb that has that store at hand."""
+    for name in ("CROSSWIND_SERVER", "CROSSWIND_TOKEN", "CROSSWIND_TOKEN_FILE", "CROSSWIND_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CROSSWIND_HOME", str(home_to_ask))
+    monkeypatch.setenv("CROSSWIND_SYSTEM", "lab")
+    return asking(capsys)

@@ -1,0 +1,94 @@
+"""`crosswind serve` as a process that is told to end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.models.registry.models import train
+
+from crosswind.data.operation import Operation, OperationState
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.models.next_run.cases import Outcome
+from crosswind.models.registry.operations import Runner
+from crosswind.models.registry.trainer import Trainer
+
+NAME = str(Outcome.RUN)
+RUNS = 8000  # whose model takes several times INSIDE_SECONDS
+HOUR_NS = 3_600_000_000_000
+INSIDE_SECONDS = 1.0  # from a training's begin, until it has read its runs and is within XGBoost
+END_SECONDS = 8.0  # 5 for open connections, 1 for the training, 2 for compaction
+COMMAND = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Runs in plenty, and a training that is asked for."""
+    with Store.open(tmp_path / "home") as opened:
+        with opened.catalog.write() as session:
+            for number in range(RUNS):
+                session.runs.merge(run(number))
+        yield opened
+
+
+def run(number: int) -> Run:
+    """Between 60 and 109 s, an hour after the one before."""
+    configuration = {"batch": 2 ** (number % 7), "depth": number % 11, "fused": number % 3 == 0}
+    started = number * HOUR_NS
+    ended = started + (60 + number * 7919 % 50) * 1_000_000_000
+    names, world_size = (f"r{number}", "gpt", "lab", RunState.COMPLETED), 2 ** (number % 5)
+    return Run(*names, world_size=world_size, configuration=configuration, started_ns=started, ended_ns=ended)
+
+
+@contextmanager
+def serving(store: Store, uds: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A real server at that Unix socket."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
+    environment = kept | {"CROSSWIND_HOME": str(store.home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
+    command, pipe = [*COMMAND, "--uds", str(uds)], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
+        try:
+            assert process.stdout
+            assert json.loads(process.stdout.readline()) == {"url": f"unix://{uds}"}
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def operation(store: Store, operation_id: str) -> Operation:
+    with store.catalog.read() as session:
+        return session.operations.get(operation_id)
+
+
+def until(claim: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        time.sleep(0.02)
+
+
+def test_a_server_told_to_end_in_mid_training_ends_well_and_leaves_it_to_the_next(store: Store, tmp_path: Path) -> None:
+    runner, uds = Runner(store, {NAME: Trainer(train)}), tmp_path / "uds"
+    asked = runner.ask(NAME)
+    with serving(store, uds) as process:
+        until(lambda: operation(store, asked.operation_id).state is OperationState.RUNNING)
+        time.sleep(INSIDE_SECONDS)
+        process.send_signal(signal.SIGTERM)
+        told = time.monotonic()
+        _, complaint = process.communicate(timeout=60)
+        assert (process.returncode, complaint) == (0, "")
+        assert time.monotonic() - told < END_SECONDS
+    assert not uds.exists()
+    left = operation(store, asked.operation_id)
+    assert (left.state, left.owner, left.attempts) == (OperationState.WAITING, None, 0)
+    done = runner.run_next()
+    assert done is not None
+    assert (done.operation_id, done.state, done.attempts) == (asked.operation_id, OperationState.DONE, 1)

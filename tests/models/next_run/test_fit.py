@@ -1,0 +1,193 @@
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, rows, scaled
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.job import Job
+from crosswind.data.model import Evidence
+from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.store import Store
+from crosswind.models.next_run.book import questions_of
+from crosswind.models.next_run.cases import Outcome, cases, conditions_of
+from crosswind.models.next_run.fit import ASKED_MAX, ask_later, fitted, later_runs, train, worth_of
+from crosswind.models.next_run.model import NextRunModel
+from crosswind.models.registry.archive import read_model, write_model
+from crosswind.models.registry.registry import Registry
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The lab's own measured runs, and what was trained on them."""
+
+    store: Store
+    model: NextRunModel
+    evidence: Evidence
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder: Path = tmp_path_factory.mktemp("lab")
+    with Store.open(folder / "store") as store:
+        load_lab_samples(store)
+        made = train(store, Outcome.STEP)
+        yield Lab(store, made.model, made.evidence)
+
+
+def test_later_runs_are_asked_about_from_the_last_quarter() -> None:
+    told = ask_later(Outcome.RUN, scaled(4), None)
+    assert told is not None
+    assert len(told.seconds) == 16  # of 64
+    assert told.seconds.tolist() == scaled(4)["seconds"].tolist()[48:]
+    assert set(told.basis) == {"cohort"}
+
+
+def test_too_few_runs_are_asked_about_nothing() -> None:
+    assert ask_later(Outcome.RUN, scaled(4)[:28], None) is None  # 7 would be left to ask about, 8 are enough
+    assert ask_later(Outcome.RUN, scaled(4)[:29], None) is not None
+
+
+def test_at_most_so_many_are_asked_about() -> None:
+    many = ask_later(Outcome.RUN, scaled(402, batches=(8,)), None)  # a quarter are 402
+    assert many is not None
+    assert len(many.seconds) == ASKED_MAX
+
+
+@pytest.mark.parametrize("place", [52, 63])
+def test_no_answer_knows_a_run_after_its_question(place: int) -> None:
+    told, changed = scaled(4), scaled(4)
+    changed.loc[place, "seconds"] *= 100
+    before, after = (ask_later(Outcome.RUN, each, None) for each in (told, changed))
+    assert before is not None
+    assert after is not None
+    asked = place - 48 + 1  # up to the changed one itself
+    assert np.array_equal(before.said.values[:asked], after.said.values[:asked])
+    for name, naive in before.naive.items():
+        assert np.array_equal(naive.values[:asked], after.naive[name].values[:asked])
+
+
+def test_an_answer_knows_the_runs_that_had_ended_before_its_question() -> None:
+    told = rows(*4 * [("gpt", "lab", {}, 1, 10.0 + number % 3) for number in range(12)])
+    changed = told.copy()
+    changed.loc[36:40, "seconds"] /= 2
+    before, after = (ask_later(Outcome.RUN, each, None) for each in (told, changed))
+    assert before is not None
+    assert after is not None
+    assert not np.array_equal(before.said.values[5:], after.said.values[5:])
+
+
+@pytest.mark.parametrize("place", [10, 40])
+def test_a_run_still_in_progress_is_not_heard_of(place: int) -> None:
+    """One that takes longer than all the others together says nothing to any of them."""
+    told, changed = (rows(*4 * [("gpt", "lab", {}, 1, 10.0 + number % 3) for number in range(12)]) for _ in range(2))
+    for each, seconds in ((told, 1e6), (changed, 2e6)):
+        each.loc[place, "seconds"] = seconds
+        each.loc[place, "ended_ns"] = START_NS + 2_000_000 * SECOND
+    before, after = (ask_later(Outcome.RUN, each, None) for each in (told, changed))
+    assert before is not None
+    assert after is not None
+    assert np.array_equal(before.said.values, after.said.values)
+
+
+def test_runs_that_all_go_at_once_tell_nothing_of_each_other() -> None:
+    told = scaled(4).assign(started_ns=START_NS, ended_ns=START_NS + SECOND)
+    assert ask_later(Outcome.RUN, told, None) is None
+
+
+def test_an_end_that_nobody_told_is_the_start_and_the_seconds() -> None:
+    told = scaled(4)
+    without = told.assign(ended_ns=pd.Series([None] * len(told), dtype=object))
+    known, unknown = (ask_later(Outcome.RUN, each, None) for each in (told, without))
+    assert known is not None
+    assert unknown is not None
+    assert np.array_equal(known.said.values, unknown.said.values)
+
+
+def test_worth_is_told_for_every_basis_that_was_asked_about_often_enough() -> None:
+    repeated = scaled(4)
+    new = rows(*(("gpt", "lab", {"batch": 65 + place}, 2, 10.0) for place in range(16)))
+    late = START_NS + 64 * GAP_SECONDS * SECOND
+    new = new.assign(run_id=[f"n{place}" for place in range(16)], started_ns=new["started_ns"] + (late - START_NS))
+    new["ended_ns"] = new["started_ns"] + SECOND
+    asked = ask_later(Outcome.RUN, pd.concat([repeated, new], ignore_index=True), None)
+    assert asked is not None
+    worth = worth_of(asked)
+    assert set(worth) == {"workload"}  # four repeats are too few
+    assert worth["workload"].runs == 16
+    assert worth_of_alone(repeated) == {"cohort"}
+
+
+def worth_of_alone(told: pd.DataFrame) -> set[str]:
+    asked = ask_later(Outcome.RUN, told, None)
+    assert asked is not None
+    return set(worth_of(asked))
+
+
+def test_a_value_of_another_kind_in_a_later_run_keeps_nobody_from_an_answer(tmp_path: Path) -> None:
+    late = rows(*32 * [("gpt", "lab", {"batch": "auto"}, 2, 10.0)])
+    late = late.assign(run_id=[f"n{place}" for place in range(32)], started_ns=late["started_ns"] + 10**15)
+    late["ended_ns"] = late["started_ns"] + SECOND
+    with Store.open(tmp_path / "store") as store:
+        model = fitted(store, Outcome.JOB, pd.concat([scaled(4), late], ignore_index=True))
+    assert "cohort" in model.worth
+
+
+def test_training_without_enough_runs_says_so(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store, pytest.raises(InvalidInputError, match="0 runs with run_seconds"):
+        train(store, Outcome.RUN)
+
+
+def test_jobs_are_trained_on_though_nobody_told_their_end(tmp_path: Path) -> None:
+    def job(number: int) -> Job:
+        began = START_NS + number * 100 * SECOND
+        return Job(
+            *("lab", str(number), "relax"), state="COMPLETED", node_count=2, started_ns=began, elapsed_seconds=50.0
+        )
+
+    with Store.open(tmp_path / "store") as store:
+        store.jobs.put(*map(job, range(40)))
+        made = train(store, Outcome.JOB)
+        told = cases(store, Outcome.JOB)
+    assert (made.evidence.learned.from_ns, made.evidence.learned.rows) == (START_NS, 40)
+    assert made.evidence.learned.to_ns == START_NS + (3900 + 50) * SECOND
+    assert told["world_size"].tolist() == [2] * 40
+
+
+def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_interval_holds(lab: Lab) -> None:
+    worth = lab.model.worth["cohort"]
+    assert worth.runs == 110  # a quarter of the sample's
+    assert worth.skill is not None
+    assert worth.coverage_90 is not None
+    # Measured 0.090 and 0.836 on these recorded runs, so chance has no part in it. Over 110 runs a share of 0.9 has a
+    # standard error of 0.03, and a skill one of about 0.04: both are kept two of them below what was measured.
+    assert worth.skill > 0.0
+    assert worth.coverage_90 > 0.78
+
+
+def test_the_lab_s_conditions_are_learned_from(lab: Lab) -> None:
+    told = cases(lab.store, Outcome.STEP)
+    conditions = conditions_of(lab.store, Outcome.STEP, told[:50])
+    assert conditions is not None
+    assert len(conditions) == 50
+    assert set(lab.evidence.learned.features) >= {"world_size", "condition.neighbour_ranks"}
+    assert lab.evidence.learned.rows == len(told)
+
+
+def test_a_model_of_the_lab_is_saved_read_registered_and_asked_about_later_runs(lab: Lab) -> None:
+    read: NextRunModel = read_model(write_model(lab.model))
+    [question] = questions_of(cases(lab.store, Outcome.STEP)[:1])
+    for asked in (question, replace(question, world_size=64)):
+        assert read.answer(asked) == lab.model.answer(asked)
+    record = Registry(lab.store).register("step_p50_seconds", read, lab.evidence)
+    assert later_runs(lab.store, Outcome.STEP, record, read) is None  # it has seen them all
+
+
+def test_fitting_keeps_what_it_is_worth(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        model = fitted(store, Outcome.JOB, scaled(6))
+    assert isinstance(model, NextRunModel)
+    assert model.worth["cohort"].runs == 24
