@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, text
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 
-# The same examples in every run, so that a change alone turns a test red; --hypothesis-profile=search looks for new ones.
+# The same examples in every run, so that a change alone turns a test red; --hypothesis-profile=search looks for others.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("steady")
