@@ -1,11 +1,14 @@
 """One step of one rank as it happened, and the row that comes of it.
 
-All times are `perf_counter_ns` of the rank; `to_utc` leads from them to the node's UTC.
+All times are `perf_counter_ns` of the rank; `to_utc` leads from them to the node's UTC. What happens on a device is
+noted as marks, and becomes times when the device has come past them: then the step is replayed by those.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crosswind.data.metric import Scalar
+from crosswind.ingest.probe.device_clock import Mark
 from crosswind.ingest.probe.thread_usage import Reading, usage_of
 
 MARKED_PHASES = ("checkpoint", "other")
@@ -30,15 +33,68 @@ class Step:
     begin: int
     to_utc: int
     usage: Reading
+    is_in_body: bool = False  # the loop has its batch
+    open_phases: int = 0
     body: int = 0  # when the batch was there
     waiting: int = 0
     end: int = 0
     end_usage: Reading | None = None
     marked: dict[str, int] = field(default_factory=dict)
     marked_total: int = 0
-    open_phases: int = 0
     arrivals: list["Arrival"] = field(default_factory=list)
     blocked: list[Stretch] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    awaited: list[tuple[Mark, "Happened"]] = field(default_factory=list)  # on the device, in this order
+    _phases: list[tuple[int, int]] = field(default_factory=list)  # open ones: begin, and what was marked by then
+
+    def begin_now(self, now: int) -> None:
+        """The step begins."""
+        self.begin = now
+
+    def begin_body(self, now: int) -> None:
+        """The batch is there."""
+        self.body = now
+        self.waiting = now - self.begin - self.marked_total
+
+    def enter_phase(self, now: int) -> None:
+        """A marked phase begins, within another one it may be."""
+        self._phases.append((now, self.marked_total))
+
+    def leave_phase(self, now: int, name: str) -> None:
+        """The phase entered last ends."""
+        begin, marked_before = self._phases.pop()
+        own = now - begin - (self.marked_total - marked_before)
+        self.marked[name] = self.marked.get(name, 0) + own
+        self.marked_total += own
+
+    def see_end(self, now: int, arrival: "Arrival", blocked_since: int | Mark | None) -> None:
+        """A collective ended, for which the loop stood still since then, if it did."""
+        arrival.marked = self.marked_total
+        since = blocked_since.ns if isinstance(blocked_since, Mark) else blocked_since
+        if since is not None:
+            self.blocked.append(Stretch(max(since, self.body), now, self.marked_total))
+
+    def finish(self, now: int) -> None:
+        """The step ends."""
+        self.end = now
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the device, if there is one, has come past everything of this step."""
+        return all(mark.ns is not None for mark in self.marks)
+
+    def replay(self) -> None:
+        """Tells the step again what happened on its device, now that the times are known."""
+        for arrival in self.arrivals:
+            if arrival.came and arrival.came.ns is not None:
+                arrival.time = arrival.came.ns
+        for mark, happened in self.awaited:
+            happened(self, mark.ns or mark.asked)
+        self.awaited.clear()
+        self.marks.clear()
+
+
+Happened = Callable[[Step, int], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +110,15 @@ class Arrival:
     group: str | None = None
     number: int | None = None
     marked: int = 0  # what the step had in marked phases when it ended
+    came: Mark | None = None  # on a device: when it had come
+    went: Mark | None = None  # and when it was done
+
+    def settle_end(self) -> bool:
+        """Whether its end is known by now, if it was on a device."""
+        if self.went is None:
+            return True
+        self.end = self.went.ns
+        return self.end is not None
 
 
 def numbered(step: Step) -> list[Arrival]:

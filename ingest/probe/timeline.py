@@ -8,17 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import takewhile
 from math import isfinite
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import MetricSet, Scalar
 from crosswind.data.steps import COLLECTIVE, LOOP_SETS, PROGRESS, STEP
+from crosswind.ingest.probe.device_clock import DeviceClock, Mark
 from crosswind.ingest.probe.step import (
     MARKED_PHASES,
     Arrival,
+    Happened,
     Row,
     Step,
-    Stretch,
     collective_row,
     numbered,
     step_row,
@@ -45,6 +48,9 @@ class Timeline:
         self._ended: list[Step] = []
         self._next_number = 0
         self._last_end: tuple[int, Reading] | None = None
+        self._device: DeviceClock | None = None
+        self._last_mark: Mark | None = None  # at the end of the last step
+        self._late: list[Arrival] = []  # of settled steps, under way on the device
         self._undo: list[Callable[[], None]] = []
         self.watched: dict[int, tuple[object, object]] = {}  # by its id: a thing, and what is used in its place
         self.dropped_rows = 0
@@ -63,23 +69,33 @@ class Timeline:
         """A turn of the loop begins where the last one ended, with waiting for its batch."""
         thread = threading.get_native_id()  # of two threads, one after the other, Python's own number may be the same
         if thread != self._followed:
-            self._followed, self._thread, self._last_end = thread, threading.get_ident(), None
+            self._followed, self._thread, self._last_end, self._last_mark = thread, threading.get_ident(), None, None
             self._usage.follow()
         begin, usage = self._last_end or (time.perf_counter_ns(), self._usage.read())
-        self._current = Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)
+        self._current = step = Step(self._next_number, begin, time.time_ns() - time.perf_counter_ns(), usage)
+        if self._device:
+            mark = self._last_mark or self._device.mark()
+            step.marks.append(mark)
+            step.awaited.append((mark, Step.begin_now))
 
     def batch_arrived(self) -> None:
         """The batch is there; the loop's body begins."""
         if step := self._current:
-            step.body = time.perf_counter_ns()
-            step.waiting = step.body - step.begin - step.marked_total
+            step.is_in_body = True
+            self._tell(step, Step.begin_body)
 
     def end_step(self) -> None:
         """The loop's body is done."""
-        step, self._current = self._current, None
+        step = self._current
         if step is None:
             return
-        step.end, step.end_usage = self._last_end = time.perf_counter_ns(), self._usage.read()
+        self._tell(step, Step.finish)
+        self._current = None
+        step.end_usage = self._usage.read()
+        self._last_end = step.end or time.perf_counter_ns(), step.end_usage
+        self._last_mark = step.marks[-1] if step.marks else None
+        if self._device:
+            self._device.look()
         self._next_number += 1
         if len(self._ended) < UNSETTLED_STEPS:
             self._ended.append(step)
@@ -88,8 +104,7 @@ class Timeline:
 
     def abandon_step(self) -> None:
         """There was no further batch, or the loop was left within a step: that turn is not counted."""
-        self._current = None
-        self._last_end = None
+        self._current = self._last_end = self._last_mark = None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -100,15 +115,13 @@ class Timeline:
         if step is None:
             yield
             return
-        begin, marked_before = time.perf_counter_ns(), step.marked_total
+        self._tell(step, Step.enter_phase)
         step.open_phases += 1
         try:
             yield
         finally:
             step.open_phases -= 1
-            own = time.perf_counter_ns() - begin - (step.marked_total - marked_before)
-            step.marked[name] = step.marked.get(name, 0) + own
-            step.marked_total += own
+            self._tell(step, partial(Step.leave_phase, name=name))
 
     def arrive(self, utc_ns: int | None = None) -> Arrival | None:
         """This rank has come to a collective, now or when somebody else noted it; None outside a step.
@@ -121,7 +134,7 @@ class Timeline:
         if step is None or threading.get_ident() != self._thread:
             return None
         now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
-        arrival = Arrival(step, now, bool(step.body) and not step.open_phases)
+        arrival = Arrival(step, now, step.is_in_body and not step.open_phases)
         step.arrivals.append(arrival)
         return arrival
 
@@ -139,16 +152,69 @@ class Timeline:
         self, end: int | None, arrival: Arrival, what: tuple[int | None, str, str], blocked_since: int | None = None
     ) -> None:
         """The same of one that ended then, or of whose end nobody knows; `what` is its bytes, operation and group."""
-        step = self._current
-        if step and step.body and not step.open_phases and threading.get_ident() == self._thread:
-            arrival.marked = step.marked_total
-            if blocked_since is not None and end is not None:
-                step.blocked.append(Stretch(max(blocked_since, step.body), end, step.marked_total))
+        if step := self._step_in_which_the_loop_waits():
+            seen = partial(Step.see_end, arrival=arrival, blocked_since=None if end is None else blocked_since)
+            self._tell_at(step, end or time.perf_counter_ns(), seen)
         with self._lock:
             arrival.end = end
             arrival.size_bytes, arrival.operation, arrival.group = what
             if arrival.number is not None:  # its step is settled already
                 self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
+
+    def _step_in_which_the_loop_waits(self) -> Step | None:
+        """None where what ends now costs the loop nothing that is not told otherwise."""
+        step = self._current
+        is_exposed = step and step.is_in_body and not step.open_phases and threading.get_ident() == self._thread
+        return step if is_exposed else None
+
+    def use_device(self, clock: DeviceClock | None) -> None:
+        """Steps from the next one on are told by this device's clock, unless another one's are already."""
+        self._device = self._device or clock
+
+    @property
+    def has_device(self) -> bool:
+        """Whether steps are told by a device's clock."""
+        return self._device is not None
+
+    def mark(self) -> Mark | None:
+        """The place in the device's queue that the calling thread has come to; None outside a step."""
+        step = self._current
+        if step is None or self._device is None or not step.awaited:  # it began before the device was used
+            return None
+        mark = self._device.mark()
+        step.marks.append(mark)
+        return mark
+
+    def collective_on_device(
+        self, arrival: Arrival, what: tuple[int | None, str, str], went: Mark, blocked_since: Mark | None = None
+    ) -> None:
+        """The collective that this rank came to ends where the device passes `went`.
+
+        `blocked_since` is from where its queue stood still for it, if it did; another queue than that in which the
+        step began runs beside the training's work.
+        """
+        if step := self._step_in_which_the_loop_waits():
+            since = blocked_since if went.queue == step.marks[0].queue else None
+            step.awaited.append((went, partial(Step.see_end, arrival=arrival, blocked_since=since)))
+        with self._lock:
+            arrival.went = went
+            arrival.size_bytes, arrival.operation, arrival.group = what
+            if arrival.number is not None:  # its step is settled already
+                self._late.append(arrival)
+
+    def _tell(self, step: Step, happened: Happened) -> None:
+        """Tells the step that this happens now, or where the device is told so, when it will have come there."""
+        if mark := self.mark() if self._device else None:
+            step.awaited.append((mark, happened))
+        else:
+            happened(step, time.perf_counter_ns())
+
+    def _tell_at(self, step: Step, now: int, happened: Happened) -> None:
+        """The same of what happened here, whatever the device does."""
+        if step.awaited:
+            step.awaited.append((Mark(now), happened))
+        else:
+            happened(step, now)
 
     def record(self, name: str, value: float) -> None:
         """A value of this step, or of the next one when none runs; what is no finite number is kept as unknown."""
@@ -162,13 +228,25 @@ class Timeline:
 
     def settle(self) -> None:
         """Makes rows of the steps that have ended; a collective that has not ended yet gets its row when it does."""
-        count = len(self._ended)
+        steps = list(takewhile(lambda step: step.is_reached, self._ended))
         with self._lock:
-            for step in self._ended[:count]:
+            for step in steps:
+                step.replay()
                 self._rows[STEP.name].append(step_row(step, self._rank))
-                told = [arrival for arrival in numbered(step) if arrival.operation is not None]
-                self._rows[COLLECTIVE.name] += [collective_row(arrival, self._rank) for arrival in told]
-        del self._ended[:count]
+                self._late += [arrival for arrival in numbered(step) if arrival.operation is not None]
+            waiting: list[Arrival] = []
+            for arrival in self._late:
+                if arrival.settle_end():
+                    self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
+                else:
+                    waiting.append(arrival)
+            self._late = waiting
+        del self._ended[: len(steps)]
+
+    def finish_device(self, seconds: float) -> None:
+        """Waits for the device to pass what was marked, no longer than that."""
+        if self._device:
+            self._device.drain(seconds)
 
     @contextmanager
     def taking(self, metric_set: MetricSet) -> Iterator[Columns]:
@@ -197,7 +275,8 @@ class Timeline:
             self._undo.pop()()
         self.watched.clear()
         with self._lock:
-            left = sum(len(rows) for rows in self._rows.values())
+            left = len(self._late) + sum(len(rows) for rows in self._rows.values())
+            self._late.clear()
             for rows in self._rows.values():
                 rows.clear()
         return self.dropped_rows + left

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from crosswind.data.errors import InvalidInputError
 from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.backward import after_backward
+from crosswind.ingest.probe.cuda_events import clock_of
+from crosswind.ingest.probe.device_clock import Mark
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import bytes_of
 from crosswind.ingest.probe.torch_calls.groups import listed
@@ -32,11 +33,10 @@ def matches(thing: Any) -> bool:
 def watch(model: Any, timeline: Timeline) -> Any:
     """Has the model's gradient all-reduces reported after every backward pass, whatever hook reduces them.
 
-    Raises: InvalidInputError when the gradients are not on the CPU.
+    On a GPU that is when its queue comes there: the last gradient is computed, and what follows waited for all.
+    Raises: InvalidInputError for gradients on other devices, UnavailableError for a GPU that does not answer.
     """
-    device = next(model.parameters()).device.type
-    if device != "cpu":
-        raise InvalidInputError(f"watch: gradients on {device!r} need device events, which are not there yet; only cpu")
+    timeline.use_device(clock_of(next(model.parameters()).device))
     reductions = _Reductions(model, timeline)
     timeline.on_close(reductions.let_go)
     after_backward(Watch(timeline), reductions.tell)
@@ -53,6 +53,7 @@ class _Reductions:
         self._what = bytes_of(trained), "all_reduce", _group_name(model.process_group)
         self._timeline = timeline
         self._ready_at = 0
+        self._ready: Mark | None = None  # the same on the device, if there is one
         self._last = 0  # the parameter whose gradient came last
         self._lasts: set[int] = set()  # of the passes in which all were looked at
         self._passes = 0  # since all were looked at
@@ -62,13 +63,18 @@ class _Reductions:
 
     def tell(self, is_through: bool) -> None:
         """Reports the pass that has just ended, if it was this model's and reduced anything."""
-        end, ready_at, self._ready_at = time.perf_counter_ns(), self._ready_at, 0
+        end, ready_at, ready = time.perf_counter_ns(), self._ready_at, self._ready
+        self._ready_at, self._ready = 0, None
         model = self._model
         if not is_through or not (model.require_forward_param_sync or model.require_backward_grad_sync):
             return  # it failed, or was one under no_sync
         if ready_at and (arrival := self._timeline.arrive()):
-            arrival.time = ready_at
-            self._timeline.collective_until(end, arrival, self._what, ready_at)
+            arrival.time, arrival.came = ready_at, ready
+            went = self._timeline.mark() if ready else None
+            if went:
+                self._timeline.collective_on_device(arrival, self._what, went, ready)
+            else:
+                self._timeline.collective_until(end, arrival, self._what, ready_at)
         self._choose(has_seen=ready_at > 0)
 
     def let_go(self) -> None:
@@ -99,6 +105,7 @@ class _Reductions:
     def _noter(self, place: int) -> Callable[[Any], None]:
         def note(_: Any) -> None:
             self._ready_at = time.perf_counter_ns()
+            self._ready = self._timeline.mark()
             self._last = place
 
         return note

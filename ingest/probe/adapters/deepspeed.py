@@ -16,6 +16,6 @@ def matches(thing: Any) -> bool:
 
 
 def watch(engine: Any, timeline: Timeline) -> Any:
-    """Has the engine's collectives reported. Raises: InvalidInputError when it is not on the CPU."""
+    """Has the engine's collectives reported. Raises: InvalidInputError when it is on neither CPU nor GPU."""
     watch_calls_of(engine, timeline)
     return engine

@@ -20,6 +20,6 @@ def matches(thing: Any) -> bool:
 
 
 def watch(model: Any, timeline: Timeline) -> Any:
-    """Has all-gathers and reduce-scatters reported. Raises: InvalidInputError when the model is not on the CPU."""
+    """Has all-gathers and reduce-scatters reported. Raises: InvalidInputError when it is on neither CPU nor GPU."""
     watch_calls_of(model, timeline)
     return model

@@ -24,7 +24,7 @@ def matches(thing: Any) -> bool:
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
-    """Has transfers between stages reported. Raises: InvalidInputError when a stage is not on the CPU."""
+    """Has transfers between stages reported. Raises: InvalidInputError when a stage is on neither CPU nor GPU."""
     for stage in _stages(thing):
         calls = watch_calls_of(stage.submod, timeline)
         calls.groups.call_transfers(_group(stage), "pipeline", _by_rank(stage.stage_index_to_group_rank))

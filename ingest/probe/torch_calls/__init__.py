@@ -6,13 +6,14 @@ Those are replaced while a run is open. So it does not matter who imported which
 once however deep the functions around it are nested, and what `torch.compile` compiles is neither seen nor changed.
 
 Not seen: collectives that are launched from C++ (gradient buckets of DistributedDataParallel) or from compiled code,
-those on accelerators (their end takes device events), and those that nobody waits for by `Work.wait()`. Of one that was
-done before it was waited for, nobody knows the end.
+those on accelerators but CUDA's, and those that nobody waits for by `Work.wait()`. Of one that was done before it was
+waited for, nobody knows the end. On a GPU a wait is the queue's: it counts as exposed where it is in the loop's stream.
 """
 
 from typing import Any
 
 from crosswind.data.errors import InvalidInputError
+from crosswind.ingest.probe.cuda_events import clock_of
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import Calls
 from crosswind.ingest.probe.torch_calls.functional import watch_functional
@@ -38,10 +39,8 @@ def watch_calls(timeline: Timeline) -> Calls:
 
 
 def watch_calls_of(model: Any, timeline: Timeline) -> Calls:
-    """The same, for the sake of a model. Raises: InvalidInputError when it is not on the CPU."""
-    device = next((parameter.device.type for parameter in model.parameters()), "cpu")
-    if device != "cpu":
-        raise InvalidInputError(
-            f"watch: collectives on {device!r} need device events, which are not there yet; only cpu"
-        )
+    """The same, for the sake of a model. Raises: InvalidInputError for one on another device than a CPU or GPU."""
+    device = next((parameter.device for parameter in model.parameters()), None)
+    if device is not None:
+        timeline.use_device(clock_of(device))
     return watch_calls(timeline)

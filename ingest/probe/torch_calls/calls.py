@@ -1,12 +1,15 @@
 """What the watched calls tell the timeline."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from crosswind.ingest.probe.device_clock import Mark
 from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.groups import Groups
 from crosswind.ingest.probe.watch import Watch
+
+Value = TypeVar("Value")
 
 
 class Call(NamedTuple):
@@ -34,11 +37,30 @@ class Calls(Watch):
 
     def arrive_with(self, tensors: Sequence[Any]) -> Arrival | None:
         """This rank has come to a collective over these; None when it is not to be told."""
-        return None if tensors and not tensors[0].is_cpu else self.arrive()
+        if not tensors or tensors[0].is_cpu:
+            return self.arrive()
+        came = self.timeline.mark() if tensors[0].is_cuda else None
+        arrival = self.arrive() if came else None
+        if arrival:
+            arrival.came = came
+        return arrival
 
     def told(self, call: Call, end: int | None, since: int | None) -> None:
         """It ended then, or nobody knows when; the calling thread stood still for it since then."""
         self.ended(call.arrival, lambda: (call.size_bytes, call.operation, call.group), end, since)
+
+    def wait_on_device(self, call: Call, wait: Callable[[], Value]) -> Value:
+        """What the wait gives: the queue that is filled now waits in it, and the loop goes on."""
+        since = self.timeline.mark()
+        value = wait()
+        self.told_on_device(call, call.arrival.came if call.blocked_since is not None else since)
+        return value
+
+    def told_on_device(self, call: Call, since: Mark | None) -> None:
+        """It ends where the queue is filled now, which stands still for it from `since`."""
+        what = call.size_bytes, call.operation, call.group
+        if went := self.timeline.mark():
+            self.guarded(lambda: self.timeline.collective_on_device(call.arrival, what, went, since))
 
 
 def tensors_in(argument: Any) -> Sequence[Any]:

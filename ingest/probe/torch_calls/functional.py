@@ -94,9 +94,12 @@ class _Packet(_Stand):
 class _Wait(_Stand):
     def __call__(self, tensor: Any, *arguments: Any, **named: Any) -> Any:
         call = self._calls.guarded(lambda: self._awaited(tensor)) if self._pending else None
+        is_first = call is not None and call.arrival.operation is None  # of several that one coalesced collective gives
+        if call and is_first and call.arrival.came:
+            return self._calls.wait_on_device(call, lambda: self._original(tensor, *arguments, **named))
         since = time.perf_counter_ns()
         result = self._original(tensor, *arguments, **named)
-        if call and call.arrival.operation is None:  # several results come of one coalesced collective
+        if call and is_first:
             end = waited_end(time.perf_counter_ns(), open_at=call.arrival.time, since=since)
             self._calls.told(call, end, since)
         return result

@@ -98,7 +98,9 @@ def _begun(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) ->
 
 
 def _launched(calls: Calls, call: Call, work: Any, pending: Pending) -> None:
-    if work is None:  # it is over already
+    if work is None and call.arrival.came:  # it stands in the queue
+        calls.told_on_device(call, call.arrival.came)
+    elif work is None:  # it is over already
         calls.told(call, time.perf_counter_ns(), call.arrival.time)
     else:  # other people's process groups may give what nobody can refer to
         calls.guarded(lambda: pending.update({work: call}))
@@ -119,6 +121,8 @@ def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
         call = pending.pop(work, None) if pending else None
         if call is None:
             return original(work, *arguments, **named)
+        if call.arrival.came:
+            return calls.wait_on_device(call, lambda: original(work, *arguments, **named))
         since, open_at = _asked(calls, call, work)
         result = original(work, *arguments, **named)
         calls.told(call, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since)

@@ -1,0 +1,147 @@
+"""When a device came past the places that the loop's thread marked in its queue, by the host's clock.
+
+The thread only puts events into the queue and asks, without waiting, whether they were passed: training is never
+synchronised. An event's time is that of an anchor before it plus what lies between both; an anchor is an event in an
+otherwise empty queue, so that it is passed as soon as it is asked for, and its time is the host's.
+Source: CUDA C programming guide, "Events"; cudaEventElapsedTime (resolution of half a microsecond; a float of ms, so
+that anchors are taken anew before its digits run out, and before both clocks drift apart).
+"""
+
+import logging
+import time
+from collections import deque
+from typing import Any, Final, Protocol, Self
+
+from crosswind.data.errors import UnavailableError
+
+ANCHORED_AGAIN_NS: Final = 1_000_000_000
+PATIENCE_NS: Final = 200_000  # with an anchor: where all queues are one, it waits behind the training's work
+FIRST_TRIES: Final = 5
+POLL_SECONDS: Final = 0.001
+logger = logging.getLogger("crosswind")
+
+
+class Event(Protocol):
+    """A place in a queue, as `torch.cuda.Event` with timing."""
+
+    def query(self) -> bool:
+        """Whether the device has passed it; never waits."""
+        ...
+
+    def elapsed_time(self, end_event: Self) -> float:
+        """Milliseconds from this one to a later one; both were passed."""
+        ...
+
+
+class Events(Protocol):
+    """Where events come from."""
+
+    def record(self) -> tuple[Event, int] | None:
+        """An event in the queue that the calling thread fills now, and which one that is.
+
+        None while the queue is recorded for later replay.
+        """
+        ...
+
+    def record_aside(self) -> Event | None:
+        """The same in a queue in which nothing else is."""
+        ...
+
+    def give_back(self, event: Any) -> None:
+        """Takes an event that nobody needs any more."""
+        ...
+
+
+class Mark:
+    """A place in a queue; `asked` is when it was put there, `ns` when the device passed it, once that is known."""
+
+    __slots__ = ("anchor", "asked", "event", "ns", "queue")
+
+    def __init__(self, asked: int) -> None:
+        self.asked = asked
+        self.ns: int | None = asked  # as long as it has no event
+        self.queue = 0
+        self.event: Event | None = None
+        self.anchor: tuple[Event, int] | None = None
+
+    def put(self, event: Event, queue: int, anchor: tuple[Event, int] | None) -> None:
+        """Waits for the event from now on."""
+        self.event, self.queue, self.anchor, self.ns = event, queue, anchor, None
+
+
+class DeviceClock:
+    """Marks of one device; all but `mark` belong to the loop's thread."""
+
+    def __init__(self, events: Events) -> None:
+        """Raises: UnavailableError when the device passes no event at once although it has nothing else to do."""
+        self._events = events
+        self._pending: deque[Mark] = deque()
+        self._is_lost = False
+        self._anchor: tuple[Event, int] | None = None
+        self._anchored = 0
+        for _ in range(FIRST_TRIES):
+            self._take_anchor()
+        if self._anchor is None:
+            raise UnavailableError(f"an idle device passed no event within {PATIENCE_NS / 1000:.0f} us")
+
+    def mark(self) -> Mark:
+        """A place in the queue that is filled now, from any thread."""
+        mark = Mark(time.perf_counter_ns())
+        try:
+            recorded = None if self._is_lost else self._events.record()
+        except RuntimeError as error:
+            self._lose(error)
+        else:
+            if recorded:
+                mark.put(*recorded, self._anchor)
+                self._pending.append(mark)
+        return mark
+
+    def look(self) -> None:
+        """Notes the times of what was passed since, and takes an anchor now and then."""
+        try:
+            while self._pending and self._is_passed(self._pending[0]):
+                self._pending.popleft()
+            if not self._is_lost and time.perf_counter_ns() - self._anchored > ANCHORED_AGAIN_NS:
+                self._take_anchor()
+        except RuntimeError as error:  # what fails on a device is told by whichever call comes next
+            self._lose(error)
+
+    def drain(self, seconds: float) -> None:
+        """Waits until everything is passed, no longer than that; what is left has the host's times."""
+        until = time.monotonic() + seconds
+        self.look()
+        while self._pending and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+            self.look()
+        self._let_go()
+
+    def _is_passed(self, mark: Mark) -> bool:
+        if mark.event is None or mark.anchor is None:
+            return True
+        if not mark.event.query():
+            return False
+        event, anchored = mark.anchor
+        mark.ns = anchored + round(1e6 * event.elapsed_time(mark.event))
+        self._events.give_back(mark.event)
+        mark.event = mark.anchor = None
+        return True
+
+    def _take_anchor(self) -> None:
+        before = self._anchored = time.perf_counter_ns()
+        event = self._events.record_aside()
+        while event and (now := time.perf_counter_ns()) - before < PATIENCE_NS:
+            if event.query():
+                self._anchor = event, (before + now) // 2
+                return
+
+    def _lose(self, error: Exception) -> None:
+        if not self._is_lost:
+            logger.warning("crosswind goes on by the host's clock, the device's is lost: %s", error)
+        self._is_lost = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        while self._pending:
+            mark = self._pending.popleft()
+            mark.ns = mark.asked
