@@ -4,6 +4,7 @@ from typing import Any
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.ingest.probe.device_clock import DeviceClock
+from crosswind.ingest.probe.timeline import Timeline
 
 
 class CudaEvents:
@@ -16,19 +17,22 @@ class CudaEvents:
         self._aside = torch.cuda.Stream(device)
         self._free: list[Any] = []
 
-    def record(self) -> tuple[Any, int] | None:
-        """An event in the current stream, and which that is; None while a graph is captured: it would be in it."""
-        if self._cuda.is_current_stream_capturing():
-            return None
-        event = self._free.pop() if self._free else self._cuda.Event(enable_timing=True)
+    def are_refused(self) -> bool:
+        """While a graph is captured an event would be part of it, and a question end the capture."""
+        return bool(self._cuda.is_current_stream_capturing())
+
+    def record(self) -> tuple[Any, int]:
+        """An event in the current stream, and which that is."""
+        try:
+            event = self._free.pop()
+        except IndexError:
+            event = self._cuda.Event(enable_timing=True)
         stream = self._cuda.current_stream(self._device)
         event.record(stream)
         return event, stream.cuda_stream
 
     def record_aside(self) -> Any:
-        """An event in a stream of its own; None while a graph is captured."""
-        if self._cuda.is_current_stream_capturing():
-            return None
+        """An event in a stream of its own."""
         event = self._cuda.Event(enable_timing=True)
         event.record(self._aside)
         return event
@@ -38,16 +42,24 @@ class CudaEvents:
         self._free.append(event)
 
 
-def clock_of(device: Any) -> DeviceClock | None:
-    """The clock of a tensor's device; None for the host. Waits once until the device has nothing else to do.
+def follow(device: Any, timeline: Timeline) -> None:
+    """Has steps told by a tensor's device, unless that is the host or another one tells them already.
 
+    Waits once until the device has nothing else to do.
     Raises: InvalidInputError for a device without such events, UnavailableError when it does not answer.
     """
-    if device.type == "cpu":
-        return None
+    if device.type == "cpu" or timeline.has_device:
+        return
     if device.type != "cuda":
         raise InvalidInputError(f"watch: what is on {device.type!r} is not timed; expected cpu or cuda")
     import torch  # noqa: PLC0415 - torch is the user's
 
     torch.cuda.synchronize(device)
-    return DeviceClock(CudaEvents(device))
+    timeline.use_device(DeviceClock(CudaEvents(device)), is_in_backward)
+
+
+def is_in_backward() -> bool:
+    """Whether the calling thread computes gradients: those of a device have a thread of their own."""
+    import torch  # noqa: PLC0415 - torch is the user's
+
+    return bool(torch._C._current_graph_task_id() != -1)

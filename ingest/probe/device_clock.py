@@ -8,6 +8,7 @@ that anchors are taken anew before its digits run out, and before both clocks dr
 """
 
 import logging
+import threading
 import time
 from collections import deque
 from typing import Any, Final, Protocol, Self
@@ -16,7 +17,8 @@ from crosswind.data.errors import UnavailableError
 
 ANCHORED_AGAIN_NS: Final = 1_000_000_000
 PATIENCE_NS: Final = 200_000  # with an anchor: where all queues are one, it waits behind the training's work
-FIRST_TRIES: Final = 5
+FIRST_TRIES: Final = 50
+LOOKED_AT: Final = 1000  # marks that wait to be asked for, when the end of a step is far
 POLL_SECONDS: Final = 0.001
 logger = logging.getLogger("crosswind")
 
@@ -33,17 +35,21 @@ class Event(Protocol):
         ...
 
 
+Anchor = tuple[Event, int]  # and when it was passed
+
+
 class Events(Protocol):
     """Where events come from."""
 
-    def record(self) -> tuple[Event, int] | None:
-        """An event in the queue that the calling thread fills now, and which one that is.
-
-        None while the queue is recorded for later replay.
-        """
+    def are_refused(self) -> bool:
+        """Whether the calling thread's queue is recorded for later replay, which events and questions would disturb."""
         ...
 
-    def record_aside(self) -> Event | None:
+    def record(self) -> tuple[Event, int]:
+        """An event in the queue that the calling thread fills now, and which one that is."""
+        ...
+
+    def record_aside(self) -> Event:
         """The same in a queue in which nothing else is."""
         ...
 
@@ -62,50 +68,57 @@ class Mark:
         self.ns: int | None = asked  # as long as it has no event
         self.queue = 0
         self.event: Event | None = None
-        self.anchor: tuple[Event, int] | None = None
+        self.anchor: Anchor | None = None
 
-    def put(self, event: Event, queue: int, anchor: tuple[Event, int] | None) -> None:
+    def put(self, event: Event, queue: int, anchor: Anchor | None) -> None:
         """Waits for the event from now on."""
         self.event, self.queue, self.anchor, self.ns = event, queue, anchor, None
 
 
 class DeviceClock:
-    """Marks of one device; all but `mark` belong to the loop's thread."""
+    """Marks of one device, from any thread of the rank. Nothing here raises once it is made."""
 
     def __init__(self, events: Events) -> None:
         """Raises: UnavailableError when the device passes no event at once although it has nothing else to do."""
         self._events = events
         self._pending: deque[Mark] = deque()
+        self._looking = threading.Lock()
         self._is_lost = False
-        self._anchor: tuple[Event, int] | None = None
+        self._anchor: Anchor | None = None
         self._anchored = 0
+        self._passed: Anchor | None = None  # the mark that was passed last
+        self._last: dict[int, int] = {}  # by queue, when it was last known to be passed
         for _ in range(FIRST_TRIES):
-            self._take_anchor()
+            if self._anchor is None:
+                self._take_anchor()
         if self._anchor is None:
             raise UnavailableError(f"an idle device passed no event within {PATIENCE_NS / 1000:.0f} us")
 
     def mark(self) -> Mark:
-        """A place in the queue that is filled now, from any thread."""
+        """A place in the queue that is filled now."""
         mark = Mark(time.perf_counter_ns())
         try:
-            recorded = None if self._is_lost else self._events.record()
-        except RuntimeError as error:
-            self._lose(error)
-        else:
-            if recorded:
-                mark.put(*recorded, self._anchor)
+            if not self._is_lost and not self._events.are_refused():
+                mark.put(*self._events.record(), self._anchor)
                 self._pending.append(mark)
+        except Exception as error:  # noqa: BLE001 - what fails on a device is told by whichever call comes next
+            self._lose(error)
+            mark.ns = mark.asked
+        if len(self._pending) > LOOKED_AT:
+            self.look()
         return mark
 
     def look(self) -> None:
         """Notes the times of what was passed since, and takes an anchor now and then."""
+        if not self._looking.acquire(blocking=False):
+            return
         try:
-            while self._pending and self._is_passed(self._pending[0]):
-                self._pending.popleft()
-            if not self._is_lost and time.perf_counter_ns() - self._anchored > ANCHORED_AGAIN_NS:
-                self._take_anchor()
-        except RuntimeError as error:  # what fails on a device is told by whichever call comes next
+            if not self._is_lost and not self._events.are_refused():
+                self._look()
+        except Exception as error:  # noqa: BLE001 - as above
             self._lose(error)
+        finally:
+            self._looking.release()
 
     def drain(self, seconds: float) -> None:
         """Waits until everything is passed, no longer than that; what is left has the host's times."""
@@ -116,24 +129,46 @@ class DeviceClock:
             self.look()
         self._let_go()
 
+    def _look(self) -> None:
+        while self._pending and self._is_passed(self._pending[0]):
+            self._pending.popleft()
+        if time.perf_counter_ns() - self._anchored > ANCHORED_AGAIN_NS and not self._take_anchor() and self._passed:
+            self._anchor, self._passed = self._passed, None  # the same clock, its digits fresh
+
     def _is_passed(self, mark: Mark) -> bool:
         if mark.event is None or mark.anchor is None:
             return True
         if not mark.event.query():
             return False
         event, anchored = mark.anchor
-        mark.ns = anchored + round(1e6 * event.elapsed_time(mark.event))
-        self._events.give_back(mark.event)
+        self._settle(mark, anchored + round(1e6 * event.elapsed_time(mark.event)))
+        if self._passed:
+            self._events.give_back(self._passed[0])
+        self._passed = mark.event, mark.ns or mark.asked
         mark.event = mark.anchor = None
         return True
 
-    def _take_anchor(self) -> None:
+    def _take_anchor(self) -> bool:
         before = self._anchored = time.perf_counter_ns()
         event = self._events.record_aside()
-        while event and (now := time.perf_counter_ns()) - before < PATIENCE_NS:
+        while (now := time.perf_counter_ns()) - before < PATIENCE_NS:
             if event.query():
-                self._anchor = event, (before + now) // 2
-                return
+                self._anchor = event, self._time_of_anchor(event, before, now)
+                return True
+        return False
+
+    def _time_of_anchor(self, event: Event, before: int, now: int) -> int:
+        """By the last anchor if that can be, so that times do not jump to and fro; else in the middle."""
+        if self._anchor:
+            last, anchored = self._anchor
+            expected = anchored + round(1e6 * last.elapsed_time(event))
+            if before <= expected <= now:
+                return expected
+        return (before + now) // 2
+
+    def _settle(self, mark: Mark, ns: int) -> None:
+        """A queue is passed in its order, whatever a new anchor says."""
+        mark.ns = self._last[mark.queue] = max(ns, self._last.get(mark.queue, ns))
 
     def _lose(self, error: Exception) -> None:
         if not self._is_lost:
@@ -142,6 +177,9 @@ class DeviceClock:
         self._let_go()
 
     def _let_go(self) -> None:
-        while self._pending:
-            mark = self._pending.popleft()
-            mark.ns = mark.asked
+        while True:
+            try:
+                mark = self._pending.popleft()
+            except IndexError:
+                return
+            self._settle(mark, mark.asked)

@@ -61,7 +61,9 @@ class Step:
         self._phases.append((now, self.marked_total))
 
     def leave_phase(self, now: int, name: str) -> None:
-        """The phase entered last ends."""
+        """The phase entered last ends, unless the step did before it."""
+        if not self._phases:
+            return
         begin, marked_before = self._phases.pop()
         own = now - begin - (self.marked_total - marked_before)
         self.marked[name] = self.marked.get(name, 0) + own
@@ -71,6 +73,8 @@ class Step:
         """A collective ended, for which the loop stood still since then, if it did."""
         arrival.marked = self.marked_total
         since = blocked_since.ns if isinstance(blocked_since, Mark) else blocked_since
+        if since is not None and arrival.beside and arrival.beside.ns:
+            since = max(since, arrival.beside.ns)  # until then the device had work to do
         if since is not None:
             self.blocked.append(Stretch(max(since, self.body), now, self.marked_total))
 
@@ -88,6 +92,7 @@ class Step:
         for arrival in self.arrivals:
             if arrival.came and arrival.came.ns is not None:
                 arrival.time = arrival.came.ns
+            arrival.settle_end()
         for mark, happened in self.awaited:
             happened(self, mark.ns or mark.asked)
         self.awaited.clear()
@@ -111,6 +116,7 @@ class Arrival:
     number: int | None = None
     marked: int = 0  # what the step had in marked phases when it ended
     came: Mark | None = None  # on a device: when it had come
+    beside: Mark | None = None  # on the host beside a device: where that was when the rank had come
     went: Mark | None = None  # and when it was done
 
     def settle_end(self) -> bool:
@@ -123,7 +129,7 @@ class Arrival:
 
 def numbered(step: Step) -> list[Arrival]:
     """The step's arrivals in their order, from now on with their numbers."""
-    step.arrivals.sort(key=lambda arrival: arrival.time)
+    step.arrivals.sort(key=lambda arrival: arrival.came.asked if arrival.came else arrival.time)
     for number, arrival in enumerate(step.arrivals):
         arrival.number = number
     return step.arrivals

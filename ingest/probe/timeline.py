@@ -49,6 +49,7 @@ class Timeline:
         self._next_number = 0
         self._last_end: tuple[int, Reading] | None = None
         self._device: DeviceClock | None = None
+        self._is_in_backward: Callable[[], bool] | None = None
         self._last_mark: Mark | None = None  # at the end of the last step
         self._late: list[Arrival] = []  # of settled steps, under way on the device
         self._undo: list[Callable[[], None]] = []
@@ -89,11 +90,10 @@ class Timeline:
         step = self._current
         if step is None:
             return
-        self._tell(step, Step.finish)
+        self._last_mark = self._tell(step, Step.finish)
         self._current = None
         step.end_usage = self._usage.read()
         self._last_end = step.end or time.perf_counter_ns(), step.end_usage
-        self._last_mark = step.marks[-1] if step.marks else None
         if self._device:
             self._device.look()
         self._next_number += 1
@@ -123,18 +123,21 @@ class Timeline:
             step.open_phases -= 1
             self._tell(step, partial(Step.leave_phase, name=name))
 
-    def arrive(self, utc_ns: int | None = None) -> Arrival | None:
+    def arrive(self, utc_ns: int | None = None, came: Mark | None = None) -> Arrival | None:
         """This rank has come to a collective, now or when somebody else noted it; None outside a step.
 
         What other threads of the rank do beside the loop, such as writing a checkpoint, is in no step: None as well.
         Ranks come to their collectives in one order, but see them end in any: so they are numbered by arrival.
         One in a marked phase, or while batches are waited for, is part of that and no exposed communication.
+        `came` is its place in the queue of the device that does it.
         """
         step = self._current
-        if step is None or threading.get_ident() != self._thread:
+        if step is None or not self._is_of_the_loop():
             return None
         now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
-        arrival = Arrival(step, now, step.is_in_body and not step.open_phases)
+        arrival = Arrival(step, now, step.is_in_body and not step.open_phases, came=came)
+        if came is None and self._device:
+            arrival.beside = self.mark()
         step.arrivals.append(arrival)
         return arrival
 
@@ -164,12 +167,19 @@ class Timeline:
     def _step_in_which_the_loop_waits(self) -> Step | None:
         """None where what ends now costs the loop nothing that is not told otherwise."""
         step = self._current
-        is_exposed = step and step.is_in_body and not step.open_phases and threading.get_ident() == self._thread
+        is_exposed = step and step.is_in_body and not step.open_phases and self._is_of_the_loop()
         return step if is_exposed else None
 
-    def use_device(self, clock: DeviceClock | None) -> None:
-        """Steps from the next one on are told by this device's clock, unless another one's are already."""
-        self._device = self._device or clock
+    def _is_of_the_loop(self) -> bool:
+        """Whether the calling thread is the loop's, or one that computes gradients for it."""
+        return threading.get_ident() == self._thread or bool(self._is_in_backward and self._is_in_backward())
+
+    def use_device(self, clock: DeviceClock, is_in_backward: Callable[[], bool] | None = None) -> None:
+        """Steps from the next one on are told by this device's clock.
+
+        `is_in_backward` says whether the calling thread computes gradients, which those of a device do in their own.
+        """
+        self._device, self._is_in_backward = clock, is_in_backward
 
     @property
     def has_device(self) -> bool:
@@ -202,12 +212,14 @@ class Timeline:
             if arrival.number is not None:  # its step is settled already
                 self._late.append(arrival)
 
-    def _tell(self, step: Step, happened: Happened) -> None:
-        """Tells the step that this happens now, or where the device is told so, when it will have come there."""
-        if mark := self.mark() if self._device else None:
+    def _tell(self, step: Step, happened: Happened) -> Mark | None:
+        """Tells the step that this happens now, or on a device, when that will have come past this mark."""
+        mark = self.mark() if step is self._current else None
+        if mark:
             step.awaited.append((mark, happened))
         else:
-            happened(step, time.perf_counter_ns())
+            self._tell_at(step, time.perf_counter_ns(), happened)
+        return mark
 
     def _tell_at(self, step: Step, now: int, happened: Happened) -> None:
         """The same of what happened here, whatever the device does."""

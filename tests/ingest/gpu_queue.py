@@ -45,14 +45,18 @@ class Gpu:
         if self.is_broken:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    def record(self) -> tuple[Event, int] | None:
-        self.complain()
-        return None if self.is_captured else (Event(self, max(self.free_at, self.clock.now)), self.queue)
+    def are_refused(self) -> bool:
+        return self.is_captured
 
-    def record_aside(self) -> Event | None:
+    def record(self) -> tuple[Event, int]:
+        assert not self.is_captured
         self.complain()
-        at = max(self.free_at, self.clock.now) if self.is_one_queue else self.clock.now
-        return None if self.is_captured else Event(self, at)
+        return Event(self, max(self.free_at, self.clock.now)), self.queue
+
+    def record_aside(self) -> Event:
+        assert not self.is_captured
+        self.complain()
+        return Event(self, max(self.free_at, self.clock.now) if self.is_one_queue else self.clock.now)
 
     def give_back(self, event: Event) -> None:
         self.given_back.append(event)
@@ -71,4 +75,8 @@ class Ticking:
 
     def read(self) -> int:
         self._now += self._tick
+        return self._now
+
+    def pass_by(self, nanoseconds: int) -> int:
+        self._now += nanoseconds
         return self._now

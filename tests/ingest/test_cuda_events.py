@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.ingest.probe.adapters import ddp
-from crosswind.ingest.probe.cuda_events import CudaEvents, clock_of
+from crosswind.ingest.probe.cuda_events import CudaEvents, follow, is_in_backward
 from crosswind.ingest.probe.device_clock import DeviceClock
 from crosswind.ingest.probe.timeline import Timeline
 
@@ -58,9 +58,7 @@ def capturing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def test_events_go_to_the_current_stream_and_anchors_to_their_own(capturing: list[bool]) -> None:
     events = CudaEvents("cuda:1")
-    recorded, aside = events.record(), events.record_aside()
-    assert recorded is not None
-    event, queue = recorded
+    (event, queue), aside = events.record(), events.record_aside()
     assert (event.stream is torch.cuda.current_stream("cuda:1"), queue) == (True, 7)
     assert (aside.stream.device, aside.stream is event.stream) == ("cuda:1", False)
 
@@ -68,21 +66,37 @@ def test_events_go_to_the_current_stream_and_anchors_to_their_own(capturing: lis
 def test_what_is_given_back_is_recorded_again(capturing: list[bool]) -> None:
     events = CudaEvents("cuda:0")
     first = events.record()
-    assert first is not None
     events.give_back(first[0])
     assert events.record() == first
 
 
-def test_a_captured_stream_gets_no_events(capturing: list[bool]) -> None:
+def test_a_captured_stream_is_left_alone(capturing: list[bool]) -> None:
+    assert not CudaEvents("cuda:0").are_refused()
     capturing.append(True)
-    assert (CudaEvents("cuda:0").record(), CudaEvents("cuda:0").record_aside()) == (None, None)
+    assert CudaEvents("cuda:0").are_refused()
 
 
-def test_the_host_needs_no_clock_and_other_devices_have_none(capturing: list[bool]) -> None:
-    assert clock_of(torch.device("cpu")) is None
-    assert clock_of(torch.device("cuda")) is not None
+def test_a_gpu_is_followed_once_and_the_host_and_others_not(
+    capturing: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeline = Timeline(0)
+    follow(torch.device("cpu"), timeline)
+    assert not timeline.has_device
     with pytest.raises(InvalidInputError, match="'mps' is not timed; expected cpu or cuda"):
-        clock_of(torch.device("mps"))
+        follow(torch.device("mps"), timeline)
+    follow(torch.device("cuda"), timeline)
+    assert timeline.has_device
+    monkeypatch.delattr(torch.cuda, "synchronize")  # it would be waited for again
+    follow(torch.device("cuda"), timeline)
+
+
+def test_threads_that_compute_gradients_are_known() -> None:
+    seen: list[bool] = []
+    weight = torch.ones(2, requires_grad=True)
+    weight.register_hook(lambda gradient: seen.append(is_in_backward()))
+    seen.append(is_in_backward())
+    weight.sum().backward()
+    assert seen == [False, True]
 
 
 @pytest.fixture
@@ -98,7 +112,9 @@ def test_a_backward_pass_tells_by_marks_when_the_last_gradient_was_there(
     capturing: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real gradients and a real reduction, on the CPU; only the marks are those of a device."""
-    monkeypatch.setattr(ddp, "clock_of", lambda device: DeviceClock(CudaEvents(device)))
+    monkeypatch.setattr(
+        ddp, "follow", lambda device, timeline: timeline.use_device(DeviceClock(CudaEvents(device)), is_in_backward)
+    )
     timeline, model = Timeline(0), DistributedDataParallel(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 2)))
     ddp.watch(model, timeline)
     for _ in range(6):

@@ -1,5 +1,6 @@
 """What is told of steps whose work a GPU does while the loop runs ahead."""
 
+import threading
 import time
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ from tests.ingest.gpu_queue import Gpu, Ticking
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import MetricSet, Scalar
 from crosswind.data.steps import COLLECTIVE, PHASES, STEP
-from crosswind.ingest.probe.device_clock import ANCHORED_AGAIN_NS, DeviceClock, Mark
+from crosswind.ingest.probe.device_clock import ANCHORED_AGAIN_NS, LOOKED_AT, PATIENCE_NS, DeviceClock, Mark
 from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import Call, Calls
@@ -119,6 +120,21 @@ def test_a_device_without_work_waits_for_its_batch(timeline: Timeline, gpu: Gpu)
     assert phases(second) == {"input": 100 - 75 + 2, "compute": 55, "comm": 20}
 
 
+def test_a_phase_that_is_left_after_its_step_does_no_harm(timeline: Timeline, gpu: Gpu) -> None:
+    timeline.begin_step()
+    timeline.batch_arrived()
+    with timeline.phase("other"):
+        timeline.end_step()
+    with timeline.phase("checkpoint"):
+        timeline.begin_step()
+    timeline.begin_step()
+    with timeline.phase("checkpoint"):
+        timeline.abandon_step()
+    step(timeline, gpu)
+    all_passed(timeline, gpu)
+    assert [row["step"] for row in rows(timeline)] == [0, 1]
+
+
 def test_what_is_marked_is_so_where_the_device_stood_still_for_it(timeline: Timeline, gpu: Gpu, clock: Clock) -> None:
     timeline.begin_step()
     timeline.batch_arrived()
@@ -185,10 +201,9 @@ def test_what_the_host_waits_for_beside_the_device_is_among_its_times(
     timeline.begin_step()
     timeline.batch_arrived()
     gpu.work(50)
-    clock.now += 50
-    barrier = timeline.arrive()
+    barrier = timeline.arrive()  # long before the device has done its work
     assert barrier is not None
-    clock.now += 9
+    clock.now += 59
     timeline.collective(barrier, size_bytes=0, operation="barrier", group="world", blocked_since=barrier.time)
     timeline.end_step()
     all_passed(timeline, gpu)
@@ -279,12 +294,12 @@ def test_an_anchor_that_waits_behind_the_training_s_work_is_none(monkeypatch: py
     ticking = Ticking(monkeypatch)
     gpu = Gpu(ticking)
     device = DeviceClock(gpu)
-    ticking._now += 2 * ANCHORED_AGAIN_NS
+    ticking.pass_by(2 * ANCHORED_AGAIN_NS)
     gpu.is_one_queue = True
     gpu.work(10**9)
     mark = device.mark()
     device.look()
-    ticking._now += 2 * 10**9
+    ticking.pass_by(2 * 10**9)
     device.look()
     assert mark.ns == pytest.approx(gpu.free_at, abs=3_000)
 
@@ -303,6 +318,76 @@ def test_collectives_over_a_gpu_s_tensors_are_told_by_its_queue(timeline: Timeli
     assert phases(rows(timeline)[0]) == {"compute": 10, "comm": 30}
     [row] = rows(timeline, COLLECTIVE)
     assert (row["duration_seconds"], row["size_bytes"], row["group"]) == (40, 64, "data_parallel")
+
+
+def test_gradients_of_a_device_are_computed_in_a_thread_of_their_own(gpu: Gpu) -> None:
+    timeline = Timeline(0)
+    timeline.use_device(DeviceClock(gpu), lambda: threading.current_thread().name == "autograd")
+    told: list[Arrival | None] = []
+
+    def gather() -> None:
+        told.append(Calls(timeline).arrive_with([SimpleNamespace(is_cpu=False, is_cuda=True)]))
+
+    timeline.begin_step()
+    timeline.batch_arrived()
+    for name in ("autograd", "checkpoint"):
+        thread = threading.Thread(target=gather, name=name)
+        thread.start()
+        thread.join()
+    assert [arrival is not None for arrival in told] == [True, False]
+
+
+def test_collectives_are_numbered_as_they_were_asked_for(timeline: Timeline, gpu: Gpu, clock: Clock) -> None:
+    """The device comes to the first long after the host has come to the second."""
+    timeline.begin_step()
+    timeline.batch_arrived()
+    gpu.work(100)
+    all_reduce(timeline, gpu, 20)
+    clock.now += 1
+    barrier = timeline.arrive()
+    assert barrier is not None
+    clock.now += 500
+    timeline.collective(barrier, size_bytes=0, operation="barrier", group="world", blocked_since=barrier.time)
+    timeline.end_step()
+    all_passed(timeline, gpu)
+    assert phases(rows(timeline)[0]) == {"compute": 100, "comm": 401}
+    told = {row["sequence"]: row["operation"] for row in rows(timeline, COLLECTIVE)}
+    assert told == {0: "all_reduce", 1: "barrier"}
+
+
+def test_many_marks_within_one_step_are_asked_for_before_its_end(timeline: Timeline, gpu: Gpu) -> None:
+    timeline.begin_step()
+    for _ in range(3 * LOOKED_AT):
+        assert timeline.mark() is not None
+    assert len(gpu.given_back) > LOOKED_AT
+
+
+def test_times_of_a_queue_never_run_backwards(timeline: Timeline, gpu: Gpu, clock: Clock) -> None:
+    """The device hangs in the middle of a step of which it has passed a part."""
+    step(timeline, gpu)
+    clock.now = gpu.free_at + 1000
+    step(timeline, gpu)
+    gpu.hangs = True
+    timeline.finish_device(0)
+    for row in rows(timeline):
+        assert row["duration_seconds"] >= 0  # type: ignore[operator]
+        assert all(row[f"{phase}_seconds"] >= 0 for phase in PHASES)  # type: ignore[operator]
+
+
+def test_where_no_anchor_is_passed_the_digits_of_times_stay_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking = Ticking(monkeypatch)
+    gpu = Gpu(ticking)
+    device = DeviceClock(gpu)
+    first = device._anchor
+    gpu.is_one_queue = True
+    for _ in range(5):
+        gpu.free_at = ticking.pass_by(2 * ANCHORED_AGAIN_NS) + 2 * PATIENCE_NS
+        mark = device.mark()
+        ticking.pass_by(4 * PATIENCE_NS)
+        gpu.free_at = ticking.now + 2 * PATIENCE_NS  # there is more to do
+        device.look()
+        assert mark.ns == pytest.approx(mark.asked + 2 * PATIENCE_NS, abs=3_000)
+    assert device._anchor != first
 
 
 def test_tensors_of_devices_without_a_clock_are_not_told(clock: Clock) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from crosswind.ingest.probe.adapters.kinds import is_kind
 from crosswind.ingest.probe.backward import after_backward
-from crosswind.ingest.probe.cuda_events import clock_of
+from crosswind.ingest.probe.cuda_events import follow
 from crosswind.ingest.probe.device_clock import Mark
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import bytes_of
@@ -36,7 +36,7 @@ def watch(model: Any, timeline: Timeline) -> Any:
     On a GPU that is when its queue comes there: the last gradient is computed, and what follows waited for all.
     Raises: InvalidInputError for gradients on other devices, UnavailableError for a GPU that does not answer.
     """
-    timeline.use_device(clock_of(next(model.parameters()).device))
+    follow(next(model.parameters()).device, timeline)
     reductions = _Reductions(model, timeline)
     timeline.on_close(reductions.let_go)
     after_backward(Watch(timeline), reductions.tell)
@@ -68,8 +68,8 @@ class _Reductions:
         model = self._model
         if not is_through or not (model.require_forward_param_sync or model.require_backward_grad_sync):
             return  # it failed, or was one under no_sync
-        if ready_at and (arrival := self._timeline.arrive()):
-            arrival.time, arrival.came = ready_at, ready
+        if ready_at and (arrival := self._timeline.arrive(came=ready)):
+            arrival.time = ready_at
             went = self._timeline.mark() if ready else None
             if went:
                 self._timeline.collective_on_device(arrival, self._what, went, ready)

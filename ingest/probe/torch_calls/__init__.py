@@ -7,13 +7,14 @@ once however deep the functions around it are nested, and what `torch.compile` c
 
 Not seen: collectives that are launched from C++ (gradient buckets of DistributedDataParallel) or from compiled code,
 those on accelerators but CUDA's, and those that nobody waits for by `Work.wait()`. Of one that was done before it was
-waited for, nobody knows the end. On a GPU a wait is the queue's: it counts as exposed where it is in the loop's stream.
+waited for, nobody knows the end. On a GPU a wait is the queue's: it counts as exposed where it is in the loop's stream;
+transfers that are coalesced, as batches of sends and receives, are not told there.
 """
 
 from typing import Any
 
 from crosswind.data.errors import InvalidInputError
-from crosswind.ingest.probe.cuda_events import clock_of
+from crosswind.ingest.probe.cuda_events import follow
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import Calls
 from crosswind.ingest.probe.torch_calls.functional import watch_functional
@@ -42,5 +43,5 @@ def watch_calls_of(model: Any, timeline: Timeline) -> Calls:
     """The same, for the sake of a model. Raises: InvalidInputError for one on another device than a CPU or GPU."""
     device = next((parameter.device for parameter in model.parameters()), None)
     if device is not None:
-        timeline.use_device(clock_of(device))
+        follow(device, timeline)
     return watch_calls(timeline)

@@ -39,11 +39,8 @@ class Calls(Watch):
         """This rank has come to a collective over these; None when it is not to be told."""
         if not tensors or tensors[0].is_cpu:
             return self.arrive()
-        came = self.timeline.mark() if tensors[0].is_cuda else None
-        arrival = self.arrive() if came else None
-        if arrival:
-            arrival.came = came
-        return arrival
+        came = self.timeline.mark() if self.is_on and tensors[0].is_cuda else None
+        return self.timeline.arrive(came=came) if came else None
 
     def told(self, call: Call, end: int | None, since: int | None) -> None:
         """It ended then, or nobody knows when; the calling thread stood still for it since then."""

@@ -98,8 +98,9 @@ def _begun(calls: Calls, group: Any, method: str, arguments: tuple[Any, ...]) ->
 
 
 def _launched(calls: Calls, call: Call, work: Any, pending: Pending) -> None:
-    if work is None and call.arrival.came:  # it stands in the queue
-        calls.told_on_device(call, call.arrival.came)
+    if work is None and call.arrival.came:
+        if call.operation != TRANSFER:  # it stands in the queue; one that is coalesced does not yet
+            calls.told_on_device(call, call.arrival.came)
     elif work is None:  # it is over already
         calls.told(call, time.perf_counter_ns(), call.arrival.time)
     else:  # other people's process groups may give what nobody can refer to
