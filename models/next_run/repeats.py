@@ -33,7 +33,7 @@ class Repeats:
             self._spread = None
             return self
         for place in _rarely_run(cohorts):
-            self._spread.observe(cohorts[place], float(seconds[place]), told.iloc[place : place + 1])
+            self._spread.remember(cohorts[place], float(seconds[place]), told.iloc[place : place + 1])
         return self
 
     def observe(self, cohort: str, seconds: float, conditions: pd.DataFrame | None) -> None:

@@ -2,7 +2,10 @@
 
 log seconds = level of the cohort + scale of the cohort x (quantile given the conditions). Level and scale come from the
 cohort's own earlier runs, quantiles from all cohorts together. Quantiles are corrected by how they fare on rows that
-they were not learned from. Conditions count only if they help there.
+they were not learned from. Conditions count only if they help there. What still is wrong in one direction from run to
+run, as when a system becomes quicker, is followed: each quantile moves up by a little when a run was above it, and
+down when below, in the measure of its level, and forgets. Source: Gibbs and Candes 2021, "Adaptive conformal inference
+under distribution shift"; Angelopoulos, Candes, Tibshirani 2023, "Conformal PID control for time series prediction".
 """
 
 from collections.abc import Sequence
@@ -11,6 +14,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.prediction import Floats, Prediction, monotone
@@ -22,6 +26,10 @@ from crosswind.models.spread.linear_quantiles import Standard
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 
 ROWS_MAX = 2000  # the newest; older ones say little about the next
+FOLLOWED_RUNS = 100  # the newest of those learned, foretold from the others first
+STEP_SHARE = 0.02  # of the 90 % interval's width, by which quantiles move after a run at most
+KEPT_SHARE = 0.98  # of what they have moved
+LOW, HIGH = LEVELS.index(0.05), LEVELS.index(0.95)
 
 # The conditions that foretold runs of the lab: what others did on its nodes in the newest sweep, and its neighbours.
 TELLING = (
@@ -36,13 +44,15 @@ TELLING = (
 class CohortSpread:
     """Learns once from the runs of many cohorts in the order of time, and then answers for one or many at a time.
 
-    `observe` tells it of a run that ended since: the level of its cohort moves at once, all else at the next fit.
+    `observe` tells it of a run that ended since: the level of its cohort and the quantiles move at once, all else at
+    the next fit.
     """
 
     _standard: Standard | None = field(default=None, init=False, repr=False)
     _learned: Learned | None = field(default=None, init=False, repr=False)
     _cohorts: dict[str, CohortState] = field(default_factory=dict, init=False, repr=False)
     _few: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
+    _moved: Floats = field(default_factory=lambda: np.zeros(len(LEVELS)), init=False, repr=False)  # in widths
 
     @property
     def uses_conditions(self) -> bool:
@@ -59,15 +69,26 @@ class CohortSpread:
         """
         check_runs(cohorts, seconds, conditions, expected)
         newest = slice(-ROWS_MAX, None)
-        names, logs = list(cohorts)[newest], np.log(seconds[newest])
-        told = _logs_of(expected, len(seconds))[newest]
-        members = {name: np.flatnonzero(np.array(names) == name) for name in dict.fromkeys(names)}
-        self._standard = Standard.of(conditions.iloc[newest])
-        of_cohort = {name: logs[rows] for name, rows in members.items()}
-        self._few = few_run_quantiles(of_cohort, {name: told[rows] for name, rows in members.items()})
+        runs = _Runs(
+            list(cohorts)[newest],
+            np.log(seconds[newest]),
+            conditions.iloc[newest],
+            _logs_of(expected, len(seconds))[newest],
+        )
+        self._learn(runs)
+        self._moved = _followed(runs)
+        return self
+
+    def _learn(self, runs: "_Runs") -> Self:
+        members = {name: np.flatnonzero(np.array(runs.names) == name) for name in dict.fromkeys(runs.names)}
+        self._standard = Standard.of(runs.conditions)
+        of_cohort = {name: runs.logs[rows] for name, rows in members.items()}
+        self._few = few_run_quantiles(of_cohort, {name: runs.expected[rows] for name, rows in members.items()})
         if not self._few:
-            raise InvalidInputError(f"{len(logs)} runs, of which no three compare: run one cohort at least three times")
-        self._learned = learn(members, logs, self._standard.matrix(conditions.iloc[newest]))
+            raise InvalidInputError(
+                f"{len(runs.logs)} runs, of which no three compare: run one cohort at least three times"
+            )
+        self._learned = learn(members, runs.logs, self._standard.matrix(runs.conditions))
         self._cohorts = dict(self._learned.cohorts)
         return self
 
@@ -79,11 +100,8 @@ class CohortSpread:
         A cohort that never ran is told from what is `expected` of it or, without, from the other cohorts.
         Raises: NotFittedError; InvalidInputError for other conditions than in fit.
         """
-        learned, matrix = self._of_fit(), self._matrix(conditions, len(cohorts))
-        told = _logs_of(expected, len(cohorts))
-        quantiles, shift = learned.quantiles(matrix), learned.model.shift(matrix)
-        rows = [self._row(name, quantiles[row], shift[row], told[row]) for row, name in enumerate(cohorts)]
-        return monotone(LEVELS, np.exp(np.array(rows).reshape(len(rows), len(LEVELS))))
+        matrix = self._matrix(conditions, len(cohorts))
+        return monotone(LEVELS, np.exp(self._told(cohorts, matrix, _logs_of(expected, len(cohorts)))))
 
     def level_seconds(self, cohorts: Sequence[str]) -> Floats:
         """The usual seconds of cohorts, NaN of one that never ran, shape (n_cohorts,). Raises: NotFittedError."""
@@ -91,15 +109,31 @@ class CohortSpread:
         states = [self._cohorts.get(name) for name in cohorts]
         return np.exp([np.nan if state is None else state.level for state in states])
 
-    def observe(self, cohort: str, seconds: float, conditions: pd.DataFrame) -> None:
+    def observe(self, cohort: str, seconds: float, conditions: pd.DataFrame, *, expected: Floats | None = None) -> None:
         """Counts one more run of a cohort that ended: its seconds, and the one row of conditions before it.
 
         Raises: NotFittedError, InvalidInputError.
         """
-        learned, matrix = self._of_fit(), self._matrix(conditions, 1)
+        matrix = self._matrix(conditions, 1)
+        check_runs([cohort], np.array([seconds]), conditions, expected)
+        [quantiles] = self._told([cohort], matrix, _logs_of(expected, 1))
+        self._moved = _moved_on(self._moved, np.log(seconds) <= quantiles)
+        self.remember(cohort, seconds, conditions)
+
+    def remember(self, cohort: str, seconds: float, conditions: pd.DataFrame) -> None:
+        """Counts a run for its cohort's level alone: one of long ago. Raises: as `observe`."""
+        matrix = self._matrix(conditions, 1)
         check_runs([cohort], np.array([seconds]), conditions, None)
-        shift = float(learned.model.shift(matrix)[0])
+        shift = float(self._of_fit().model.shift(matrix)[0])
         self._cohorts[cohort] = state_after(self._cohorts.get(cohort), float(np.log(seconds)), shift)
+
+    def _told(self, cohorts: Sequence[str], matrix: Floats, expected: Floats) -> Floats:
+        """Log seconds at LEVELS, shape (n_cohorts, n_levels)."""
+        learned = self._of_fit()
+        quantiles, shift = learned.quantiles(matrix), learned.model.shift(matrix)
+        rows = [self._row(name, quantiles[row], shift[row], expected[row]) for row, name in enumerate(cohorts)]
+        told = np.array(rows).reshape(len(rows), len(LEVELS))
+        return told + self._moved * (told[:, [HIGH]] - told[:, [LOW]])
 
     def _row(self, name: str, quantiles: Floats, shift: float, expected: float) -> Floats:
         """Log seconds at LEVELS of one row."""
@@ -130,6 +164,36 @@ class CohortSpread:
         if self._learned is None:
             raise NotFittedError("CohortSpread was asked before fit")
         return self._learned
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Of each run its cohort, log seconds, conditions before it, and log seconds that were expected, NaN where none."""
+
+    names: list[str]
+    logs: Floats
+    conditions: pd.DataFrame
+    expected: Floats
+
+    def first(self, count: int) -> "_Runs":
+        return _Runs(self.names[:count], self.logs[:count], self.conditions.iloc[:count], self.expected[:count])
+
+
+def _followed(runs: _Runs) -> Floats:
+    """By how much quantiles learned from the earlier runs move on the newest ones, one after the other."""
+    first = len(runs.names) - min(FOLLOWED_RUNS, len(runs.names) // 3)
+    try:
+        earlier = CohortSpread()._learn(runs.first(first))
+    except InvalidInputError:
+        return np.zeros(len(LEVELS))
+    for place in range(first, len(runs.names)):
+        row, expected = runs.conditions.iloc[[place]], np.exp(runs.expected[[place]])
+        earlier.observe(runs.names[place], float(np.exp(runs.logs[place])), row, expected=expected)
+    return earlier._moved
+
+
+def _moved_on(moved: Floats, was_below: NDArray[np.bool_]) -> Floats:
+    return KEPT_SHARE * moved + STEP_SHARE * (np.array(LEVELS) - was_below)
 
 
 def check_runs(cohorts: Sequence[str], seconds: Floats, conditions: pd.DataFrame, expected: Floats | None) -> None:
