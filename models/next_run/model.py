@@ -1,9 +1,10 @@
 """The model of runs to come: repeats from their cohort's own runs, new cohorts from all the others."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -175,7 +176,8 @@ class NextRunModel:
         return replace(told, seconds=told.seconds[rows], basis=basis, is_outside=outside)
 
     def _told(self, questions: Sequence[Question], keys: Sequence[str], conditions: pd.DataFrame | None) -> Batch:
-        basis = [self._basis(question, key) for question, key in zip(questions, keys, strict=True)]
+        ran_on = cache(self._book.ran_on)
+        basis = [self._basis(question, key, ran_on) for question, key in zip(questions, keys, strict=True)]
         values, outside = np.empty((len(questions), len(LEVELS))), np.ones(len(questions), dtype=bool)
         places = {each: [place for place, own in enumerate(basis) if own is each] for each in set(basis)}
         if repeats := places.get(Basis.COHORT):
@@ -189,14 +191,15 @@ class NextRunModel:
             values[strange] = self._by_formulas([questions[place] for place in strange]).values
         return Batch(self.outcome, LEVELS, values, tuple(basis), tuple(map(bool, outside)))
 
-    def _basis(self, question: Question, key: str) -> Basis:
+    def _basis(self, question: Question, key: str, ran_on: Callable[[str, str], bool] | None = None) -> Basis:
         """Raises: InvalidInputError for parallel degrees that cannot be."""
         if key in self._book.cohorts:
             return Basis.COHORT
         check_degrees(question)
         if not self.knows(question.workload):
             return Basis.ANALYTIC
-        return Basis.WORKLOAD if self._book.ran_on(question.workload, question.system) else Basis.TRANSFER
+        has_run = (ran_on or self._book.ran_on)(question.workload, question.system)
+        return Basis.WORKLOAD if has_run else Basis.TRANSFER
 
     def _of_cohorts(self, keys: Sequence[str], conditions: pd.DataFrame | None) -> Prediction:
         medians = np.array([self._book.cohorts[key].median for key in keys])

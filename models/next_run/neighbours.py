@@ -65,19 +65,23 @@ class Neighbours:
 
     def distances(self, table: pd.DataFrame) -> Floats:
         """From each row to each that was learned from, shape (n_rows, n_learned). Raises: NotFittedError."""
+        return np.sqrt(self._squares(table)) / self._unit
+
+    def _squares(self, table: pd.DataFrame) -> Floats:
         squares = _squares(self._placed(table), self._points)
         strange = [name for name in map(str, table.columns) if name.startswith(SETTING) and name not in self.kinds]
-        squares += OTHER_MISMATCH**2 * table[strange].notna().sum(axis=1).to_numpy()[:, None] if strange else 0.0
-        return np.sqrt(squares) / self._unit
+        if strange:
+            squares += OTHER_MISMATCH**2 * table[strange].notna().sum(axis=1).to_numpy()[:, None]
+        return squares
 
     def nearest(self, table: pd.DataFrame, count: int) -> tuple[NDArray[np.int64], Floats]:
         """Places of the `count` nearest of each row, and their distances, both (n_rows, count), nearest first."""
-        distances = self.distances(table)
+        squares = self._squares(table)
         if count == 1:
-            order = np.argmin(distances, axis=1)[:, None]
+            order = np.argmin(squares, axis=1)[:, None]
         else:
-            order = np.argsort(distances, axis=1, kind="stable")[:, :count]
-        return order, np.take_along_axis(distances, order, axis=1)
+            order = np.argsort(squares, axis=1, kind="stable")[:, :count]
+        return order, np.sqrt(np.take_along_axis(squares, order, axis=1)) / self._unit
 
     def _placed(self, table: pd.DataFrame) -> Floats:
         if self._columns is None:
@@ -120,5 +124,8 @@ def _usual(points: Floats, workloads: NDArray[Any]) -> float:
 
 
 def _squares(these: Floats, those: Floats) -> Floats:
-    squares: Floats = (these**2).sum(axis=1)[:, None] + (those**2).sum(axis=1)[None, :] - 2 * these @ those.T
-    return np.maximum(squares, 0.0)
+    squares: Floats = (-2 * these) @ those.T
+    squares += (these**2).sum(axis=1)[:, None]
+    squares += (those**2).sum(axis=1)[None, :]
+    np.maximum(squares, 0.0, out=squares)
+    return squares

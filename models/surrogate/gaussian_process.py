@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
@@ -74,13 +75,23 @@ class GaussianProcessSurrogate:
         if len(points) == 0:
             return Prediction(LEVELS, np.empty((0, len(LEVELS))))
         logs, explained = np.empty(len(points)), np.empty(len(points))
-        for first in range(0, len(points), BLOCK_ROWS):
-            rows = np.arange(first, min(first + BLOCK_ROWS, len(points)))
+        for rows in _blocks(len(points)):
             across = kernel.covariance(self._theta, points.take(rows), self._points)
             logs[rows], explained[rows] = across @ self._weights, ((across @ self._inverse) * across).sum(axis=1)
         variances = np.maximum(kernel.variances(self._theta, points) - explained, 0) + kernel.noise(self._theta)
         medians = np.exp(logs * self._scale + self._centre)
         return spread(medians, self._quantiles, scales=np.sqrt(variances) * self._scale)
+
+    def medians(self, X: pd.DataFrame) -> Floats:
+        """Of rows to come without their intervals, which cost most, shape (n_rows,). Raises: as predict."""
+        if self._table is None or self._points is None:
+            raise NotFittedError("GaussianProcessSurrogate.medians came before fit")
+        kernel, points = self._kernel(), self._table.points(X)
+        logs = [
+            kernel.covariance(self._theta, points.take(rows), self._points) @ self._weights
+            for rows in _blocks(len(points))
+        ]
+        return np.exp(np.concatenate([np.empty(0), *logs]) * self._scale + self._centre)
 
     def answers(self, training: Mask, asked: Mask) -> Floats:
         """Medians of fitted rows by others of them, the constants kept; shape (asked.sum(),).
@@ -145,3 +156,7 @@ class GaussianProcessSurrogate:
     def _standard_errors(self) -> Floats:
         """Leave-one-out errors over the deviation that they were predicted to have."""
         return np.asarray(self._weights / np.sqrt(np.diag(self._inverse)), dtype=np.float64)
+
+
+def _blocks(count: int) -> list[NDArray[np.int64]]:
+    return [np.arange(first, min(first + BLOCK_ROWS, count)) for first in range(0, count, BLOCK_ROWS)]

@@ -1,6 +1,8 @@
-"""What a surrogate may promise beyond `Surrogate`, so that cross-validation is cheap."""
+"""What a surrogate may promise beyond `Surrogate`, so that cross-validation and medians are cheap."""
 
 from typing import Protocol, runtime_checkable
+
+import pandas as pd
 
 from crosswind.data.prediction import Floats
 from crosswind.models.surrogate.validation import Mask
@@ -12,4 +14,8 @@ class KnowsItsRows(Protocol):
 
     def answers(self, training: Mask, asked: Mask) -> Floats:
         """Medians of the rows asked about by those of `training`, shape (asked.sum(),); masks over the fitted rows."""
+        ...
+
+    def medians(self, X: pd.DataFrame) -> Floats:
+        """Of rows to come, shape (n_rows,), in the same sense. Raises: NotFittedError, InvalidInputError."""
         ...

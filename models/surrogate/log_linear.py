@@ -96,6 +96,10 @@ class LogLinearSurrogate:
             return Prediction(LEVELS, np.empty((0, len(LEVELS))))
         return spread(np.exp(self.expected(self._table.points(X))), self._quantiles)
 
+    def medians(self, X: pd.DataFrame) -> Floats:
+        """By the law, shape (n_rows,). Raises: NotFittedError, InvalidInputError."""
+        return np.asarray(np.exp(self.expected(self.points(X))), dtype=np.float64)
+
     def points(self, X: pd.DataFrame) -> Points:
         """Rows as the law sees them. Raises: NotFittedError, InvalidInputError."""
         if self._table is None:

@@ -60,11 +60,19 @@ class MixedKernel:
     def covariance(self, theta: Floats, left: Points, right: Points) -> Floats:
         """Between two sets of rows without noise, shape (n_left, n_right)."""
         slopes, lengths, tilts, levels, shares, smooth, _ = self._split(theta)
-        same = self._same(left, right)
-        trend = 1.0 + np.tensordot(tilts, same, axes=1)
-        result = ((left.numbers * slopes) @ right.numbers.T) * trend + np.tensordot(levels, same, axes=1)
-        matern, _ = _matern(left.numbers / lengths, right.numbers / lengths)
-        return np.asarray(result + smooth * matern * _product(shares, same), dtype=np.float64)
+        codes, place = np.unique(left.codes, axis=0, return_inverse=True)  # many rows, few combinations of categories
+        same = self._same(codes, right.codes)
+
+        def of_rows(by_combination: Floats) -> Floats:
+            return by_combination if len(codes) == 1 else by_combination[place.ravel()]
+
+        result = (left.numbers * slopes) @ right.numbers.T
+        result *= of_rows(1.0 + np.tensordot(tilts, same, axes=1))
+        result += of_rows(np.tensordot(levels, same, axes=1))
+        matern = _matern(_distances(left.numbers / lengths, right.numbers / lengths))
+        matern *= of_rows(smooth * _product(shares, same))
+        result += matern
+        return np.asarray(result, dtype=np.float64)
 
     def variances(self, theta: Floats, points: Points) -> Floats:
         """The covariance of each row with itself, shape (n,); an unknown category is like no other, but like itself."""
@@ -79,9 +87,10 @@ class MixedKernel:
     def loss(self, theta: Floats, points: Points, y: Floats, inflation: Floats) -> tuple[float, Floats]:
         """Minus the log posterior of theta and its gradient; `inflation` multiplies each row's noise, shape (n,)."""
         slopes, lengths, tilts, levels, shares, smooth, noise = self._split(theta)
-        same, z = self._same(points, points), points.numbers
+        same, z = self._same(points.codes, points.codes), points.numbers
         line, trend = (z * slopes) @ z.T, 1.0 + np.tensordot(tilts, same, axes=1)
-        matern, falling = _matern(z / lengths, z / lengths)
+        distances = _distances(z / lengths, z / lengths)
+        matern, falling = _matern(distances), _falling(distances)
         product = _product(shares, same)
         gram = line * trend + np.tensordot(levels, same, axes=1) + smooth * matern * product
         gram[np.diag_indices(len(y))] += noise * inflation
@@ -106,9 +115,9 @@ class MixedKernel:
         value = 0.5 * float(y @ weights + log_determinant + distance @ distance)
         return value, distance / self.deviations - 0.5 * gradient
 
-    def _same(self, left: Points, right: Points) -> Floats:
-        pairs = left.codes.T[:, :, None] == right.codes.T[:, None, :]
-        return np.asarray(pairs & (left.codes.T[:, :, None] >= 0), dtype=np.float64)
+    def _same(self, left: Codes, right: Codes) -> Floats:
+        pairs = left.T[:, :, None] == right.T[:, None, :]
+        return np.asarray(pairs & (left.T[:, :, None] >= 0), dtype=np.float64)
 
     def _theta(self, *, slope: float, length: float, level: float, smooth: float, noise: float) -> Floats:
         numbers, categories = self.n_numbers, self.n_categories
@@ -125,12 +134,27 @@ class MixedKernel:
         return np.exp(slopes), np.exp(lengths), np.exp(tilts), np.exp(levels), shares, float(smooth), float(noise)
 
 
-def _matern(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Matern 5/2 of the scaled rows, and minus twice its derivative by the squared distance."""
-    squares = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :] - 2 * left @ right.T
-    distances = SQRT5 * np.sqrt(np.maximum(squares, 0.0))
+def _distances(left: Floats, right: Floats) -> Floats:
+    """Between scaled rows, times the square root of 5."""
+    found = (-2 * left) @ right.T
+    found += (left**2).sum(axis=1)[:, None]
+    found += (right**2).sum(axis=1)[None, :]
+    np.maximum(found, 0.0, out=found)
+    np.sqrt(found, out=found)
+    found *= SQRT5
+    return np.asarray(found)
+
+
+def _matern(distances: Floats) -> Floats:
+    """Matern 5/2."""
     fading = np.exp(-distances)
-    return (1 + distances + distances**2 / 3) * fading, (5 / 3) * (1 + distances) * fading
+    fading *= 1 + distances * (1 + distances / 3)
+    return np.asarray(fading)
+
+
+def _falling(distances: Floats) -> Floats:
+    """Minus twice the derivative of Matern 5/2 by the squared distance."""
+    return np.asarray((5 / 3) * (1 + distances) * np.exp(-distances))
 
 
 def _product(shares: Floats, same: Floats) -> Floats:

@@ -82,7 +82,7 @@ class Stack:
         for place, member in enumerate(self.members):
             weighs = np.array([blend.weights[place] > 0 for blend in self._blends])
             if (rows := weighs[chosen]).any():
-                medians[rows, place] = member.predict(seen if rows.all() else seen[rows]).at(0.5)
+                medians[rows, place] = _medians_of(member, seen if rows.all() else seen[rows])
         return medians
 
     def _seen(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -100,7 +100,7 @@ class Stack:
         asked = np.all(np.isfinite(answers), axis=1)
         if asked.sum() < ASKED_ROWS_MIN:
             equal = np.full(len(pairs), 1 / len(pairs))
-            medians = np.column_stack([member.predict(self._seen(X)).at(0.5) for member in self.members])
+            medians = np.column_stack([_medians_of(member, self._seen(X)) for member in self.members])
             return Blend(equal, quantiles_of(np.log(y) - np.log(medians) @ equal))
         answers, truth = answers[asked], np.log(y[asked])
         grid = list(_simplex(len(pairs), self.n_steps))
@@ -122,6 +122,10 @@ class Stack:
                 model = deepcopy(fresh).fit(seen[training], y[training])
                 medians[test] = model.predict(seen[test]).at(0.5)
         return medians
+
+
+def _medians_of(member: Surrogate, X: pd.DataFrame) -> Floats:
+    return member.medians(X) if isinstance(member, KnowsItsRows) else member.predict(X).at(0.5)
 
 
 def _simplex(n_members: int, n_steps: int) -> Iterator[Floats]:
