@@ -1,6 +1,6 @@
-"""How often the injected cause is named, and an undisturbed run called slow, over repeated demos.
+"""How often the injected cause is named, and an undisturbed run called slow: lab, and repeated demos.
 
-Every round records the demo's runs anew in a store of its own (6 disturbed, 8 undisturbed, in random order) and
+Every round of the demo records its runs anew in a store of its own (6 disturbed, 8 undisturbed, in random order) and
 explains each against the others of its round. Nothing is fitted or tuned on these runs. The baseline is what a step
 time alone can say: a run is called slow above 1.25x the round's median, and the cause is guessed.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.accuracy.table import tell
 from crosswind.cli.demo.loop import DemoLoop, Explained
 from crosswind.cli.demo.plan import STRENGTHS
 from crosswind.cli.demo.summary import is_false_alarm, score_line
@@ -25,6 +26,12 @@ ROUNDS = int(os.environ.get("ROUNDS", "2"))
 
 
 def main() -> None:
+    tell(("lab_explain",))
+    if ROUNDS:
+        tell_demos()
+
+
+def tell_demos() -> None:
     explained: list[Explained] = []
     slower: list[bool] = []
     for seed in range(ROUNDS):

@@ -32,11 +32,15 @@ def text(row: Row) -> str:
 
 
 def words(figures: Mapping[str, float]) -> str:
-    """Ratios as percentages, but for losses, which are small, and counts."""
+    """Ratios as percentages, but for losses, which are small, counts and times."""
     return ", ".join(f"{name} {_number(name, value)}" for name, value in figures.items())
 
 
 def _number(name: str, value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if name.endswith("seconds"):
+        return f"{value:.1e}"
     if "pinball" in name or "crps" in name.replace("crps_skill", "") or "loss" in name:
         return f"{value:.4f}"
     return f"{100 * value:.1f} %"

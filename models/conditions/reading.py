@@ -76,6 +76,8 @@ READINGS: tuple[Reading, ...] = (
     Reading("network_drops", "network", DROPS, only=_IS_LINK),
     Reading("link_bytes_per_second", "network", ("speed_bytes_per_second",), Over.MIN, Over.MIN, only=_IS_LINK),
     Reading("retransmits", "protocol", ("retransmitted_segments_total",), only="device = 'tcp'"),
+    Reading("out_of_order", "protocol", ("out_of_order_segments_total",), only="device = 'tcp'"),
+    Reading("retransmit_timeouts", "protocol", ("retransmit_timeouts_total",), only="device = 'tcp'"),
     Reading("queue_drops", "qdisc", ("drops_total",)),
     Reading("queue_overlimits", "qdisc", ("overlimits_total",)),
     Reading("queue_backlog_bytes", "qdisc", ("backlog_bytes",)),

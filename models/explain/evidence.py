@@ -10,6 +10,7 @@ from crosswind.data.run import Rank, Run
 from crosswind.data.series import in_order
 from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
+from crosswind.models.explain.during import sampled_during
 from crosswind.models.explain.segments import Segments, segments_of
 
 _STEPS = "select * from step where run_id in (select unnest(?)) order by run_id, step, rank"
@@ -28,10 +29,11 @@ FEWEST_SAMPLES = 3
 def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
     """The segments of every run that recorded collectives, by run id."""
     steps = store.lake.frame(_STEPS, [[run.run_id for run in runs]], within=time_of(runs))
-    waited = comm_thread_waits(store, runs)
+    waited, during = comm_thread_waits(store, runs), sampled_during(store, runs)
     found = {}
     for run_id, rows in steps.groupby("run_id"):
-        segments = segments_of(str(run_id), rows, waited.get(str(run_id), float("nan")))
+        of_run = during.get(str(run_id), {}) | {"comm_thread_wait": waited.get(str(run_id), float("nan"))}
+        segments = segments_of(str(run_id), rows, of_run)
         if segments is not None:
             found[str(run_id)] = segments
     return found

@@ -14,13 +14,15 @@ from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Cause, Observed, milliseconds
 from crosswind.models.explain.evidence import read_segments
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
-from crosswind.models.explain.reference import FEWEST_RUNS, reference_of
-from crosswind.models.explain.segments import PHASES, Segments
+from crosswind.models.explain.reference import FEWEST_RUNS, TIME, Reference, reference_of
+from crosswind.models.explain.segments import COLUMNS, PHASES, Segments
 from crosswind.models.explain.split import UNEXPLAINED, Split, split
 
 FEWEST_SEGMENTS = 10
 SMALLEST_SLOWDOWN = 0.10  # excess / expected below which a run is not called slow, whatever its interval
+SMALLEST_SHARE = 0.05  # of the expected time, below which a cause makes no run slow
 SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
+SHARE_SPREADS = 3.0  # the same of one cause's share
 BY_NAME: Mapping[str, Cause] = {cause.name: cause for cause in CAUSES}
 
 
@@ -75,10 +77,10 @@ def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
     whole = _finding(run, cohort)
     parts, steps = whole.parts, len(run.values)
     lag = _finding(run.lag(), [other.lag() for other in cohort]) if run.ranks > 1 else whole
-    is_slow = any(_stands_out(finding, parts.expected_time) for finding in (whole, lag))
-    told = lag if _stands_out(lag, parts.expected_time) else whole
-    cause = _named(told) if is_slow else None
-    culprit, culprit_ratio = _culprit(run)
+    expected = parts.expected_time
+    is_slow = any(_stands_out(each, expected) or _largest(each, expected) for each in (whole, lag))
+    told, cause = _told_by([whole, lag], expected) if is_slow else (whole, None)
+    culprit, culprit_ratio = _culprit(run, told.reference, cause)
     return Explanation(
         run_id=run.run_id,
         verdict=Verdict.SLOW if is_slow else Verdict.NORMAL,
@@ -103,24 +105,47 @@ class _Finding:
     """A run, or its lag behind its peers, against the cohort's; the spread in seconds."""
 
     parts: Split
-    spread: float
+    reference: Reference
 
 
 def _finding(run: Segments, cohort: Sequence[Segments]) -> _Finding:
     reference = reference_of(cohort)
-    return _Finding(split(run, reference.runs), reference.spread)
+    return _Finding(split(run, reference), reference)
 
 
 def _stands_out(finding: _Finding, expected_time: float) -> bool:
-    smallest = max(SMALLEST_SLOWDOWN * expected_time, SPREADS * finding.spread)
+    smallest = max(SMALLEST_SLOWDOWN * expected_time, SPREADS * finding.reference.spread[TIME])
     return finding.parts.excess > smallest and _low(finding.parts.replicates["excess"]) > 0
 
 
-def _named(finding: _Finding) -> str | None:
-    """The cause with the largest share, if that is larger than what stays unexplained."""
+def _largest(finding: _Finding, expected_time: float) -> str | None:
+    """The cause with the largest share of those that stand out by themselves, above what the runs differ by."""
+    shares = finding.parts.shares
+    beyond = [cause.name for cause in CAUSES if _is_beyond(cause, finding, expected_time)]
+    return max(beyond, key=lambda name: shares[name], default=None)
+
+
+def _is_beyond(cause: Cause, finding: _Finding, expected_time: float) -> bool:
+    usual = np.nansum([finding.reference.spread[column] for column in cause.columns])
+    smallest = max(SMALLEST_SHARE * expected_time, SHARE_SPREADS * float(usual))
+    return finding.parts.shares[cause.name] > smallest
+
+
+def _told_by(findings: Sequence[_Finding], expected_time: float) -> tuple[_Finding, str | None]:
+    """The finding that names a cause, and that; the first that stands out where none does."""
+    for name in (_named, _largest):
+        for finding in findings:
+            if cause := name(finding, expected_time):
+                return finding, cause
+    return next((each for each in findings if _stands_out(each, expected_time)), findings[0]), None
+
+
+def _named(finding: _Finding, expected_time: float) -> str | None:
+    """The cause with the largest share, if the whole stands out and it is larger than what stays unexplained."""
     shares = finding.parts.shares
     largest = max(BY_NAME, key=lambda name: shares[name])
-    return largest if shares[largest] > max(shares[UNEXPLAINED], 0.0) else None
+    is_whole = _stands_out(finding, expected_time) and shares[largest] > max(shares[UNEXPLAINED], 0.0)
+    return largest if is_whole or _is_beyond(BY_NAME[largest], finding, expected_time) else None
 
 
 NOTHING = "Nothing to do: this is the cohort's usual time."
@@ -156,10 +181,15 @@ def _confidence(cause: str, replicates: Mapping[str, Floats]) -> float:
     return float(np.mean(replicates[cause] > np.max(others, axis=0)))
 
 
-def _culprit(run: Segments) -> tuple[int, float]:
-    ranks, counts = np.unique(run.culprits, return_counts=True)
-    top = int(np.argmax(counts))
-    return int(ranks[top]), float(counts[top] / len(run.culprits))
+def _culprit(run: Segments, reference: Reference, cause: str | None) -> tuple[int, float]:
+    """The rank with most of what speaks for the cause, and its share; without one, that which came last most often."""
+    columns = [COLUMNS.index(name) for name in BY_NAME[cause].columns] if cause else []
+    beyond = np.nan_to_num(np.maximum(run.values[:, columns] - reference.usual[columns], 0.0)).sum(axis=1)
+    weights = beyond if beyond.any() else np.ones(len(run.culprits))
+    ranks, places = np.unique(run.culprits, return_inverse=True)
+    shares = np.bincount(places, weights) / weights.sum()
+    top = int(np.argmax(shares))
+    return int(ranks[top]), float(shares[top])
 
 
 def _sentence(whole: _Finding, told: _Finding, *, is_slow: bool, cause: str | None, who: str) -> str:

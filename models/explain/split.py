@@ -1,12 +1,14 @@
 """The split: a run's excess over its cohort, shared among the causes by their evidence, with bootstrap replicates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from crosswind.data.prediction import Floats
 from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.causes.cause import Excess
+from crosswind.models.explain.reference import FEWEST_RUNS, Reference, usual_of
 from crosswind.models.explain.segments import COLUMNS, PHASES, Segments
 
 REPLICATES = 400
@@ -37,18 +39,17 @@ class Split:
         return sum(self.expected[name] for name in PHASES)
 
 
-def split(run: Segments, reference: Sequence[Segments], *, seed: int = 0) -> Split:
-    """Splits the run's excess over the medians of the runs it is compared with.
+def split(run: Segments, reference: Reference, *, seed: int = 0) -> Split:
+    """Splits the run's excess over what is usual of the runs it is compared with.
 
     Intervals come from resampling the run's segments in blocks and the reference's runs, so they hold both the run's
     own unrest and the doubt about what was to be expected.
     """
     random = np.random.default_rng(seed)
-    means = np.array([other.means for other in reference])
-    measured, expected = run.means, _median(means)
-    draws = _resampled(run.values, random) - _expected_again(means, random)
-    columns = dict(zip(COLUMNS, (measured - expected)[:, None], strict=True))
-    replicates = dict(zip(COLUMNS, draws.T, strict=True))
+    measured, expected = run.means, reference.usual
+    draws = _resampled(run.values, random) - _expected_again(reference.means, random)
+    columns = Excess(dict(zip(COLUMNS, (measured - expected)[:, None], strict=True)), reference.spread)
+    replicates = Excess(dict(zip(COLUMNS, draws.T, strict=True)), reference.spread)
     return Split(
         measured=dict(zip(COLUMNS, map(float, measured), strict=True)),
         expected=dict(zip(COLUMNS, map(float, expected), strict=True)),
@@ -57,7 +58,7 @@ def split(run: Segments, reference: Sequence[Segments], *, seed: int = 0) -> Spl
     )
 
 
-def _shared(excess: Mapping[str, Floats]) -> dict[str, Floats]:
+def _shared(excess: Excess) -> dict[str, Floats]:
     """Cause -> seconds: each takes what it claims of what the causes before it left of the phase's excess."""
     left = {phase: np.maximum(excess[phase], 0.0) for phase in PHASES}
     shares: dict[str, Floats] = {}
@@ -72,16 +73,8 @@ def _shared(excess: Mapping[str, Floats]) -> dict[str, Floats]:
     return shares | {UNEXPLAINED: _total(excess) - total}
 
 
-def _total(excess: Mapping[str, Floats]) -> Floats:
+def _total(excess: Excess) -> Floats:
     return np.asarray(np.sum([excess[phase] for phase in PHASES], axis=0))
-
-
-def _median(means: Floats) -> Floats:
-    """Median over runs (the last but one axis) of what was recorded; NaN where no run recorded it."""
-    nowhere = np.asarray(np.isnan(means).all(axis=-2, keepdims=True))
-    filled = np.where(nowhere, 0.0, means)
-    middle = np.nanmedian(filled, axis=-2) if np.isnan(filled).any() else np.median(filled, axis=-2)
-    return np.asarray(np.where(nowhere[..., 0, :], np.nan, middle))
 
 
 def _resampled(values: Floats, random: np.random.Generator) -> Floats:
@@ -94,5 +87,16 @@ def _resampled(values: Floats, random: np.random.Generator) -> Floats:
 
 
 def _expected_again(means: Floats, random: np.random.Generator) -> Floats:
-    """Medians of the cohort's runs, drawn again, shape (REPLICATES, n_columns)."""
-    return _median(means[random.integers(0, len(means), (REPLICATES, len(means)))])
+    """What is usual of the cohort's runs, drawn again, shape (REPLICATES, n_columns); NaN where some did not record it.
+
+    The runs that recorded a column are drawn for that column, too, where others did not.
+    """
+    drawn = random.integers(0, len(means), (REPLICATES, len(means)))
+    found = np.full((REPLICATES, means.shape[1]), np.nan)
+    known = ~np.isnan(means)
+    whole = known.all(axis=0)
+    found[:, whole] = usual_of(means[:, whole][drawn])
+    for place in np.flatnonzero(~whole & (known.sum(axis=0) >= FEWEST_RUNS)):
+        own = means[known[:, place], place]
+        found[:, place] = usual_of(own[drawn % len(own)][:, :, None])[:, 0]
+    return found

@@ -4,7 +4,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from crosswind.data.prediction import Floats
+
+COUNTS_BEYOND = 5.0  # standard deviations of the cohort, above which a count speaks for a cause
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Measured - expected of every column, arrays of one shape, NaN = not recorded; and the cohort's usual spread."""
+
+    values: Mapping[str, Floats]
+    spread: Mapping[str, float]
+
+    def __getitem__(self, name: str) -> Floats:
+        """That of one column."""
+        return self.values[name]
+
+    def stands_out(self, name: str, *, least: float) -> NDArray[np.bool_]:
+        """Where a count is more by `least`, and by more than the cohort's runs ever differ."""
+        return np.asarray(np.nan_to_num(self[name]) > max(least, COUNTS_BEYOND * np.nan_to_num(self.spread[name])))
 
 
 @dataclass(frozen=True)
@@ -24,8 +45,9 @@ class Cause(Protocol):
 
     name: ClassVar[str]
     next_action: ClassVar[str]  # what the reader may do about it
+    columns: ClassVar[tuple[str, ...]]  # by whose usual spread a share of it is judged
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Phase -> seconds a segment that the evidence speaks for; arrays of one shape, NaN where it is missing."""
         ...
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.causes.cause import Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,9 @@ class CpuContention:
     next_action: ClassVar[str] = (
         "See what else runs on that node (crosswind doctor, top); give each rank cores of its own and pin it."
     )
+    columns: ClassVar[tuple[str, ...]] = ("run_queue_wait", "comm_thread_wait")
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Compute by the loop's thread, fabric by the others."""
         return {"compute": excess["run_queue_wait"], "fabric": excess["comm_thread_wait"]}
 

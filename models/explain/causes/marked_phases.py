@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.causes.cause import Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,9 @@ class SlowCheckpoint:
     next_action: ClassVar[str] = (
         "Look at the file system that checkpoints go to; write them less often or asynchronously."
     )
+    columns: ClassVar[tuple[str, ...]] = ("checkpoint",)
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """The checkpoint phase."""
         return {"checkpoint": excess["checkpoint"]}
 
@@ -32,8 +33,9 @@ class OtherWork:
 
     name: ClassVar[str] = "other_work"
     next_action: ClassVar[str] = "Look at what the loop does in its phase `other`: evaluation, logging."
+    columns: ClassVar[tuple[str, ...]] = ("other",)
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """The phase `other`."""
         return {"other": excess["other"]}
 

@@ -7,7 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.causes.cause import Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+
+FAULTS_LEAST = 50.0  # a step
 
 
 @dataclass(frozen=True)
@@ -18,10 +20,11 @@ class MemoryTraffic:
     next_action: ClassVar[str] = (
         "Look for buffers allocated and freed in every step: reuse them, or keep freed memory in the allocator."
     )
+    columns: ClassVar[tuple[str, ...]] = ("cpu_system",)
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Compute, as far as kernel time grew and page faults did too."""
-        faulted = excess["minor_faults"] > 0
+        faulted = excess.stands_out("minor_faults", least=FAULTS_LEAST)
         return {"compute": np.where(faulted, excess["cpu_system"], 0.0)}
 
     def evidence(self, observed: Observed) -> str:

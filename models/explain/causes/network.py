@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.causes.cause import Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,9 @@ class Network:
 
     name: ClassVar[str] = "network"
     next_action: ClassVar[str] = "Look at the links between the run's nodes: rate, errors, congestion by neighbours."
+    columns: ClassVar[tuple[str, ...]] = ("fabric",)
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """The fabric's time."""
         return {"fabric": excess["fabric"]}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.causes.cause import Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,9 @@ class SlowCompute:
     next_action: ClassVar[str] = (
         "Compare that node's clocks and memory bandwidth with its peers', and its share of the data."
     )
+    columns: ClassVar[tuple[str, ...]] = ("cpu_user",)
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Compute, as far as user time grew."""
         return {"compute": excess["cpu_user"]}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.causes.cause import Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,9 @@ class SlowInput:
     next_action: ClassVar[str] = (
         "Look at that rank's data source; add loader workers or prefetching, or cache the data."
     )
+    columns: ClassVar[tuple[str, ...]] = ("input",)
 
-    def claims(self, excess: Mapping[str, Floats]) -> Mapping[str, Floats]:
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """The input phase."""
         return {"input": excess["input"]}
 

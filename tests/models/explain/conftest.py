@@ -35,7 +35,8 @@ def drawn() -> Draw:
     def draw(seed: int = 0, *, pace: float = 1.0, **means: float) -> Segments:
         usual = {"input": 0.001, "compute": 0.040, "checkpoint": 0.0, "other": 0.0, "fabric": 0.004}
         usual |= {"run_queue_wait": 0.001, "cpu_user": 0.038, "cpu_system": 0.001}
-        usual |= {"minor_faults": 300.0, "comm_thread_wait": 0.001}
+        usual |= {"minor_faults": 300.0, "comm_thread_wait": 0.001, "throttled": 0.0}
+        usual |= {"out_of_order": 2.0, "timeouts": 0.0, "overlimits": 3.0, "stalled": 0.0, "stalled_fabric": 0.0}
         values = np.tile([(usual | means)[name] for name in COLUMNS], (60, 1))
         noise = np.random.default_rng(seed).normal(1.0, 0.02, 60)
         values[:, COLUMNS.index("compute")] *= noise

@@ -7,8 +7,8 @@ import pytest
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.explanation import Explanation, Verdict
-from crosswind.models.explain.reference import reference_of
-from crosswind.models.explain.segments import Segments
+from crosswind.models.explain.reference import TIME, reference_of, usual_of
+from crosswind.models.explain.segments import COLUMNS, Segments
 from crosswind.models.explain.split import UNEXPLAINED, split
 
 Draw = Callable[..., Segments]
@@ -25,6 +25,12 @@ Draw = Callable[..., Segments]
         ({"compute": 0.070, "cpu_system": 0.031, "minor_faults": 20_000.0}, "memory_traffic"),
         ({"compute": 0.070, "cpu_user": 0.068}, "slow_compute"),
         ({"fabric": 0.034}, "network"),
+        ({"compute": 0.070, "throttled": 0.030}, "cpu_quota"),
+        ({"compute": 0.070, "stalled": 0.030}, "stall"),
+        ({"fabric": 0.034, "stalled_fabric": 0.028}, "stall"),
+        ({"fabric": 0.034, "out_of_order": 40.0}, "packet_loss"),
+        ({"fabric": 0.034, "timeouts": 0.05}, "packet_loss"),
+        ({"fabric": 0.034, "overlimits": 300.0}, "link_rate"),
     ],
 )
 def test_each_cause_is_named_from_its_evidence(
@@ -85,15 +91,40 @@ def test_evidence_that_was_not_recorded_claims_nothing(drawn: Draw, cohort: list
 
 
 def test_a_claim_never_exceeds_its_phase(drawn: Draw, cohort: list[Segments]) -> None:
-    parts = split(drawn(99, compute=0.050, run_queue_wait=0.500), reference_of(cohort).runs)
+    parts = split(drawn(99, compute=0.050, run_queue_wait=0.500), reference_of(cohort))
     assert parts.shares["cpu_contention"] == pytest.approx(0.010, rel=0.2)
     assert parts.shares["slow_compute"] == 0.0
 
 
 def test_replicates_add_up_one_by_one(drawn: Draw, cohort: list[Segments]) -> None:
-    parts = split(drawn(99, compute=0.080, run_queue_wait=0.030), reference_of(cohort).runs)
+    parts = split(drawn(99, compute=0.080, run_queue_wait=0.030), reference_of(cohort))
     total = sum(parts.replicates[name] for name in (*(cause.name for cause in CAUSES), UNEXPLAINED))
     assert np.asarray(total) == pytest.approx(parts.replicates["excess"], abs=1e-12)
+
+
+def test_causes_that_make_it_less_than_a_tenth_slower_are_named_where_the_cohort_never_differs_so(
+    drawn: Draw, cohort: list[Segments]
+) -> None:
+    explanation = explain("r", drawn(99, input=0.004), cohort)
+    assert (explanation.verdict, explanation.cause) == (Verdict.SLOW, "slow_input")
+    assert explain("r", drawn(99, input=0.002), cohort).verdict is Verdict.NORMAL
+
+
+def test_a_cause_that_comes_in_few_steps_is_named_with_a_wide_interval(drawn: Draw, cohort: list[Segments]) -> None:
+    run = drawn(99)
+    run.values[[20, 40], COLUMNS.index("checkpoint")] = 0.5
+    explanation = explain("r", run, cohort)
+    assert explanation.cause == "slow_checkpoint"
+    assert explanation.shares[0].seconds.value == pytest.approx(1.0)
+    assert explanation.shares[0].seconds.low < 0.6
+
+
+def test_the_rank_told_is_that_of_the_cause(drawn: Draw, cohort: list[Segments]) -> None:
+    run = drawn(99)
+    run.culprits[:50] = 0  # comes last in most steps, by nothing
+    run.values[50:, COLUMNS.index("input")] = 0.1
+    explanation = explain("r", run, cohort)
+    assert (explanation.cause, explanation.culprit_rank) == ("slow_input", 1)
 
 
 def test_few_steps_and_few_runs_are_not_enough(drawn: Draw, cohort: list[Segments]) -> None:
@@ -109,8 +140,20 @@ def test_the_reference_is_the_half_that_agrees_even_when_half_the_cohort_is_dist
     undisturbed = [drawn(seed) for seed in range(6)]
     disturbed = [drawn(10 + seed, compute=0.060 + 0.020 * seed) for seed in range(5)]
     reference = reference_of([*disturbed, *undisturbed])
-    assert {run.run_id for run in reference.runs} == {run.run_id for run in undisturbed}
-    assert reference.spread < 0.02 * 0.045
+    assert reference.usual[COLUMNS.index("compute")] == pytest.approx(0.040, rel=0.01)
+    assert reference.spread[TIME] < 0.02 * 0.045
+
+
+def test_every_column_has_a_reference_of_its_own() -> None:
+    """Each run is disturbed in one column of three, so that no half of the runs agrees in all."""
+    means = np.array([[1.0 + (run % 3 == column) * (1 + run) for column in range(3)] for run in range(9)])
+    assert usual_of(means) == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_the_middle_of_the_half_that_agrees() -> None:
+    assert usual_of(np.array([[1.0], [1.1], [1.3], [9.0], [4.0]]))[0] == pytest.approx(1.1)
+    assert usual_of(np.array([[1.0], [1.1], [1.3], [9.0]]))[0] == pytest.approx(1.1)
+    assert usual_of(np.array([[[2.0]], [[3.0]]])).shape == (2, 1)
 
 
 def test_an_undisturbed_run_among_disturbed_ones_is_not_slow(drawn: Draw) -> None:

@@ -1,0 +1,31 @@
+"""CPU quota: a control group stopped the rank's processes for the rest of each period."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+
+
+@dataclass(frozen=True)
+class CpuQuota:
+    """Claims the time for which the group was throttled, in compute.
+
+    Source: `cpu.stat`, throttled time (Documentation/scheduler/sched-bwc.rst).
+    """
+
+    name: ClassVar[str] = "cpu_quota"
+    next_action: ClassVar[str] = (
+        "Raise or remove the CPU limit of the job's control group, or start fewer threads in it."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("throttled",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """Compute."""
+        return {"compute": excess["throttled"]}
+
+    def evidence(self, observed: Observed) -> str:
+        """How long it was stopped."""
+        measured, expected = observed.measured["throttled"], observed.expected["throttled"]
+        return f"a CPU quota stopped it for {milliseconds(measured)} a step, expected {milliseconds(expected)}"

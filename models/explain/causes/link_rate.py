@@ -1,0 +1,36 @@
+"""Link rate: collectives ran long with everybody there, and a queueing discipline held packets back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed
+
+OVERLIMITS_LEAST = 1.0  # a step
+
+
+@dataclass(frozen=True)
+class LinkRate:
+    """Claims the fabric's excess where packets met a rate limit clearly more often than in the cohort.
+
+    Source: tc-stats, `overlimits` (tc(8), iproute2).
+    """
+
+    name: ClassVar[str] = "link_rate"
+    next_action: ClassVar[str] = (
+        "Look at the rate limit and the speed of the links of the run's nodes: tc -s qdisc, ethtool."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("fabric",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """The fabric's time."""
+        is_limited = excess.stands_out("overlimits", least=OVERLIMITS_LEAST)
+        return {"fabric": np.where(is_limited, excess["fabric"], 0.0)}
+
+    def evidence(self, observed: Observed) -> str:
+        """Packets held back."""
+        measured, expected = observed.measured["overlimits"], observed.expected["overlimits"]
+        return f"{measured:.3g} packets a step met a rate limit, expected {expected:.3g}"

@@ -1,0 +1,67 @@
+"""Explanations of measured runs, held to what was injected; the lab's latest runs are left to the benchmark."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from crosswind.data.features import all_runs, cohort_key
+from crosswind.data.run import Run
+from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.store import Store
+from crosswind.models.explain.explain import explain_runs
+from crosswind.models.explain.explanation import Explanation, Verdict
+
+TRUTH = {
+    "late_checkpoint": "slow_checkpoint",
+    "pause": "stall",
+    "slow_input": "slow_input",
+    "slow_rank": "slow_compute",
+    "rate_cap": "link_rate",
+    "neighbour_job": "cpu_contention",
+}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], Mapping[str, set[str]], dict[str, Explanation]]:
+    """The runs of the calibration part of three cohorts, what was injected, and their explanations."""
+    with Store.open(tmp_path_factory.mktemp("lab") / "store") as store:
+        load_lab_samples(store)
+        every = [run for run in all_runs(store) if "split" in run.tags]
+        cohorts = sorted({cohort_key(run) for run in every})[::3]
+        runs = [run for run in every if run.tags["split"] == "calibrate" and cohort_key(run) in cohorts]
+        with store.catalog.read() as session:
+            injected = session.injections.of_runs([run.run_id for run in runs])
+        kinds = {run.run_id: {each.kind for each in injected if each.run_id == run.run_id} for run in runs}
+        return runs, kinds, explain_runs(store, runs)
+
+
+Lab = tuple[list[Run], Mapping[str, set[str]], dict[str, Explanation]]
+
+
+def test_injected_causes_are_named_and_quiet_runs_hardly_called_slow(lab: Lab) -> None:
+    runs, kinds, found = lab
+    asked = [run for run in runs if kinds[run.run_id] & TRUTH.keys()]
+    right = [any(found[run.run_id].cause == TRUTH.get(kind) for kind in kinds[run.run_id]) for run in asked]
+    quiet = [found[run.run_id].verdict is Verdict.SLOW for run in runs if not kinds[run.run_id]]
+    assert len(asked) > 8
+    assert sum(right) / len(right) > 0.6  # weak faults among them, which cost next to nothing
+    assert len(quiet) > 5
+    assert sum(quiet) <= 1
+
+
+def test_the_shares_and_the_unexplained_part_are_the_excess(lab: Lab) -> None:
+    for explanation in lab[2].values():
+        assert explanation.excess is not None
+        assert explanation.unexplained is not None
+        parts = sum(share.seconds.value for share in explanation.shares) + explanation.unexplained.value
+        assert parts == pytest.approx(explanation.excess.value, abs=1e-9)
+
+
+def test_what_is_named_says_its_evidence_and_what_to_do(lab: Lab) -> None:
+    named = [explanation for explanation in lab[2].values() if explanation.cause]
+    assert named
+    for explanation in named:
+        assert explanation.verdict is Verdict.SLOW
+        assert explanation.next_action
+        for share in explanation.shares:
+            assert "expected" in share.evidence
