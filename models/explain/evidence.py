@@ -6,14 +6,20 @@ import pandas as pd
 import pyarrow as pa
 
 from crosswind.data.delta import differences
+from crosswind.data.features import WARM_UP_STEPS
 from crosswind.data.run import Rank, Run
 from crosswind.data.series import in_order
 from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
 from crosswind.models.explain.during import sampled_during
-from crosswind.models.explain.segments import Segments, segments_of
+from crosswind.models.explain.segments import GRID_COLUMNS, Segments, segments_of
 
-_STEPS = "select * from step where run_id in (select unnest(?)) order by run_id, step, rank"
+# Numbers alone, in any order: of long runs the run's name in every row would cost more than all else.
+_STEPS = f"""
+with runs as (select unnest(?) as run_id, unnest(?) as run)
+select run, rank, step, {", ".join(GRID_COLUMNS)} from step join runs using (run_id)
+where step >= {WARM_UP_STEPS}
+"""  # noqa: S608 - names of columns
 
 # Of each rank the process, and when it made its first and its last step.
 _SPANS = """
@@ -28,14 +34,16 @@ FEWEST_SAMPLES = 3
 
 def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
     """The segments of every run that recorded collectives, by run id."""
-    steps = store.lake.frame(_STEPS, [[run.run_id for run in runs]], within=time_of(runs))
+    run_ids = [run.run_id for run in runs]
+    steps = store.lake.frame(_STEPS, [run_ids, list(range(len(run_ids)))], within=time_of(runs))
     waited, during = comm_thread_waits(store, runs), sampled_during(store, runs)
     found = {}
-    for run_id, rows in steps.groupby("run_id"):
-        of_run = during.get(str(run_id), {}) | {"comm_thread_wait": waited.get(str(run_id), float("nan"))}
-        segments = segments_of(str(run_id), rows, of_run)
+    for number, rows in steps.groupby("run", sort=False):
+        run_id = run_ids[int(str(number))]
+        of_run = during.get(run_id, {}) | {"comm_thread_wait": waited.get(run_id, float("nan"))}
+        segments = segments_of(run_id, rows, of_run)
         if segments is not None:
-            found[str(run_id)] = segments
+            found[run_id] = segments
     return found
 
 

@@ -33,6 +33,7 @@ STALLS = ("stalled", "stalled_fabric")
 EVIDENCE = ("run_queue_wait", "cpu_user", "cpu_system", "minor_faults", *OF_RUN, *STALLS)
 COLUMNS = (*PHASES, *EVIDENCE)
 OF_ALL_RANKS = ("fabric", "comm_thread_wait", "out_of_order", "timeouts", "overlimits", "stalled_fabric")
+MANY_RANKS = 16
 STALL_SHARE = 0.05  # of the segments at most: what happens more often is no stall
 EVIDENCE_COLUMNS = ("run_queue_wait_seconds", "cpu_user_seconds", "cpu_system_seconds", "minor_faults")
 DURATION, TAIL = "duration_seconds", "tail_seconds"
@@ -44,7 +45,8 @@ class Segments:
     """One run's segments: `values` has shape (n_segments, len(COLUMNS)), seconds or counts, NaN = not recorded.
 
     `culprits` has shape (n_segments,): the rank that arrived last. Phases of a row sum to the segment's time. `peers`
-    has the shape of `values`: the median of the other ranks in the same segment, NaN for a single rank.
+    has the shape of `values`: the median of the other ranks in the same segment (of all, where they are many), NaN for
+    a single rank.
     """
 
     run_id: str
@@ -87,22 +89,22 @@ def segments_of(run_id: str, steps: pd.DataFrame, sampled: Mapping[str, float]) 
     follows = whole[1:] & whole[:-1] & (np.diff(numbers) == 1)
     if not follows.any():
         return None
-    phases = {name: grid[f"{name}_seconds"][1:][follows] for name in LOCAL_PHASES}
-    phases["compute"] = phases["compute"] + (tail[:-1] - tail[1:])[follows]
-    culprit = np.argmax(sum(phases.values()), axis=1)
-    phases["fabric"] = grid["comm_seconds"][1:][follows]
-    evidence = [grid[column][1:][follows] for column in EVIDENCE_COLUMNS]
-    of_run = [np.full((*culprit.shape, len(ranks)), sampled.get(name, np.nan)) for name in OF_RUN]
-    columns = np.stack([*phases.values(), *evidence, *of_run], axis=2)
-    is_culprit = np.arange(len(ranks)) == culprit[:, None]
-    values, peers = columns[is_culprit], _middle(columns, ~is_culprit)
+    columns = {name: grid[f"{name}_seconds"][1:][follows] for name in LOCAL_PHASES}
+    columns["compute"] = columns["compute"] + (tail[:-1] - tail[1:])[follows]
+    culprit = np.argmax(sum(columns.values()), axis=1)
+    columns["fabric"] = grid["comm_seconds"][1:][follows]
+    columns |= {name: grid[column][1:][follows] for name, column in zip(EVIDENCE, EVIDENCE_COLUMNS, strict=False)}
+    of_run = np.tile([sampled.get(name, np.nan) for name in OF_RUN], (len(culprit), 1))
+    values = np.column_stack([*(_at(column, culprit) for column in columns.values()), of_run])
+    peers = np.column_stack([*(_middle_of_others(column, culprit) for column in columns.values()), of_run])
     stalls = stalled(values)
+    is_alone = len(ranks) == 1
     return Segments(
         run_id,
         len(ranks),
         np.column_stack([values, stalls]),
         ranks[culprit],
-        np.column_stack([peers, np.where(np.isnan(peers[:, :1]), np.nan, np.zeros_like(stalls))]),
+        np.full((len(culprit), len(COLUMNS)), np.nan) if is_alone else np.column_stack([peers, np.zeros_like(stalls)]),
     )
 
 
@@ -123,20 +125,36 @@ def stalled(values: Floats) -> Floats:
     return np.column_stack(found)
 
 
-def _middle(columns: Floats, chosen: NDArray[np.bool_]) -> Floats:
-    """Median over the chosen ranks, one fewer than there are, of every column; shape (n_segments, n_columns)."""
-    segments, ranks, width = columns.shape
+def _at(column: Floats, culprit: NDArray[np.int64]) -> Floats:
+    return np.asarray(np.take_along_axis(column, culprit[:, None], axis=1)[:, 0])
+
+
+def _middle_of_others(column: Floats, culprit: NDArray[np.int64]) -> Floats:
+    """Median over the ranks but the culprit, shape (n_segments,); of many ranks over all, which differs by little."""
+    segments, ranks = column.shape
     if ranks == 1:
-        return np.full((segments, width), np.nan)
-    return np.asarray(np.median(columns[chosen].reshape(segments, ranks - 1, width), axis=1))
+        return np.full(segments, np.nan)
+    if ranks > MANY_RANKS:
+        return np.asarray(np.median(column, axis=1))
+    others = np.arange(ranks) != culprit[:, None]
+    return np.asarray(np.median(column[others].reshape(segments, ranks - 1), axis=1))
 
 
 def _grid(steps: pd.DataFrame) -> tuple[Floats, Floats, dict[str, Floats]]:
     """Step numbers, ranks, and every column as an array of shape (n_steps, n_ranks), NaN where no row was recorded."""
-    comparable = steps[steps["step"] >= WARM_UP_STEPS]
-    numbers, step_index = np.unique(comparable["step"].to_numpy(dtype=float), return_inverse=True)
-    ranks, rank_index = np.unique(comparable["rank"].to_numpy(dtype=float), return_inverse=True)
-    rows = comparable[list(GRID_COLUMNS)].to_numpy(dtype=float, na_value=np.nan)
-    filled = np.full((len(numbers), len(ranks), len(GRID_COLUMNS)), np.nan)
-    filled[step_index, rank_index] = rows
-    return numbers, ranks, {name: filled[:, :, column] for column, name in enumerate(GRID_COLUMNS)}
+    is_comparable = steps["step"].to_numpy(dtype=float) >= WARM_UP_STEPS
+    comparable = steps if is_comparable.all() else steps[is_comparable]
+    numbers, step_index = _placed(comparable["step"])
+    ranks, rank_index = _placed(comparable["rank"])
+    grid = {}
+    for name in GRID_COLUMNS:
+        grid[name] = np.full((len(numbers), len(ranks)), np.nan)
+        grid[name][step_index, rank_index] = comparable[name].to_numpy(dtype=float, na_value=np.nan)
+    return numbers, ranks, grid
+
+
+def _placed(values: "pd.Series[int]") -> tuple[Floats, NDArray[np.int64]]:
+    """The different values in order, and the place of each among them."""
+    found = values.to_numpy(dtype=float)
+    different = np.sort(np.asarray(pd.unique(found), dtype=np.float64))
+    return different, np.asarray(np.searchsorted(different, found), dtype=np.int64)

@@ -81,9 +81,10 @@ def _resampled(values: Floats, random: np.random.Generator) -> Floats:
     """Means of the segments, drawn again in blocks, shape (REPLICATES, n_columns)."""
     count = len(values)
     length = min(BLOCK, count)
-    starts = random.integers(0, count - length + 1, (REPLICATES, -(-count // length)))
-    rows = (starts[:, :, None] + np.arange(length)).reshape(REPLICATES, -1)[:, :count]
-    return np.asarray(values[rows].mean(axis=1))
+    sums = np.cumsum(np.vstack([np.zeros((1, values.shape[1])), values]), axis=0)
+    blocks = (sums[length:] - sums[:-length]) / length
+    times = random.multinomial(-(-count // length), np.full(len(blocks), 1 / len(blocks)), REPLICATES)
+    return np.asarray(times @ blocks / times.sum(axis=1, keepdims=True))
 
 
 def _expected_again(means: Floats, random: np.random.Generator) -> Floats:
