@@ -24,6 +24,7 @@ from crosswind.data.carbon import CarbonIntensity, Origin
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.run import Run, RunState
 from crosswind.models.energy.measured import Measured, Scope, measured_energy
+from crosswind.models.explain.compare import compare_runs
 from crosswind.models.explain.explain import explain_run
 from crosswind.models.explain.explanation import Verdict
 
@@ -132,6 +133,27 @@ class ExplanationView(View):
     culprit_ratio: Annotated[float | None, Field(description="share of steps in which the culprit arrived last")]
 
 
+class ComparisonView(View):
+    """By what the slower of two runs took longer.
+
+    `slower_seconds` = `faster_seconds` + `more_steps_seconds` + shares + unexplained; `differing` maps what the runs do
+    not have in common to both values, the slower's first.
+    """
+
+    slower: str
+    faster: str
+    sentence: str
+    slower_steps: int
+    faster_steps: int
+    slower_seconds: float
+    faster_seconds: float
+    more_steps_seconds: float
+    difference: IntervalView
+    shares: tuple[ShareView, ...]
+    unexplained: IntervalView
+    differing: dict[str, tuple[str, str]]
+
+
 class RunQuery(Part):
     """Which runs are asked for."""
 
@@ -172,6 +194,12 @@ def list_steps(
     """Every step of every rank, or of one rank, in order."""
     rows, cursor = step_rows(store, run_id, asked)
     return StepPage(run_id=run_id, steps=rows, next=cursor, next_url=next_url(request, cursor))
+
+
+@router.get("/{run_id}/comparison")
+def get_comparison(run_id: Id, other: Annotated[Id, Query(alias="with")], store: StoreOf) -> ComparisonView:
+    """Why this run took longer a step than the other, or the other than this one."""
+    return ComparisonView.model_validate(compare_runs(store, run_id, other))
 
 
 @router.get("/{run_id}/explanation")

@@ -39,15 +39,17 @@ class Split:
         return sum(self.expected[name] for name in PHASES)
 
 
-def split(run: Segments, reference: Reference, *, seed: int = 0) -> Split:
+def split(run: Segments, reference: Reference, *, seed: int = 0, again: Floats | None = None) -> Split:
     """Splits the run's excess over what is usual of the runs it is compared with.
 
     Intervals come from resampling the run's segments in blocks and the reference's runs, so they hold both the run's
-    own unrest and the doubt about what was to be expected.
+    own unrest and the doubt about what was to be expected; `again`, shape (REPLICATES, n_columns), is that in their
+    place.
     """
     random = np.random.default_rng(seed)
     measured, expected = run.means, reference.usual
-    draws = _resampled(run.values, random) - _expected_again(reference.means, random)
+    doubt = _expected_again(reference.means, random) if again is None else again
+    draws = resampled(run.values, random) - doubt
     columns = Excess(dict(zip(COLUMNS, (measured - expected)[:, None], strict=True)), reference.spread)
     replicates = Excess(dict(zip(COLUMNS, draws.T, strict=True)), reference.spread)
     return Split(
@@ -77,7 +79,7 @@ def _total(excess: Excess) -> Floats:
     return np.asarray(np.sum([excess[phase] for phase in PHASES], axis=0))
 
 
-def _resampled(values: Floats, random: np.random.Generator) -> Floats:
+def resampled(values: Floats, random: np.random.Generator) -> Floats:
     """Means of the segments, drawn again in blocks, shape (REPLICATES, n_columns)."""
     count = len(values)
     length = min(BLOCK, count)

@@ -112,3 +112,12 @@ def test_jobs_are_paged_newest_first_without_their_raw_fields(client: TestClient
     second = client.get(first["next_url"]).json()
     assert [job["job_id"] for job in second["jobs"]] == ["13"]
     assert second["jobs"][0]["started_at"] is None
+
+
+def test_two_runs_that_cannot_be_compared_are_refused_by_their_ids(client: TestClient) -> None:
+    answer = client.get("/v1/runs/r0/comparison?with=r0")
+    assert (answer.status_code, "compared with itself" in answer.json()["detail"]) == (422, True)
+    assert client.get("/v1/runs/r0/comparison?with=nobody").status_code == 404
+    assert client.get("/v1/runs/r0/comparison").status_code == 422
+    answer = client.get("/v1/runs/r0/comparison?with=r1")
+    assert (answer.status_code, "comparable steps" in answer.json()["detail"]) == (422, True)

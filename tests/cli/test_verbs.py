@@ -172,6 +172,7 @@ def test_agent_takes_one_sweep(ask: Ask, home: Path) -> None:
     ("words", "told"),
     [
         (("explain", "NOPE"), "NOPE"),
+        (("compare", "NOPE", "latest"), "NOPE"),
         (("show", "RUN000"), "RUN000"),
         (("show", "x" * 10_000), "is not stored"),
         (("predict", "--workload", "toy", "--ranks", "0"), "--ranks 0"),
@@ -216,3 +217,14 @@ def test_every_verb_has_help_and_json(ask: Ask, verb: str) -> None:
     code, said, _ = ask(verb, "--help")
     assert code == 0
     assert "--json" in said
+
+
+def test_compare_says_by_what_the_slower_run_took_longer(seven_runs: Path, ask: Ask) -> None:
+    code, text, _ = ask("compare", "RUN0002", "RUN0006")
+    assert code == 0
+    assert "RUN0006 took" in text
+    assert "slow input" in text
+    assert "unexplained" in text
+    assert "differs" not in text
+    told = json.loads(ask("compare", "RUN0006", "RUN0002", "--json")[1])
+    assert (told["slower"], told["faster"], told["shares"][0]["cause"]) == ("RUN0006", "RUN0002", "slow_input")

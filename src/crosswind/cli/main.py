@@ -53,6 +53,7 @@ VERBS = (
     Verb("runs", "list the stored runs"),
     Verb("show", "one run: its outcome, steps and ranks"),
     Verb("explain", "why a run was slow"),
+    Verb("compare", "by what one run took longer than another: causes that sum to the difference"),
     Verb("predict", "how long a run to come or its steps will take, on one scale or many, and how sure that is"),
     Verb("walltime", "the shortest time limit that is enough, as a line for sbatch"),
     Verb("remaining", "how long a run that is in progress will still take"),

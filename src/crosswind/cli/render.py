@@ -35,12 +35,13 @@ def _waterfall(explanation: Explanation, excess: Interval, unexplained: Interval
     rows = [(share.cause, share.seconds) for share in explanation.shares]
     rows.append(("unexplained", unexplained))
     scale = max(abs(excess.value), *(abs(interval.value) for _, interval in rows)) or 1.0
-    bars = [_bar(name, interval, scale) for name, interval in rows]
+    bars = [bar(name, interval, scale) for name, interval in rows]
     head = f"  {'expected':<16} {'':<{BAR}} {seconds(explanation.expected_seconds)}"
     return [head, *bars, f"  {'measured':<16} {'':<{BAR}} {seconds(explanation.measured_seconds)}"]
 
 
-def _bar(name: str, interval: Interval, scale: float) -> str:
+def bar(name: str, interval: Interval, scale: float) -> str:
+    """A line of a waterfall: a name, its part of the scale, and the estimate."""
     filled = "█" * round(BAR * abs(interval.value) / scale)
     return f"  {words(name):<16} {filled:<{BAR}} {estimate(interval.value, interval.low, interval.high)}"
 

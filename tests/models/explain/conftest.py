@@ -1,13 +1,22 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from crosswind.data.steps import STEP
+from crosswind.data.store import Store
 from crosswind.models.explain.segments import COLUMNS, Segments
 
 Draw = Callable[..., Segments]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    with Store.open(tmp_path / "store") as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,0 +1,130 @@
+"""Two runs of one workload, and by what one took longer: more steps, and slower ones, split as an explanation is.
+
+seconds A - seconds B = (steps A - steps B) x B's time a step + steps A x (A's time a step - B's). The second part goes
+to the causes by their evidence, exactly as the excess of a run over its cohort does; B takes the cohort's place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.run import Run
+from crosswind.data.store import Store
+from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.causes.cause import Observed
+from crosswind.models.explain.evidence import read_segments
+from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH
+from crosswind.models.explain.explanation import Interval, Share
+from crosswind.models.explain.reference import TIME, Reference
+from crosswind.models.explain.segments import COLUMNS, Segments
+from crosswind.models.explain.split import UNEXPLAINED, Split, resampled, split
+
+SAID = 0.005  # of the faster run's time a step, below which nobody would speak of a difference
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The slower run a step against the faster one, in seconds over the slower one's steps after warm-up.
+
+    `slower_seconds` = `faster_seconds` + `more_steps_seconds` + the shares' values + `unexplained.value`; `difference`
+    is the sum of the last two. `differing` maps what the runs do not share to both values, the slower's first.
+    """
+
+    slower: str
+    faster: str
+    sentence: str
+    slower_steps: int
+    faster_steps: int
+    slower_seconds: float
+    faster_seconds: float
+    more_steps_seconds: float
+    difference: Interval
+    shares: tuple[Share, ...]
+    unexplained: Interval
+    differing: Mapping[str, tuple[str, str]]
+
+
+def compare_runs(store: Store, first_id: str, second_id: str) -> Comparison:
+    """Why one of two runs took longer a step than the other.
+
+    Raises: NotFoundError; InvalidInputError for one run twice, two workloads, or a run with too few steps.
+    """
+    if first_id == second_id:
+        raise InvalidInputError(f"run {first_id} is compared with itself: expected two runs")
+    with store.catalog.read() as session:
+        runs = {run_id: session.runs.get(run_id) for run_id in (first_id, second_id)}
+    first, second = runs.values()
+    if first.workload != second.workload:
+        both = f"{first_id} is of workload {first.workload!r}, {second_id} of {second.workload!r}"
+        raise InvalidInputError(f"{both}: expected one workload")
+    segments = read_segments(store, list(runs.values()))
+    for run_id in runs:
+        if run_id not in segments or len(segments[run_id].values) < FEWEST_SEGMENTS:
+            raise InvalidInputError(f"run {run_id} has fewer than {FEWEST_SEGMENTS} comparable steps. {WATCH}")
+    slower, faster = sorted(segments.values(), key=lambda each: each.time, reverse=True)
+    return compare(slower, faster, differing=_differing(runs[slower.run_id], runs[faster.run_id]))
+
+
+def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple[str, str]]) -> Comparison:
+    """Of two runs' segments, that with the longer time a step first."""
+    random = np.random.default_rng(1)
+    reference = Reference(faster.means[None, :], faster.means, dict.fromkeys((*COLUMNS, TIME), 0.0))
+    parts = split(slower, reference, again=resampled(faster.values, random))
+    steps, usual = len(slower.values), faster.time
+    observed = Observed(parts.measured, parts.expected)
+    shares = [
+        Share(cause.name, _interval(parts, cause.name, steps), cause.evidence(observed))
+        for cause in CAUSES
+        if parts.shares[cause.name] > 0
+    ]
+    found = Comparison(
+        slower=slower.run_id,
+        faster=faster.run_id,
+        sentence="",
+        slower_steps=steps,
+        faster_steps=len(faster.values),
+        slower_seconds=slower.time * steps,
+        faster_seconds=usual * len(faster.values),
+        more_steps_seconds=usual * (steps - len(faster.values)),
+        difference=_interval(parts, "excess", steps),
+        shares=tuple(sorted(shares, key=lambda share: share.seconds.value, reverse=True)),
+        unexplained=_interval(parts, UNEXPLAINED, steps),
+        differing=differing,
+    )
+    return replace(found, sentence=_sentence(found, usual))
+
+
+def _interval(parts: Split, name: str, steps: int) -> Interval:
+    value = parts.excess if name == "excess" else parts.shares[name]
+    low, high = np.quantile(parts.replicates[name], (0.05, 0.95))
+    return Interval(value * steps, float(low) * steps, float(high) * steps)
+
+
+def _sentence(found: Comparison, usual: float) -> str:
+    whole = usual * found.slower_steps
+    low, high = (1 + each / whole for each in (found.difference.low, found.difference.high))
+    times = f"{1 + found.difference.value / whole:.3g}x [{low:.3g}-{high:.3g}] the time a step of {found.faster}"
+    if found.difference.low <= 0 or found.difference.value < SAID * whole:
+        return f"No difference to speak of: {found.slower} took {times}."
+    largest = found.shares[0] if found.shares else None
+    if largest is None or largest.seconds.value <= max(found.unexplained.value, 0.0):
+        return f"{found.slower} took {times}; no cause has enough evidence."
+    share = largest.seconds.value / found.difference.value
+    return f"{found.slower} took {times}. {largest.cause.replace('_', ' ').capitalize()} took {share:.0%} of that."
+
+
+def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
+    told = {run.run_id: _facts(run) for run in (slower, faster)}
+    first, second = told[slower.run_id], told[faster.run_id]
+    names = sorted(first.keys() | second.keys())
+    return {
+        name: (first.get(name, "-"), second.get(name, "-")) for name in names if first.get(name) != second.get(name)
+    }
+
+
+def _facts(run: Run) -> dict[str, str]:
+    facts = {"system": run.system, "world_size": str(run.world_size), "nodes": ", ".join(run.nodes)}
+    facts |= {f"config.{name}": str(value) for name, value in run.configuration.items()}
+    return facts | {f"software.{name}": str(value) for name, value in run.software.items()}
