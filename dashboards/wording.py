@@ -10,6 +10,7 @@ NONE = "\u2013"  # shown where nothing is known; never a zero
 MINUS = "\u2212"
 SMALLEST = 1e-4  # below it a number is written with an exponent
 NEGLIGIBLE = 1e-3  # of an interval's largest part: beside it, nothing
+NOTHING_SECONDS = 1e-10  # what sums of times leave of zero
 MINUTE, HOUR = 60, 3600
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
 LONG_UNITS = ((HOUR, "h"), (MINUTE, "min"), (1.0, "s"))
@@ -35,6 +36,8 @@ def seconds(value: float | None) -> str:
     """A time of up to minutes in the unit that suits it: `412 ms`, `41.2 s`, `3 min 12 s`, `3 h 12 min`."""
     if value is None or not math.isfinite(value):
         return NONE
+    if abs(value) < NOTHING_SECONDS:
+        return "0 s"
     if abs(value) >= 2 * MINUTE:
         return _long(value)
     scale, unit = unit_of(value)

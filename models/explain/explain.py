@@ -23,6 +23,7 @@ SMALLEST_SLOWDOWN = 0.10  # excess / expected below which a run is not called sl
 SMALLEST_SHARE = 0.05  # of the expected time, below which a cause makes no run slow
 SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
 SHARE_SPREADS = 3.0  # the same of one cause's share
+ALL = 1.1  # of an excess, which is as much as all of it: something else went a little quicker
 BY_NAME: Mapping[str, Cause] = {cause.name: cause for cause in CAUSES}
 
 
@@ -182,14 +183,13 @@ def _confidence(cause: str, replicates: Mapping[str, Floats]) -> float:
 
 
 def _culprit(run: Segments, reference: Reference, cause: str | None) -> tuple[int, float]:
-    """The rank with most of what speaks for the cause, and its share; without one, that which came last most often."""
+    """The rank with most of what speaks for the cause, else the one that came last most often; how often it did."""
     columns = [COLUMNS.index(name) for name in BY_NAME[cause].columns] if cause else []
     beyond = np.nan_to_num(np.maximum(run.values[:, columns] - reference.usual[columns], 0.0)).sum(axis=1)
     weights = beyond if beyond.any() else np.ones(len(run.culprits))
     ranks, places = np.unique(run.culprits, return_inverse=True)
-    shares = np.bincount(places, weights) / weights.sum()
-    top = int(np.argmax(shares))
-    return int(ranks[top]), float(shares[top])
+    top = int(np.argmax(np.bincount(places, weights)))
+    return int(ranks[top]), float(np.mean(places == top))
 
 
 def _sentence(whole: _Finding, told: _Finding, *, is_slow: bool, cause: str | None, who: str) -> str:
@@ -202,9 +202,21 @@ def _sentence(whole: _Finding, told: _Finding, *, is_slow: bool, cause: str | No
     if told is not whole:
         lag = sum(told.parts.measured[name] for name in PHASES)
         behind = f"; {who} arrives {milliseconds(lag)} a step after the others"
+    slow = "Slow" if whole.parts.excess > SMALLEST_SHARE * expected else "Slow for its pace"
     if cause is None:
-        return f"Slow: {times}{behind}; no cause has enough evidence."
-    share = told.parts.shares[cause] / told.parts.excess
-    where = "" if cause == "network" else f" on {who}"
-    of_what = "of that" if behind else "of the excess"
-    return f"Slow: {times}{behind}. {cause.replace('_', ' ').capitalize()}{where} took {share:.0%} {of_what}."
+        return f"{slow}: {times}{behind}; no cause has enough evidence."
+    where = f" on {who}" if is_of_a_rank(BY_NAME[cause]) else ""
+    taken = _taken(told.parts, cause, "of that" if behind else "of the excess")
+    return f"{slow}: {times}{behind}. {cause.replace('_', ' ').capitalize()}{where} {taken}."
+
+
+def is_of_a_rank(cause: Cause) -> bool:
+    """Whether one rank is its place; what keeps the collectives is nobody's who came last."""
+    return "fabric" not in cause.columns
+
+
+def _taken(parts: Split, cause: str, of_what: str) -> str:
+    share = parts.shares[cause]
+    if 0 < share <= ALL * parts.excess:
+        return f"took {min(share / parts.excess, 1):.0%} {of_what}"
+    return f"cost {milliseconds(share)} a step, while other things went quicker than usual"
