@@ -9,7 +9,10 @@ from starlette.middleware.gzip import GZipMiddleware
 from crosswind.api import (
     advice,
     batches,
+    checks,
+    counters,
     health,
+    interference,
     jobs,
     models,
     nodes,
@@ -21,6 +24,7 @@ from crosswind.api import (
     runs,
     series,
     shares,
+    stragglers,
     studies,
     trials,
     weather,
@@ -40,7 +44,8 @@ from crosswind.models.registry.trainers import TRAINERS
 
 ROUTERS = (
     *(health, runs, remaining, shares, weather, jobs, nodes, predictions, advice, models, operations),
-    *(studies, trials, batches, series, problems, pages),
+    *(counters, interference),
+    *(stragglers, studies, trials, batches, series, checks, problems, pages),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which the server looks for runs that have ended, when it is asked about one to come

@@ -4,8 +4,20 @@ import argparse
 import importlib
 import sys
 
-SPEED = ("startup", "tuner", "agent", "slowdown", "ingest", "remote_write", "probe", "lake", "readers", "predict")
-ACCURACY = ("tuner", "predict", "explain", "transfer", "energy")
+SPEED = (
+    "startup",
+    "tuner",
+    "agent",
+    "slowdown",
+    "ingest",
+    "remote_write",
+    "probe",
+    "lake",
+    "readers",
+    "predict",
+    "stragglers",
+)
+ACCURACY = ("tuner", "predict", "explain", "transfer", "energy", "interference", "stragglers")
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Iterable
 
 from crosswind.data.errors import MalformedError
 
@@ -14,6 +15,7 @@ RANGES_ALONE = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}\[([0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-[0-9]{1,9})?)*)\]"
 )  # what most lists are
 LETTERS = re.compile(r"[A-Za-z0-9._-]+")
+LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)")  # as much before it as a range can leave
 
 Ranges = tuple[tuple[int, int, int], ...]  # first, last, width in digits
 
@@ -129,3 +131,36 @@ def _texts(part: str | Ranges) -> list[str]:
     if isinstance(part, str):
         return [part]
     return [str(number).zfill(width) for first, last, width in part for number in range(first, last + 1)]
+
+
+def compress(names: Iterable[str]) -> str:
+    """The short form of these names, each once: n[1-3,07-10],login. `expand` of it has the same names.
+
+    The last number of a name varies in its bracket. Raises: MalformedError for what is no host name.
+    Source: scontrol(1), `show hostlist`.
+    """
+    places: dict[tuple[str, str], dict[int, set[int]]] = {}
+    plain: set[str] = set()
+    for name in names:
+        if not LETTERS.fullmatch(name) or not name[0].isalnum() or len(name) > NAME_LIMIT:
+            raise MalformedError(f"{name[:80]!r} is no host name")
+        match = LAST_NUMBER.fullmatch(name)
+        if match is None:
+            plain.add(name)
+            continue
+        before, digits, after = match.groups()
+        places.setdefault((before, after), {}).setdefault(len(digits), set()).add(int(digits))
+    told = sorted(plain)
+    for (before, after), by_width in sorted(places.items()):
+        pieces = [piece for width, numbers in sorted(by_width.items()) for piece in _pieces(numbers, width)]
+        is_one = len(pieces) == 1 and "-" not in pieces[0]
+        told.append(f"{before}{pieces[0]}{after}" if is_one else f"{before}[{','.join(pieces)}]{after}")
+    return ",".join(told)
+
+
+def _pieces(numbers: set[int], width: int) -> list[str]:
+    """Runs of numbers as `07-10`; those of one width only, so that a range says how wide all in it are."""
+    rising = sorted(numbers)
+    runs = [list(run) for _, run in itertools.groupby(enumerate(rising), key=lambda place: place[1] - place[0])]
+    ends = [(run[0][1], run[-1][1]) for run in runs]
+    return [f"{low:0{width}d}" if low == high else f"{low:0{width}d}-{high:0{width}d}" for low, high in ends]

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from crosswind.data.checks import PREFLIGHT
 from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, OnFull
 from crosswind.data.steps import LOOP_SETS
 from crosswind.ingest.collectors import SOURCES, made
@@ -14,6 +15,7 @@ OWN = {  # sets that no source fills
     AGENT: "Always on: what the agent says of itself with every sweep.",
     COLLECTOR: "Always on: what the agent says of each source that was due.",
     **dict.fromkeys(LOOP_SETS, "Recorded by the probe."),
+    PREFLIGHT: "Recorded by `crosswind check`.",
 }
 WHEN_FULL = {
     OnFull.WRAP: "starts again from 0",

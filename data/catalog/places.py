@@ -66,6 +66,16 @@ class Places:
         """The processes that were ranks of this run."""
         return self._placements(tables.placements.c.run_id == run_id)
 
+    def gpus_of_ranks(self, run_ids: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
+        """The GPUs of the ranks of these runs, by run and rank, as far as any are known."""
+        table, wanted, found = tables.placements, sorted(run_ids), dict[tuple[str, int], tuple[str, ...]]()
+        for start in range(0, len(wanted), AT_ONCE):
+            among = table.c.run_id.in_(wanted[start : start + AT_ONCE])
+            query = select(table.c.run_id, table.c.rank, table.c.gpus).where(among, table.c.rank.is_not(None))
+            rows_of = self._connection.execute(query)
+            found |= {(str(run_id), int(rank)): tuple(gpus) for run_id, rank, gpus in rows_of if gpus}
+        return found
+
     def _placements(self, where: ColumnElement[bool]) -> list[Placement]:
         table = tables.placements
         query = select(table).where(where).order_by(table.c.rank, *(table.c[name] for name in PLACEMENT_KEY))

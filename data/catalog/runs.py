@@ -12,6 +12,7 @@ from crosswind.data.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
 JOBS_AT_ONCE = 1000  # in one query: SQLite takes so many values and not many more
+OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
 PROCESS = ("node", "pid", "started_ns")  # of a rank: who of these is another is another process
 
 
@@ -105,6 +106,25 @@ class Runs:
         of_run = and_(tables.ranks.c.run_id == run_id, tables.ranks.c.rank >= 0)
         query = select(tables.ranks).where(of_run).order_by(tables.ranks.c.rank)
         return [Rank(**row) for row in self._connection.execute(query).mappings()]
+
+    def nodes_of_ranks(self, run_ids: Collection[str]) -> list[tuple[str, int, str]]:
+        """Run, rank and node of every rank of these runs."""
+        table, wanted, found = tables.ranks, sorted(run_ids), list[tuple[str, int, str]]()
+        for first in range(0, len(wanted), JOBS_AT_ONCE):
+            among = table.c.run_id.in_(wanted[first : first + JOBS_AT_ONCE])
+            query = select(table.c.run_id, table.c.rank, table.c.node).where(among, table.c.rank >= 0)
+            found += [(run_id, rank, node) for run_id, rank, node in self._connection.execute(query).all()]
+        return found
+
+    def outlines(self, wanted: RunFilter, *, limit: int) -> list[Run]:
+        """The newest runs, oldest first, without what takes time to decode: no configuration, nodes or other facts."""
+        table = tables.runs
+        columns = [table.c[name] for name in OUTLINE]
+        started = func.coalesce(table.c.started_ns, 0)
+        query = _filtered(wanted).with_only_columns(*columns).order_by(started.desc(), table.c.run_id.desc())
+        told = self._connection.execute(query.limit(limit)).all()
+        rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in told[::-1]]
+        return [Run(**{**row, "state": RunState(row["state"])}) for row in rows_of]
 
     def cohorts(self) -> list[tuple[str, int, int]]:
         """For each cohort its workload, how many runs it has, and how many of them ended well."""

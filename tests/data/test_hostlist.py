@@ -1,7 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosswind.data.errors import MalformedError
-from crosswind.data.hostlist import NODES_LIMIT, count, expand, short_form
+from crosswind.data.hostlist import NODES_LIMIT, compress, count, expand, short_form
 
 
 @pytest.mark.parametrize(
@@ -67,3 +69,30 @@ def test_a_hundred_thousand_nodes_are_the_most() -> None:
 def test_a_long_broken_list_is_refused_at_once() -> None:
     with pytest.raises(MalformedError, match="do not pair"):
         expand("n" * 200_000 + "[")  # a pattern that backtracks would never end
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (["n1"], "n1"),
+        (["n3", "n1", "n2", "n2"], "n[1-3]"),
+        (["n1", "n2", "n3", "n07", "n08", "n10", "login"], "login,n[1-3,07-08,10]"),
+        (["r1n1-ib0", "r1n2-ib0", "r1n1-ib1"], "r1n1-ib[0-1],r1n2-ib0"),
+        (["gpu098", "gpu099", "gpu100"], "gpu[098-100]"),
+        (["7", "8"], "[7-8]"),
+        ([], ""),
+    ],
+)
+def test_names_become_a_short_form(nodes: list[str], text: str) -> None:
+    assert compress(nodes) == text
+
+
+@given(st.lists(st.from_regex(r"[a-c0-1]{1,3}[0-9]{0,20}(-i[0-9]?)?", fullmatch=True), max_size=30))
+def test_a_short_form_stands_for_the_names_that_it_was_made_of(names: list[str]) -> None:
+    assert sorted(expand(compress(names))) == sorted(set(names))
+
+
+@pytest.mark.parametrize("name", ["", "-n1", "n[1]", "n1,n2", "n 1", "n\n1", "n\u0661", "n;reboot", "n" * 300])
+def test_what_is_no_host_name_does_not_come_into_a_short_form(name: str) -> None:
+    with pytest.raises(MalformedError, match="no host name"):
+        compress(["n1", name])

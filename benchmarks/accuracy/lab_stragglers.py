@@ -1,0 +1,82 @@
+"""How often the disturbed rank is named while the run goes on, on the lab's samples and on a published trace.
+
+Split: the tag `split` of the samples; the detector's constants were chosen on `train`, and `test` was looked at last.
+A run's rank is the one that lost it the most seconds; the fabric (None) counts as no rank. Baselines: the rank of the
+longest mean step, which barriers make equal, and the rank of the largest mean time without waiting, which always names
+one. The tags tell the truth and choose rows; nothing else reads them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from crosswind.data.features import WARM_UP_STEPS, all_runs
+from crosswind.data.run import Run
+from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.steps_summary import rank_steps
+from crosswind.data.store import Store
+from crosswind.models.stragglers.live import RunStragglers, stragglers_of_run
+
+INJECTED = re.compile(r"([a-z_]+):(\d+):")
+OF_A_RANK = ("slow_rank", "slow_input", "late_checkpoint", "cpu_hog", "pause", "cpu_quota")
+SPLITS = ("test",)
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Of one kind of fault: how many runs, whom each way named the disturbed rank of, and nobody at all."""
+
+    runs: int
+    right: int
+    nobody: int
+    slowest_step: int
+    largest_local: int
+    noticed_seconds: float  # median
+
+
+def lab_naming(splits: tuple[str, ...] = SPLITS) -> Mapping[str, Naming]:
+    """By kind of fault; `none` are the undisturbed runs, of which `nobody` is right."""
+    rows: dict[str, list[tuple[bool, bool, bool, bool, float]]] = {}
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "store") as store:
+        load_lab_samples(store)
+        for run in all_runs(store):
+            if run.tags.get("split") in splits:
+                kinds = INJECTED.findall(run.tags["injected"])
+                truth = {int(rank) for _, rank in kinds}
+                kind = "+".join(sorted(name for name, _ in kinds)) or "none"
+                rows.setdefault(kind, []).append(_one(store, run, truth))
+    return {kind: _naming(found) for kind, found in sorted(rows.items())}
+
+
+def _one(store: Store, run: Run, truth: set[int]) -> tuple[bool, bool, bool, bool, float]:
+    told = stragglers_of_run(store, run.run_id)
+    rank, noticed = _most_lost(told)
+    rows = rank_steps(store.lake, run.run_id)
+    rows = rows[rows["step"] >= WARM_UP_STEPS]
+    local = (rows["duration_seconds"] - rows["comm_seconds"]).groupby(rows["rank"]).mean()
+    slowest = rows.groupby("rank")["duration_seconds"].mean()
+    return rank in truth, rank is None, int(slowest.idxmax()) in truth, int(local.idxmax()) in truth, noticed
+
+
+def _most_lost(told: RunStragglers) -> tuple[int | None, float]:
+    """The rank whose lags cost the most seconds, None without any, and after how long that was noticed."""
+    lost: Counter[int] = Counter()
+    noticed: dict[int, float] = {}
+    for each in told.episodes:
+        if each.rank is not None:
+            last = each.last_step if each.last_step is not None else told.newest_step or each.first_step
+            lost[each.rank] += each.lag_seconds * (last - each.first_step + 1)
+            noticed.setdefault(each.rank, each.noticed_after_seconds)
+    rank = max(lost, key=lambda one: lost[one]) if lost else None
+    return rank, noticed.get(rank, np.nan) if rank is not None else np.nan
+
+
+def _naming(found: list[tuple[bool, bool, bool, bool, float]]) -> Naming:
+    right, nobody, slowest, local = (sum(each[place] for each in found) for place in range(4))
+    noticed = [each[4] for each in found if np.isfinite(each[4])]
+    return Naming(len(found), right, nobody, slowest, local, float(np.median(noticed)) if noticed else np.nan)

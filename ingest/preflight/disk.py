@@ -1,0 +1,64 @@
+"""Disk: how fast a small file gets there, and back."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from crosswind.data.checks import Measured
+from crosswind.ingest.preflight.measure import Bench
+
+FILE_BYTES, BLOCK_BYTES = 64 * 1024 * 1024, 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Writes a file up to and with fsync, lets go of its pages, and reads it again; what was not done in time is cut.
+
+    A file system that keeps no promise about fsync or keeps the pages all the same shows its memory rather than a disk.
+    """
+
+    name: ClassVar[str] = "disk"
+    weight: ClassVar[float] = 2.0
+    file_bytes: int = FILE_BYTES
+
+    def measure(self, bench: Bench) -> Iterator[Measured]:
+        """Bytes/s written and read. Raises: OSError naming the folder."""
+        mount, method = mount_point(bench.folder), f"{self.file_bytes >> 20} MiB in blocks of 1 MiB"
+        with tempfile.TemporaryFile(dir=bench.folder, prefix=".crosswind-check-", buffering=0) as file:
+            values = {
+                "disk_write": _written(file.fileno(), self.file_bytes, bench.seconds / 2),
+                "disk_read": _read(file.fileno(), bench.seconds / 2),
+            }
+        for measure, value in values.items():
+            yield Measured(bench.node, measure, value, mount, method=method)
+
+
+def mount_point(folder: Path) -> str:
+    """Where the file system of this folder is mounted."""
+    path = folder.resolve()
+    return str(next(each for each in (path, *path.parents) if os.path.ismount(each) or each == each.parent))
+
+
+def _written(fd: int, size: int, seconds: float) -> float:
+    block, done = os.urandom(BLOCK_BYTES), 0  # random, for file systems that compress
+    began = time.perf_counter()
+    while done < size and (not done or time.perf_counter() - began < seconds):
+        done += os.write(fd, block)
+    os.fsync(fd)
+    return done / (time.perf_counter() - began)
+
+
+def _read(fd: int, seconds: float) -> float:
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.lseek(fd, 0, os.SEEK_SET)
+    done, began = 0, time.perf_counter()
+    while not done or time.perf_counter() - began < seconds:
+        got = os.read(fd, BLOCK_BYTES)
+        done += len(got)
+        if not got:
+            break
+    return done / (time.perf_counter() - began)

@@ -1,0 +1,80 @@
+"""The network between the nodes of an allocation: messages of every pair, and all-reduces of all ranks."""
+
+import time
+from collections.abc import Iterator
+from statistics import median
+
+from crosswind.data.checks import ALL_REDUCE, MESSAGE, Measured
+from crosswind.ingest.preflight.peers import Peers
+from crosswind.ingest.preflight.tournament import rounds
+
+MESSAGE_BYTES = (8, 1024, 16 * 1024, 128 * 1024, 1024 * 1024, 8 * 1024 * 1024)
+NEEDED_SIZES = 4  # that a pair measures however slow it is: latency and bandwidth need short and long ones
+ALL_REDUCE_GROWTH = 8
+ALL_REDUCE_BYTES = tuple(1024 * ALL_REDUCE_GROWTH**power for power in range(5))  # 1 KiB to 4 MiB
+WARM_UP, LEAST, MOST = 2, 5, 200  # messages of one size
+REPEATS = 5
+FIRST_SECONDS = 1e-4  # what the shortest message is expected to take
+
+
+def leaders(nodes: tuple[str, ...]) -> list[int]:
+    """The first rank of every node."""
+    return [rank for rank, node in enumerate(nodes) if node not in nodes[:rank]]
+
+
+def pairs(peers: Peers, seconds: float) -> Iterator[Measured]:
+    """Least seconds of one message between two nodes, by size, as the pair's lower rank saw them.
+
+    The least is what the link can do; how often the ends are disturbed is the other measures' matter.
+
+    Every pair of nodes once, and no node in two pairs at a time; where the time ends after some rounds, the rest is
+    left. Raises: UnavailableError.
+    """
+    schedule = rounds(leaders(tuple(peers.nodes)))
+    ends = time.monotonic() + seconds
+    for round_ in schedule:
+        if not peers.go_on(wanted=time.monotonic() < ends):
+            return
+        for pair in round_:
+            if peers.place.rank in pair:
+                yield from _messages(peers, pair, seconds / len(schedule))
+    peers.go_on(wanted=False)
+
+
+def all_reduces(peers: Peers, seconds: float) -> Iterator[Measured]:
+    """Seconds of an all-reduce over all ranks, by the size of its buffer, as rank 0 saw them; sizes that would take
+    longer than what is left of the time are left out. Raises: UnavailableError.
+    """
+    ends, expected = time.monotonic() + seconds, 0.0
+    for size in ALL_REDUCE_BYTES:
+        if not peers.go_on(wanted=time.monotonic() + expected * (WARM_UP + REPEATS) < ends):
+            return
+        peers.all_reduce(size, WARM_UP)
+        taken = median(peers.all_reduce(size, REPEATS))
+        expected = taken * ALL_REDUCE_GROWTH
+        if peers.place.rank == 0:
+            method = f"{peers.method} ranks={peers.place.world_size} nodes={len(set(peers.nodes))}"
+            yield Measured(peers.place.node, ALL_REDUCE, taken, size_bytes=size, method=method)
+
+
+def _messages(peers: Peers, pair: tuple[int, int], seconds: float) -> Iterator[Measured]:
+    """The lower rank decides how many messages of each size go; a size that would take too long is left out."""
+    other, taken, before = sum(pair) - peers.place.rank, FIRST_SECONDS, MESSAGE_BYTES[0]
+    for number, size in enumerate(MESSAGE_BYTES):
+        count = peers.settle(other, _count(number, taken * size / before, seconds))
+        if not count:
+            return
+        peers.exchange(other, size, WARM_UP)
+        times = peers.exchange(other, size, count)
+        taken, before = median(times), size
+        if peers.place.rank == pair[0]:
+            ends = sorted((peers.place.node, peers.nodes[other]))
+            yield Measured(ends[0], MESSAGE, min(times), peer=ends[1], size_bytes=size, method=peers.method)
+
+
+def _count(number: int, expected_seconds: float, seconds: float) -> int:
+    """How many messages each way take the size's share of the time; 0 when even the fewest would take all of it."""
+    if number >= NEEDED_SIZES and 2 * (WARM_UP + LEAST) * expected_seconds > seconds:
+        return 0
+    share = seconds / len(MESSAGE_BYTES) / 2
+    return max(LEAST, min(MOST, int(share / expected_seconds)))

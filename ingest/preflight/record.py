@@ -1,0 +1,32 @@
+"""The results of a check, into the spool like everything else."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from crosswind.data.checks import PREFLIGHT, Measured
+from crosswind.ingest.spool import SpoolWriter
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """What all rows of one check share, by the names of the set's columns."""
+
+    check_id: str
+    ts_ns: int
+    system: str
+    job_id: str | None
+
+
+def record(spool: Path, occasion: Occasion, measured: Iterable[Measured]) -> int:
+    """Appends the values, and says how many; what is no finite number is left out. Raises: UnavailableError."""
+    rows = [asdict(each) for each in measured if math.isfinite(each.value)]
+    if not rows:
+        return 0
+    columns = {
+        name: [(asdict(occasion) | row).get(name) for row in rows] for name in (each.name for each in PREFLIGHT.columns)
+    }
+    with SpoolWriter(spool, f"{occasion.check_id}-check") as writer:
+        writer.append_rows(PREFLIGHT, columns)
+    return len(rows)

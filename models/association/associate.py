@@ -1,0 +1,107 @@
+"""Columns against the excess of runs: partial rank correlation, effect, p by permutation, and how steady that is.
+
+Source: Spearman's rho of what a regression on the nuisance leaves of both ranks (partial Spearman).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+import scipy.stats
+
+from crosswind.data.prediction import Floats
+from crosswind.models.association.bootstrap import Replicates, UnitSums, interval
+from crosswind.models.association.design import Design
+from crosswind.models.association.permutation import by_draws, by_moments, deviations, draws_for
+
+FAR = 6.0  # robust deviations: a run that lies further away pulls the effect no more than that
+LOG_RATIO_MAX = 50.0  # what is left of a column may be so little that a slope says nothing
+NOTHING = 1e-10  # of a column's own squares: what rounding leaves of one that trends and cohorts tell altogether
+
+
+@dataclass(frozen=True)
+class Association:
+    """What was found of m columns, each (m,); NaN where trends and cohorts leave nothing of a column to compare.
+
+    `slope` is log seconds by unit of dose. Intervals are of 90 %; `replicates` are the rho of bootstrap replicates,
+    (n_replicates, m).
+    """
+
+    rho: Floats
+    rho_low: Floats
+    rho_high: Floats
+    slope: Floats
+    slope_low: Floats
+    slope_high: Floats
+    p: Floats
+    replicates: Floats
+
+    def ratios(self, place: int) -> tuple[float, float, float]:
+        """How many times as long by unit of dose of one column, and its interval."""
+        slopes = np.array([self.slope[place], self.slope_low[place], self.slope_high[place]])
+        ratio, low, high = np.exp(np.clip(slopes, -LOG_RATIO_MAX, LOG_RATIO_MAX)).tolist()
+        return ratio, low, high
+
+    def rhos(self, place: int) -> tuple[float, float, float]:
+        """The correlation of one column, and its interval."""
+        return float(self.rho[place]), float(self.rho_low[place]), float(self.rho_high[place])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Of the columns of all parts, of which there is one at least."""
+        return cls(*(np.concatenate([getattr(part, each.name) for part in parts], axis=-1) for each in fields(cls)))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The excess of n runs in log seconds, told in the order of time: what is left of it, and of its ranks."""
+
+    design: Design
+    log: Floats
+    ranks: Floats
+
+    @classmethod
+    def of(cls, design: Design, log_excess: Floats) -> Self:
+        """From the excess of runs in the order that the design was made of."""
+        told = log_excess[design.order]
+        left = design.without(np.column_stack([_clipped(told), scipy.stats.rankdata(told)]))
+        return cls(design, left[:, 0], left[:, 1])
+
+
+def associate(outcome: Outcome, chunks: Iterable[tuple[Floats, Floats]], columns: int, *, seed: int = 0) -> Association:
+    """Of columns that come in chunks, one at least: ranks and doses, each (n, m), in the order of time, without gaps.
+
+    columns: how many are tested together, here and elsewhere, which says how small p must be told apart from 0.
+    """
+    design, draws = outcome.design, draws_for(len(outcome.log), columns)
+    sums, p = [], []
+    for ranks, doses in chunks:
+        x = _left(design, ranks)
+        d = x if doses is ranks else _left(design, doses)
+        by_law = by_moments(x.T @ outcome.ranks, deviations(design, x, outcome.ranks))
+        # What is left of drift makes the draws' far tail a little too thin: the larger of both is believed.
+        p.append(np.maximum(by_law, by_draws(design, x, outcome.ranks, draws, seed=seed)) if draws else by_law)
+        sums.append(UnitSums.of(x, outcome.ranks, d, outcome.log))
+    each = UnitSums(*(_beside(sums, field.name) for field in fields(UnitSums)))
+    drawn_anew = Replicates.of(each, seed=seed)
+    bands = (*interval(drawn_anew.rho), *interval(drawn_anew.slope))
+    low, high, slope_low, slope_high = (np.where(np.isnan(each.rho), np.nan, band) for band in bands)
+    return Association(*(each.rho, low, high, each.slope, slope_low, slope_high), np.concatenate(p), drawn_anew.rho)
+
+
+def _left(design: Design, columns: Floats) -> Floats:
+    """What is left of columns; exactly nothing where that is rounding alone."""
+    left = design.without(columns)
+    return np.where((left**2).sum(axis=0) > NOTHING * (columns**2).sum(axis=0), left, 0.0)
+
+
+def _beside(sums: Iterable[UnitSums], name: str) -> Floats:
+    parts = [getattr(each, name) for each in sums]
+    return parts[0] if name == "yy" else np.concatenate(parts, axis=1)
+
+
+def _clipped(log_excess: Floats) -> Floats:
+    middle = np.median(log_excess)
+    far = FAR * scipy.stats.median_abs_deviation(log_excess, scale="normal")
+    return np.clip(log_excess, middle - far, middle + far) if far > 0 else log_excess

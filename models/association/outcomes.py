@@ -1,0 +1,97 @@
+"""How far each run lies above its cohort's usual level."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.features import EVERY_RUN, all_runs, summaries
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.models.association.design import Ints
+from crosswind.models.spread.level import OWN_RUNS_MIN, level_of
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The runs that can be compared, oldest first: log excess over the level of their cohort and its number, (n,).
+
+    `looked_at` counts the completed runs that were asked about; cohorts with fewer than four are left out.
+    """
+
+    system: str
+    workload: str | None
+    runs: tuple[Run, ...]
+    log_excess: Floats
+    cohort: Ints
+    looked_at: int
+
+    @property
+    def started_ns(self) -> Ints:
+        """When each began, (n,)."""
+        return np.array([run.started_ns for run in self.runs], dtype=np.int64)
+
+    @property
+    def usual_seconds(self) -> Floats:
+        """How long each would have taken without its excess, (n,)."""
+        seconds = np.array([run.seconds for run in self.runs], dtype=np.float64)
+        usual: Floats = seconds * np.exp(-self.log_excess)
+        return usual
+
+    def rows(self, kept: Ints) -> "Outcomes":
+        """The runs at these places."""
+        runs = tuple(self.runs[place] for place in kept)
+        return Outcomes(self.system, self.workload, runs, self.log_excess[kept], self.cohort[kept], self.looked_at)
+
+
+def outcomes(
+    store: Store, workload: str | None = None, system: str | None = None, *, limit: int = EVERY_RUN
+) -> Outcomes:
+    """Of the newest completed runs of a workload, or of all; without a system, of that of the newest run.
+
+    A run's time is its mean step without warm-up where all runs of its cohort recorded steps, so that runs of more
+    steps are no slower; else its run time. Raises: InvalidInputError where no such run is stored.
+    """
+    where = system if system is not None else _newest_system(store)
+    runs = _placed(all_runs(store, RunFilter(workload, where, RunState.COMPLETED), limit=limit))
+    if not runs:
+        raise InvalidInputError(_nothing(store, workload, where))
+    table = _excess(summaries(store, runs))
+    kept = np.flatnonzero(table["log_excess"].notna())
+    cohort = pd.factorize(table["cohort"])[0].astype(np.int64)
+    told = Outcomes(where, workload, tuple(runs), table["log_excess"].to_numpy(np.float64), cohort, len(runs))
+    return told.rows(kept)
+
+
+def _excess(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with `log_excess`, NaN of runs that nothing compares with."""
+    steps = table["step_mean_seconds"].where(table["step_mean_seconds"] > 0)
+    has_steps = steps.notna().groupby(table["cohort"]).transform("all")
+    logs = pd.Series(np.log(steps.where(has_steps, table["run_seconds"]).to_numpy(np.float64)), index=table.index)
+    by_cohort = logs.groupby(table["cohort"])
+    levels = by_cohort.transform(lambda own: level_of(own.to_numpy()))
+    return table.assign(log_excess=(logs - levels).where(by_cohort.transform("size") >= OWN_RUNS_MIN))
+
+
+def _placed(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.seconds is not None and run.seconds > 0]
+
+
+def _newest_system(store: Store) -> str:
+    runs = all_runs(store, RunFilter(state=RunState.COMPLETED), limit=1)
+    if not runs:
+        raise InvalidInputError("system None: no completed run is stored, expected one at least")
+    return runs[0].system
+
+
+def _nothing(store: Store, workload: str | None, system: str) -> str:
+    runs = all_runs(store, RunFilter(state=RunState.COMPLETED))
+    here = sorted({run.workload for run in runs if run.system == system})
+    if here:
+        return f"workload {workload!r}: no run of it has completed on system {system!r}, known are {', '.join(here)}"
+    known = ", ".join(sorted({run.system for run in runs})) or "none"
+    return f"system {system!r}: no completed run is stored, known are {known}"

@@ -1,0 +1,185 @@
+"""Which counters go with slow runs of a workload, and how sure that is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+from numpy.typing import NDArray
+
+from crosswind.data.prediction import Floats
+from crosswind.data.store import Store
+from crosswind.models.association.associate import Association, Outcome
+from crosswind.models.association.bootstrap import stability
+from crosswind.models.association.design import RUNS_MIN, Design, Ints, ranks_in_cohorts
+from crosswind.models.association.outcomes import Outcomes, outcomes
+from crosswind.models.counters.compare import Table, compared_counters
+from crosswind.models.counters.importance import importances
+from crosswind.models.counters.rates import Shown, shown_during
+
+RUNS_MAX = 2000  # the newest; samples of more would not tell much more
+IMPORTANT_MAX = 20  # counters whose importance to trees is asked
+Q_MAX = 0.05
+
+
+@dataclass(frozen=True)
+class CounterEffect:
+    """What goes with a counter; intervals are of 90 %.
+
+    `rho` is the partial rank correlation with the excess, above 0 where the counter is high in slow runs.
+    `deviation_ratio` is how many times as long runs take for every standard deviation by which its rank is higher.
+    `q` is the Benjamini-Hochberg value over all counters, `stability` the share of bootstrap replicates in which it is
+    among the first ten, `importance` what trees lose of the variance without it, None where that was not asked.
+    `follows_duration`: it counts the run's own work, or the time; that a run is slow says all of it, and p is 1.
+    """
+
+    shown: Shown
+    runs: int
+    rho: float
+    rho_low: float
+    rho_high: float
+    deviation_ratio: float
+    deviation_low_ratio: float
+    deviation_high_ratio: float
+    distance_correlation: float
+    importance: float | None
+    p: float
+    q: float
+    stability: float
+    follows_duration: bool = False
+
+    @property
+    def matters(self) -> bool:
+        """Whether it goes with the excess beyond luck."""
+        return self.q < Q_MAX
+
+
+@dataclass(frozen=True)
+class CounterRanking:
+    """Counters of a system's runs, surest first, and what cannot be said.
+
+    Of `sampled` counters `constant` never varied, or were known of too few runs; the others were tested.
+    """
+
+    system: str
+    workload: str | None
+    runs: int
+    compared_runs: int
+    sampled: int
+    constant: int
+    counters: tuple[CounterEffect, ...]
+    warnings: tuple[str, ...]
+    from_ns: int | None = None
+    to_ns: int | None = None
+
+    @property
+    def mattering(self) -> tuple[CounterEffect, ...]:
+        """Those that go with the excess beyond luck."""
+        return tuple(each for each in self.counters if each.matters)
+
+
+def counters(store: Store, workload: str | None = None, system: str | None = None, *, seed: int = 0) -> CounterRanking:
+    """Of the newest completed runs of a workload, or of all; without a system, of that of the newest run.
+
+    Raises: InvalidInputError where no run is stored; MalformedError for a damaged file.
+    """
+    compared = outcomes(store, workload, system, limit=RUNS_MAX)
+    if len(compared.runs) < RUNS_MIN:
+        few = (
+            f"{len(compared.runs)} of {compared.looked_at} completed runs can be compared, expected {RUNS_MIN} or "
+            "more: a cohort needs 4 runs of the same workload, configuration and scale"
+        )
+        return _answer(compared, {}, [], [few])
+    table = shown_during(store.lake, compared.runs)
+    found = ranked(compared, table, seed=seed)
+    return _answer(compared, table, found, _warnings(compared, table, found))
+
+
+def ranked(compared: Outcomes, table: Table, *, seed: int = 0) -> list[CounterEffect]:
+    """The counters that varied, surest first; values by place of the run, NaN where missing."""
+    parts = compared_counters(compared, table, seed=seed)
+    if not parts:
+        return []
+    names = [name for part in parts for name in part.names]
+    found = Association.joined([part.association for part in parts])
+    told = np.flatnonzero(~np.isnan(found.p))
+    if not len(told):
+        return []
+    q = np.full(len(names), np.nan)
+    q[told] = scipy.stats.false_discovery_control(found.p[told])
+    order = told[np.lexsort((-np.abs(found.rho[told]), found.p[told]))]
+    follows = np.concatenate([part.follows_duration for part in parts])
+    columns = np.concatenate([part.whole for part in parts], axis=1)
+    beside = _Beside(
+        runs=np.concatenate([np.full(len(part.names), part.runs) for part in parts]),
+        distance=np.concatenate([part.distance for part in parts]),
+        stability=stability(found.replicates),
+        q=q,
+        follows=follows,
+        importance=_importances(compared, columns, order[~follows[order]], seed),
+    )
+    return [_effect(names[place], found, beside, place) for place in order.tolist()]
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What else is told of counters, by their place."""
+
+    runs: Ints
+    distance: Floats
+    stability: Floats
+    q: Floats
+    follows: NDArray[np.bool_]
+    importance: Mapping[int, float]
+
+
+def _importances(compared: Outcomes, columns: Floats, order: Ints, seed: int) -> dict[int, float]:
+    """By place what trees lose without each of the first counters, of those that do not follow the duration."""
+    design = Design.of(compared.started_ns, compared.cohort)
+    values = ranks_in_cohorts(columns[np.ix_(design.order, order)], design.member)
+    asked = range(min(IMPORTANT_MAX, len(order)))
+    found = importances(values, Outcome.of(design, compared.log_excess).log, asked, seed=seed)
+    return {} if found is None else dict(zip(order[: len(found)].tolist(), found.tolist(), strict=True))
+
+
+def _effect(shown: Shown, found: Association, beside: _Beside, place: int) -> CounterEffect:
+    return CounterEffect(
+        shown,
+        int(beside.runs[place]),
+        *found.rhos(place),
+        *found.ratios(place),
+        distance_correlation=float(beside.distance[place]),
+        importance=beside.importance.get(place),
+        p=float(found.p[place]),
+        q=float(beside.q[place]),
+        stability=float(beside.stability[place]),
+        follows_duration=bool(beside.follows[place]),
+    )
+
+
+def _warnings(compared: Outcomes, table: Table, found: Sequence[CounterEffect]) -> list[str]:
+    if not table:
+        return ["nothing was sampled on the runs' nodes while they ran: `crosswind agent` or `crosswind run` does"]
+    told = pd.concat([values.notna() for values in table.values()], axis=1).any(axis=1)
+    warnings = []
+    if lacking := int((~told).sum()):
+        warnings.append(f"{lacking} of {len(compared.runs)} runs have no samples: nothing is said of them")
+    if not found:
+        warnings.append(f"no counter varied in {RUNS_MIN} runs or more that can be compared")
+    elif all(each.importance is None for each in found):
+        warnings.append("trees foretell nothing from the counters, or have too few runs: no importance is told")
+    return warnings
+
+
+def _answer(
+    compared: Outcomes, table: Table, found: Sequence[CounterEffect], warnings: Sequence[str]
+) -> CounterRanking:
+    runs = compared.runs
+    return CounterRanking(
+        *(compared.system, compared.workload, compared.looked_at, len(runs), len(table), len(table) - len(found)),
+        counters=tuple(found),
+        warnings=tuple(warnings),
+        from_ns=min((run.started_ns for run in runs if run.started_ns is not None), default=None),
+        to_ns=max((run.ended_ns for run in runs if run.ended_ns is not None), default=None),
+    )

@@ -1,0 +1,192 @@
+"""What the nodes' counters and gauges showed while each run was on them: a column a counter, a row a run.
+
+Missing is missing: a counter that was sampled for less than half of a run is NaN in it.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from crosswind.data.delta import differences
+from crosswind.data.lake import Lake, set_of
+from crosswind.data.metric import NUMERIC, Column, Kind, MetricSet
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run
+from crosswind.data.series import in_order
+from crosswind.data.steps import LOOP_SETS
+from crosswind.models.conditions.places import WITHIN, Desk, asked
+
+COVERAGE_MIN = 0.5  # of a run's time, on a node
+RUNS_AT_ONCE = 200  # of which samples are held in memory
+KEYS = frozenset({"node", "device", "ts_ns"})
+# What the agent says of itself, what is not sampled, and series of unknown names and units.
+LEFT_OUT = frozenset({*(each.name for each in LOOP_SETS), "agent", "collector", "job", "event", "series", "placement"})
+BYTES = ("receive_bytes_total", "transmit_bytes_total")  # of sets in which faults may be taken by byte moved
+NUMBERS = re.compile(r"\b[0-9a-f]+(?=:)|\d+")  # handles of queues and addresses on a bus are hexadecimal
+NANOSECONDS = 1e9
+_RATES = """
+with of_device as (
+    select run, node, group_name, device, any_value(length) as length, {sums}
+    from places join samples on node = at_node and begin_ns >= from_ns and ts_ns < until_ns group by all
+), of_node as (
+    select run, node, group_name, {rates} from of_device group by all
+)
+select run, group_name, {worst} from of_node group by all
+"""
+_GAUGES = """
+with of_device as (
+    select run, node, group_name, device, {means}
+    from places join samples on node = at_node and ts_ns >= from_ns and ts_ns < until_ns group by all
+)
+select run, group_name, {over} from of_device group by all
+"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column of the table: a counter of a set, of the devices that go by this name, `*` standing for numbers.
+
+    `per` is `second` or `byte` of a counter, empty of a gauge's mean.
+    """
+
+    metric_set: str
+    column: str
+    devices: str
+    per: str
+    unit: str
+    description: str
+
+    @property
+    def name(self) -> str:
+        """As text: `network.receive_drops_total[eth*] per second`."""
+        devices = f"[{self.devices}]" if self.devices else ""
+        return f"{self.metric_set}.{self.column}{devices}{f' per {self.per}' if self.per else ''}"
+
+
+def shown_during(
+    lake: Lake, runs: Sequence[Run], *, only: Collection[str] | None = None
+) -> dict[Shown, "pd.Series[float]"]:
+    """By counter what was shown during each run, NaN where missing, indexed by the run's place; `only` these columns.
+
+    Of counters the growth a second, devices of a group summed, of the run's worst node; faults of a network also by
+    byte that was moved. Of gauges the mean over time, devices and nodes. Raises: MalformedError for a damaged file.
+    """
+    found: dict[Shown, list[pd.Series[float]]] = {}
+    for name in lake.sets():
+        columns = [
+            each for each in lake.columns(name).values() if _is_shown(each) and (only is None or each.name in only)
+        ]
+        if name in LEFT_OUT or not columns or not lake.columns(name).keys() >= KEYS:
+            continue
+        for start in range(0, len(runs), RUNS_AT_ONCE):
+            places = _places(runs[start : start + RUNS_AT_ONCE], start)
+            if len(places):
+                for shown, values in _of_set(lake, name, columns, places):
+                    found.setdefault(shown, []).append(values)
+    whole = {shown: pd.concat(parts).reindex(range(len(runs))) for shown, parts in found.items()}
+    return whole | _by_byte(whole)
+
+
+def _is_shown(column: Column) -> bool:
+    return column.kind in (Kind.COUNTER, Kind.GAUGE) and column.dtype in NUMERIC
+
+
+def _places(runs: Sequence[Run], first: int) -> pd.DataFrame:
+    """One row a run and node, and when it was there."""
+    rows = [
+        (number, node, run.started_ns, run.ended_ns)
+        for number, run in enumerate(runs, first)
+        for node in dict.fromkeys(run.nodes)
+        if run.started_ns is not None and run.ended_ns is not None
+    ]
+    types = {"run": "int64", "at_node": "object", "from_ns": "int64", "until_ns": "int64"}
+    table = pd.DataFrame(rows, columns=list(types)).astype(types)
+    return table.assign(length=(table["until_ns"] - table["from_ns"]) / NANOSECONDS)
+
+
+def _of_set(
+    lake: Lake, name: str, columns: Sequence[Column], places: pd.DataFrame
+) -> Iterator[tuple[Shown, "pd.Series[float]"]]:
+    rows = lake.counters(name, [each.name for each in columns], where=WITHIN, **asked(places))
+    if not len(rows):
+        return
+    told, keys = set_of(rows.schema), _keys(rows)
+    counters = [each.name for each in columns if each.kind is Kind.COUNTER]
+    gauges = [each.name for each in columns if each.kind is Kind.GAUGE]
+    with Desk.opened() as desk:
+        if counters:
+            table = desk.answer(_rates_sql(counters), _grown(rows, counters, keys), places)
+            yield from _columns(told, table, counters, "second")
+        if gauges:
+            scaled = {each: rows[each].to_pandas().astype("Float64") * told[each].scale for each in gauges}
+            yield from _columns(told, desk.answer(_gauges_sql(gauges), keys.assign(**scaled), places), gauges, "")
+
+
+def _keys(rows: pa.Table) -> pd.DataFrame:
+    keys: pd.DataFrame = rows.select(sorted(KEYS)).to_pandas()
+    names = {device: _group_name(device) for device in keys["device"].dropna().unique()}
+    return keys.assign(device=keys["device"].fillna(""), group_name=keys["device"].map(names).fillna(""))
+
+
+def _group_name(device: str) -> str:
+    return NUMBERS.sub("*", device)
+
+
+def _grown(rows: pa.Table, counters: Sequence[str], keys: pd.DataFrame) -> pd.DataFrame:
+    """What each counter grew by and in how many seconds; a row begins with the sample before it, if that is known."""
+    series = in_order(rows)
+    parts: dict[str, pd.Series[float] | Floats] = {}
+    longest = np.zeros(len(rows))
+    for name in counters:
+        part = differences(series, name)
+        grown = part["growth"].to_numpy(np.float64, na_value=np.nan)
+        seconds = np.where(np.isnan(grown), 0.0, part["seconds"].to_numpy(np.float64, na_value=0.0))
+        parts |= {f"g_{name}": pd.Series(grown).astype("Float64"), f"s_{name}": seconds}
+        longest = np.maximum(longest, seconds)
+    begins = keys["ts_ns"] - np.rint(longest * NANOSECONDS).astype(np.int64)
+    return keys.assign(begin_ns=begins, **parts)
+
+
+def _rates_sql(counters: Sequence[str]) -> str:
+    sums = ", ".join(f"sum(g_{name}) as g_{name}, sum(s_{name}) as s_{name}" for name in counters)
+    covers = f"{COVERAGE_MIN} * any_value(length)"
+    rates = ", ".join(
+        f"case when max(s_{name}) >= {covers} then sum(g_{name}) / max(s_{name}) end as {name}" for name in counters
+    )
+    return _RATES.format(sums=sums, rates=rates, worst=", ".join(f"max({name}) as {name}" for name in counters))
+
+
+def _gauges_sql(gauges: Sequence[str]) -> str:
+    means, over = (", ".join(f"avg({name}) as {name}" for name in gauges) for _ in range(2))
+    return _GAUGES.format(means=means, over=over)
+
+
+def _columns(
+    told: MetricSet, table: pd.DataFrame, names: Sequence[str], per: str
+) -> Iterator[tuple[Shown, "pd.Series[float]"]]:
+    for group, rows in table.groupby("group_name"):
+        of_group = rows.set_index("run")
+        for name in names:
+            values = of_group[name].astype("float64").dropna()
+            if len(values):
+                yield Shown(told.name, name, str(group), per, told[name].unit, told[name].description), values
+
+
+def _by_byte(rates: dict[Shown, "pd.Series[float]"]) -> dict[Shown, "pd.Series[float]"]:
+    """The counters of sets that count bytes both ways, but those of bytes, over the bytes that were moved."""
+    bytes_of: dict[tuple[str, str], pd.Series[float]] = {}
+    for shown, values in rates.items():
+        if shown.column in BYTES:
+            known = bytes_of.get((shown.metric_set, shown.devices), 0.0)
+            bytes_of[shown.metric_set, shown.devices] = known + values
+    return {
+        replace(each, per="byte"): values / moved.where(moved > 0)
+        for each, values in rates.items()
+        if each.per == "second"
+        and "bytes" not in each.column
+        and (moved := bytes_of.get((each.metric_set, each.devices))) is not None
+    }

@@ -1,0 +1,1 @@
+"""Interference: which neighbours' presence goes with slow runs."""

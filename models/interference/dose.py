@@ -1,0 +1,47 @@
+"""Whether more of a neighbour goes with more delay."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.stats
+
+from crosswind.data.prediction import Floats
+
+EXPOSED_MIN = 9  # three runs in each tercile
+TERCILES = (1 / 3, 2 / 3)
+
+
+@dataclass(frozen=True)
+class Dose:
+    """Mean time, relative to runs without the neighbour, of the exposed runs with least, middle and most of it.
+
+    `p` is one-sided: that among exposed runs those with more of it are slower.
+    """
+
+    low_ratio: float
+    middle_ratio: float
+    high_ratio: float
+    p: float
+
+    @property
+    def is_rising(self) -> bool:
+        """Whether more of it goes with more delay, beyond luck."""
+        return self.p < 0.05
+
+
+def dose_response(share: Floats, log_excess: Floats) -> Dose | None:
+    """From each run's share and what is left of its log excess, (n_runs,); None where shares do not make terciles.
+
+    Source: Kendall's tau-b of tercile and excess, which is the trend test of Jonckheere and Terpstra with ties.
+    """
+    exposed = share > 0
+    if exposed.sum() < EXPOSED_MIN:
+        return None
+    tercile = np.searchsorted(np.quantile(share[exposed], TERCILES), share[exposed])
+    delayed = log_excess[exposed]
+    if len(np.unique(tercile)) < 3:
+        return None
+    without = float(log_excess[~exposed].mean()) if not exposed.all() else 0.0
+    low, middle, high = (float(np.exp(delayed[tercile == number].mean() - without)) for number in range(3))
+    trend = scipy.stats.kendalltau(tercile, delayed, alternative="greater")
+    return Dose(low, middle, high, float(np.nan_to_num(trend.pvalue, nan=1.0)))

@@ -1,0 +1,111 @@
+"""How much of each candidate each run had beside it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+import scipy.stats
+
+from crosswind.data.prediction import Floats
+from crosswind.models.association.design import Ints
+from crosswind.models.interference.presence import Kind
+
+SHARE_MIN = 0.02  # of a run's time and nodes: less is a run that ends as this one begins
+EXPOSED_MIN = 5  # runs with a candidate beside them, and as many without it
+CANDIDATES_MAX = 400  # those beside most runs: among thousands of others nobody stands out, and time is spent
+COLUMNS_AT_ONCE = 64
+
+
+class Scope(StrEnum):
+    """Where a candidate was: on a node of the run, or on another node of its switch or rack."""
+
+    NODE = "node"
+    GROUP = "group"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Somebody who may slow runs down; `name` is a user's pseudonym, a workload or the id of a job."""
+
+    kind: Kind
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True)
+class Exposures:
+    """Shares of runs that candidates had beside them, (n_runs, n_candidates); what is not stored is 0."""
+
+    candidates: tuple[Candidate, ...]
+    shares: scipy.sparse.csc_matrix
+
+    @property
+    def exposed(self) -> Ints:
+        """Runs that each had beside it, (n_candidates,)."""
+        return np.asarray(np.diff(self.shares.indptr), np.int64)
+
+    def share(self, column: int) -> Floats:
+        """Of one candidate, (n_runs,)."""
+        return np.asarray(self.shares[:, [column]].toarray()[:, 0], np.float64)
+
+    def chosen(self, kept: Sequence[int] | Ints) -> "Exposures":
+        """These candidates."""
+        return Exposures(tuple(self.candidates[place] for place in kept), self.shares[:, list(kept)])
+
+    def rows(self, order: Ints) -> "Exposures":
+        """These runs, in this order."""
+        return Exposures(self.candidates, self.shares[order])
+
+    def chunks(self) -> Iterator[tuple[Floats, Floats]]:
+        """Ranks of the shares, and 1 where there is one, a few columns at a time, (n_runs, m) each."""
+        for start in range(0, len(self.candidates), COLUMNS_AT_ONCE):
+            part = self.shares[:, start : start + COLUMNS_AT_ONCE]
+            yield _ranks(part), np.asarray(part.toarray() > 0, np.float64)
+
+
+def exposures(meetings: pd.DataFrame, present: pd.DataFrame, runs: int, scope: Scope) -> Exposures:
+    """Of every user, workload and job; two jobs of one user that a run had beside it at once count twice."""
+    found = [_of_kind(kind, scope, meetings, present[kind.value], runs=runs) for kind in Kind]
+    return beside(found)
+
+
+def beside(parts: Sequence[Exposures]) -> Exposures:
+    """All of these candidates, of the same runs."""
+    names = tuple(candidate for each in parts for candidate in each.candidates)
+    return Exposures(names, scipy.sparse.hstack([each.shares for each in parts], format="csc"))
+
+
+def enough(found: Exposures) -> Exposures:
+    """Those who were beside enough runs, and not beside enough others; of very many those beside most."""
+    runs, exposed = found.shares.shape[0], found.exposed
+    kept = np.flatnonzero((exposed >= EXPOSED_MIN) & (runs - exposed >= EXPOSED_MIN))
+    most = kept[np.argsort(-exposed[kept], kind="stable")[:CANDIDATES_MAX]]
+    return found.chosen(np.sort(most))
+
+
+def _of_kind(kind: Kind, scope: Scope, meetings: pd.DataFrame, whose: "pd.Series[str]", *, runs: int) -> Exposures:
+    codes, names = pd.factorize(whose, sort=True)
+    column = codes[meetings["presence"].to_numpy(np.int64)]
+    known = column >= 0
+    places = (meetings["run"].to_numpy(np.int64)[known], column[known])
+    shares = scipy.sparse.csc_matrix((meetings["share"].to_numpy(np.float64)[known], places), shape=(runs, len(names)))
+    shares.sum_duplicates()
+    shares.data[shares.data < SHARE_MIN] = 0.0
+    shares.eliminate_zeros()
+    seen = np.flatnonzero(np.diff(shares.indptr))
+    candidates = tuple(Candidate(kind, scope, str(names[place])) for place in seen.tolist())
+    return Exposures(candidates, shares[:, seen])
+
+
+def _ranks(part: scipy.sparse.csc_matrix) -> Floats:
+    """Average ranks of each column; what is not stored is 0, the least."""
+    rows, columns = part.shape
+    stored = np.diff(part.indptr)
+    found = np.tile((rows - stored + 1) / 2, (rows, 1))
+    for column in range(columns):
+        own = slice(part.indptr[column], part.indptr[column + 1])
+        found[part.indices[own], column] = rows - stored[column] + scipy.stats.rankdata(part.data[own])
+    return found

@@ -1,0 +1,144 @@
+"""Who slows runs down: neighbours on the same nodes or the same switch, by user, workload and job."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.prediction import Floats
+from crosswind.data.store import Store
+from crosswind.models.association.associate import Outcome
+from crosswind.models.association.design import RUNS_MIN, Design
+from crosswind.models.association.outcomes import Outcomes, outcomes
+from crosswind.models.interference.exposure import EXPOSED_MIN, Exposures, Scope, beside, enough, exposures
+from crosswind.models.interference.overlap import meetings_in_groups, meetings_on_nodes
+from crosswind.models.interference.presence import Kind, presences
+from crosswind.models.interference.suspects import Ranked, Suspect, suspects
+from crosswind.models.interference.traffic import sent_beside
+
+NO_GROUPS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Interference:
+    """What can be said about neighbours of a system's runs, and what cannot.
+
+    `compared_runs` of `runs` completed ones could be compared with their cohort and had nodes; in `accompanied_runs` of
+    them somebody was beside. `seen` counts all who were, `candidates` those beside enough runs, who were tested.
+    """
+
+    system: str
+    workload: str | None
+    runs: int
+    compared_runs: int
+    accompanied_runs: int
+    seen: Mapping[Kind, int]
+    candidates: int
+    inseparable: int
+    suspects: tuple[Suspect, ...]
+    warnings: tuple[str, ...]
+    from_ns: int | None = None
+    to_ns: int | None = None
+
+    @property
+    def blamed(self) -> tuple[Suspect, ...]:
+        """Those who are held to slow runs down."""
+        return tuple(each for each in self.suspects if each.is_blamed)
+
+
+def interference(
+    store: Store,
+    workload: str | None = None,
+    system: str | None = None,
+    *,
+    groups: Mapping[str, str] = NO_GROUPS,
+    seed: int = 0,
+) -> Interference:
+    """Of the completed runs of a workload, or of all; without a system, of that of the newest run.
+
+    groups: the switch or rack of each node, where that is known. Raises: InvalidInputError where no run is stored;
+    MalformedError for a damaged file.
+    """
+    told = outcomes(store, workload, system)
+    placed = told.rows(np.flatnonzero([bool(run.nodes) for run in told.runs]))
+    warnings = _of_runs(told, placed)
+    if len(placed.runs) < RUNS_MIN:
+        return _answer(placed, None, Ranked((), 0), warnings)
+    ends = [run.ended_ns or 0 for run in placed.runs]
+    present = presences(store, told.system, int(placed.started_ns.min()), max(ends))
+    met = exposures_of(placed, present, groups, sent=sent_beside(store.lake, placed, present, groups))
+    warnings += _of_presence(present, met, groups)
+    tested = enough(met)
+    if not tested.candidates:
+        return _answer(placed, met, Ranked((), 0), warnings)
+    ranked = ranking(placed, tested, seed=seed)
+    if not ranked.suspects:
+        warnings.append("no candidate can be told from drift and cohorts, or no run differs from its cohort's others")
+    return _answer(placed, met, ranked, warnings, candidates=len(tested.candidates))
+
+
+def exposures_of(
+    compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str] = NO_GROUPS, *, sent: Floats | None = None
+) -> Exposures:
+    """Who of those present (as `presences`) was beside which run, on its nodes and in its groups.
+
+    sent: the traffic of each presence as a multiple of the usual, by which it counts in a group; None for all alike.
+    """
+    runs = len(compared.runs)
+    parts = [exposures(meetings_on_nodes(compared, present), present, runs, Scope.NODE)]
+    if groups:
+        met = meetings_in_groups(compared, present, groups)
+        if sent is not None:
+            met = met.assign(share=met["share"] * sent[met["presence"].to_numpy()])
+        parts.append(exposures(met, present, runs, Scope.GROUP))
+    return beside(parts)
+
+
+def ranking(compared: Outcomes, tested: Exposures, *, seed: int = 0) -> Ranked:
+    """The candidates, surest first; exposures in the order of the runs."""
+    design = Design.of(compared.started_ns, compared.cohort)
+    return suspects(Outcome.of(design, compared.log_excess), tested.rows(design.order), seed=seed)
+
+
+def _answer(
+    compared: Outcomes, met: Exposures | None, ranked: Ranked, warnings: Sequence[str], *, candidates: int = 0
+) -> Interference:
+    names = [] if met is None else [(each.kind, each.name) for each in met.candidates]
+    runs = compared.runs
+    return Interference(
+        *(compared.system, compared.workload, compared.looked_at, len(runs)),
+        accompanied_runs=0 if met is None else int((met.shares.getnnz(axis=1) > 0).sum()),
+        seen={kind: len({name for each, name in names if each is kind}) for kind in Kind},
+        candidates=candidates,
+        inseparable=ranked.inseparable,
+        suspects=ranked.suspects,
+        warnings=tuple(warnings),
+        from_ns=min((run.started_ns for run in runs if run.started_ns is not None), default=None),
+        to_ns=max((run.ended_ns for run in runs if run.ended_ns is not None), default=None),
+    )
+
+
+def _of_runs(told: Outcomes, placed: Outcomes) -> list[str]:
+    found = []
+    if lacking := len(told.runs) - len(placed.runs):
+        found.append(f"{lacking} of {len(told.runs)} runs have no nodes, so nobody knows who was beside them")
+    if len(placed.runs) < RUNS_MIN:
+        found.append(
+            f"{len(placed.runs)} of {told.looked_at} completed runs can be compared, expected {RUNS_MIN} or more: "
+            "a cohort needs 4 runs of the same workload, configuration and scale, with their nodes"
+        )
+    return found
+
+
+def _of_presence(present: pd.DataFrame, met: Exposures, groups: Mapping[str, str]) -> list[str]:
+    found = []
+    if present[Kind.USER.value].isna().all():
+        found.append("no user is known: `crosswind sync slurm` or `crosswind ingest` stores the scheduler's jobs")
+    if not groups:
+        found.append("no switches or racks are known: only neighbours on the same nodes are looked for")
+    if not met.candidates:
+        found.append("nobody was beside any run, as far as runs and jobs are stored")
+    elif not enough(met).candidates:
+        found.append(f"nobody was beside {EXPOSED_MIN} runs or more, while {EXPOSED_MIN} others had them not beside")
+    return found

@@ -1,0 +1,39 @@
+"""What neighbours on other nodes sent and received while they were there, where their nodes were sampled."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.lake import Lake
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run, RunState
+from crosswind.models.association.outcomes import Outcomes
+from crosswind.models.counters.rates import BYTES, shown_during
+
+PRESENCES_MAX = 20_000  # whose nodes' samples are read; of more, all count alike
+LOOPBACK = "lo"
+
+
+def sent_beside(lake: Lake, compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str]) -> Floats | None:
+    """Of each presence, as `presences`, the bytes a second on its node over the median of those that are known, (n,).
+
+    1 where nothing was sampled for half of its time, None where that is so of all. A node's bytes are those of all who
+    were on it. Raises: MalformedError for a damaged file.
+    """
+    if not groups or not len(present) or len(present) > PRESENCES_MAX:
+        return None
+    last_ns = max(run.ended_ns or 0 for run in compared.runs)
+    stays = [
+        Run(str(number), "", "", RunState.COMPLETED, nodes=(node,), started_ns=begin, ended_ns=min(end, last_ns))
+        for number, (node, begin, end) in enumerate(
+            present[["node", "begin_ns", "end_ns"]].itertuples(index=False, name=None)
+        )
+    ]
+    shown = shown_during(lake, stays, only=BYTES)
+    moved = [values for each, values in shown.items() if each.per == "second" and each.devices != LOOPBACK]
+    if not moved:
+        return None
+    rates = pd.concat(moved, axis=1).sum(axis=1, min_count=1).to_numpy(np.float64)
+    usual = np.nanmedian(rates) if np.isfinite(rates).any() else 0.0
+    return np.where(np.isnan(rates), 1.0, rates / usual) if usual > 0 else None

@@ -1,0 +1,49 @@
+"""Latency and bandwidth of the link between two nodes, from how long messages took."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from statistics import linear_regression
+
+from crosswind.data.checks import MESSAGE, Measured
+from crosswind.data.errors import InvalidInputError
+from crosswind.models.analytic.links import Link
+
+LEAST_SECONDS = 1e-9  # no clock tells less
+LEAST_SIZES = 2
+
+
+def fitted(sizes: Sequence[int], seconds: Sequence[float]) -> Link:
+    """The link with t = alpha + n / beta, from the sizes of messages and the seconds that they took.
+
+    1 / beta is the slope by least squares, which long messages decide: buffers on the way let shorter ones through at
+    once. Alpha is what the shortest takes beyond its bytes. Raises: InvalidInputError for fewer than two sizes, or when
+    longer messages took no longer.
+    """
+    if len(set(sizes)) < LEAST_SIZES or len(sizes) != len(seconds):
+        raise InvalidInputError(
+            f"{len(set(sizes))} sizes, {len(seconds)} times: expected two sizes and a time for each"
+        )
+    slope = linear_regression(sizes, seconds).slope
+    if not slope > 0:
+        raise InvalidInputError(f"seconds {list(seconds)[:6]}: expected longer messages to take longer")
+    size, least = min(zip(sizes, seconds, strict=True))
+    return Link(max(least - size * slope, 0.0), 1 / slope)
+
+
+def link_values(measured: Iterable[Measured]) -> list[Measured]:
+    """Latency and bandwidth of every pair whose messages tell them."""
+    messages = sorted((each for each in measured if each.measure == MESSAGE), key=_pair)
+    values: list[Measured] = []
+    for (node, peer, method), of_pair in groupby(messages, key=_pair):
+        told = [(each.size_bytes or 0, each.value) for each in of_pair]
+        try:
+            link = fitted([size for size, _ in told], [seconds for _, seconds in told])
+        except InvalidInputError:
+            continue
+        values.append(Measured(node, "latency", max(link.alpha_seconds, LEAST_SECONDS), peer=peer, method=method))
+        values.append(Measured(node, "bandwidth", link.bytes_per_second, peer=peer, method=method))
+    return values
+
+
+def _pair(measured: Measured) -> tuple[str, str, str]:
+    return measured.node, measured.peer or "", measured.method

@@ -1,0 +1,121 @@
+"""With what a value is compared: the fleet, earlier checks, or the other nodes of this check."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from crosswind.data.checks import QUANTITIES, Measured
+from crosswind.models.preflight.earlier import Earlier
+from crosswind.models.preflight.usual import Usual, usual
+
+EARLIER_NODES = EARLIER_CHECKS = 5
+OTHER_NODES = 3
+MANY_NODES = 50
+Alike = tuple[str, str, str, str]
+
+
+class Basis(StrEnum):
+    """Who says what is usual."""
+
+    FLEET = "earlier nodes"
+    CHECKS = "earlier checks"
+    PEERS = "other nodes of this check"
+    NOBODY = "nobody"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is usual, who says so, and how many those are."""
+
+    basis: Basis
+    evidence: int
+    usual: Usual | None
+
+
+def alike(value: Measured | Earlier) -> Alike:
+    """Only values that share this compare: measure, method, hardware, and the mount point of a disk."""
+    device = value.device or ""
+    return value.measure, value.method, value.hardware, device if device.startswith("/") else ""
+
+
+class References:
+    """Earlier checks and this one, asked about one value at a time."""
+
+    def __init__(self, history: Iterable[Earlier], measured: Iterable[Measured]) -> None:
+        self._earlier: dict[Alike, list[Earlier]] = defaultdict(list)
+        for earlier in history:
+            self._earlier[alike(earlier)].append(earlier)
+        self._now: dict[Alike, list[Measured]] = defaultdict(list)
+        for each in measured:
+            self._now[alike(each)].append(each)
+        self._of_all: dict[Alike, Reference | None] = {}
+
+    def of(self, value: Measured) -> Reference:
+        """The best reference there is for this value.
+
+        It is not compared with its own node, unless that is one of fifty or more, whose median one cannot move.
+        """
+        group = alike(value)
+        if group not in self._of_all:
+            self._of_all[group] = self._by_many(group)
+        return self._of_all[group] or self._by_few(group, value)
+
+    def _by_many(self, group: Alike) -> Reference | None:
+        """The same for all values of the group, where there are many nodes."""
+        earlier = self._earlier.get(group, [])
+        if len(_nodes(earlier)) >= MANY_NODES:
+            return _by_fleet(group, earlier)
+        if len(_nodes(earlier)) > EARLIER_NODES or len(_checks(earlier)) >= EARLIER_CHECKS:
+            return None
+        now = self._now[group]
+        return (
+            _by_nodes(group, now, len(_nodes(now)) - 1) if len(_nodes(now)) >= MANY_NODES or _are_pairs(group) else None
+        )
+
+    def _by_few(self, group: Alike, value: Measured) -> Reference:
+        earlier = self._earlier.get(group, [])
+        ends = {value.node, value.peer or value.node}
+        others = [each for each in earlier if not ends & {each.node, each.peer or each.node}]
+        if len(_nodes(others)) >= EARLIER_NODES:
+            return _by_fleet(group, others)
+        checks = _checks(earlier)
+        if len(checks) >= EARLIER_CHECKS:
+            numbers = [number for each in earlier for number in each.values]
+            return Reference(Basis.CHECKS, len(checks), usual(value.measure, numbers))
+        now = [each for each in self._now[group] if _are_pairs(group) or each.node != value.node]
+        return _by_nodes(group, now, len(_nodes(now) - {value.node}))
+
+
+def _by_fleet(group: Alike, earlier: Sequence[Earlier]) -> Reference:
+    medians = _by_place((each.node, each.peer, each.values) for each in earlier)
+    return Reference(Basis.FLEET, len(_nodes(earlier)), usual(group[0], medians))
+
+
+def _by_nodes(group: Alike, now: Sequence[Measured], others: int) -> Reference:
+    """A pair is held to what each node has in the median of its pairs: a slow node spoils no more than its own."""
+    if others < OTHER_NODES:
+        return Reference(Basis.NOBODY, 0, None)
+    of_nodes = [(node, "", (each.value,)) for each in now for node in (each.node, each.peer) if node]
+    return Reference(Basis.PEERS, others, usual(group[0], _by_place(of_nodes)))
+
+
+def _nodes(values: Iterable[Measured | Earlier]) -> set[str]:
+    return {node for each in values for node in (each.node, each.peer) if node}
+
+
+def _checks(earlier: Iterable[Earlier]) -> set[int]:
+    return {at_ns for each in earlier for at_ns in each.at_ns}
+
+
+def _are_pairs(group: Alike) -> bool:
+    return QUANTITIES[group[0]].of_pair
+
+
+def _by_place(values: Iterable[tuple[str, str, Sequence[float]]]) -> list[float]:
+    """One number a node or pair, its median, so that many checks of one count no more than few of another."""
+    kept: Mapping[tuple[str, str], list[float]] = defaultdict(list)
+    for node, peer, numbers in values:
+        kept[node, peer].extend(numbers)
+    return [median(numbers) for numbers in kept.values()]

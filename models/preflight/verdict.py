@@ -1,0 +1,52 @@
+"""Which nodes a job should leave out, and why; what cannot be told is said."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from crosswind.data.checks import QUANTITIES, Measured
+from crosswind.models.preflight.blame import Blame, for_failures, for_links, for_missing, for_values
+from crosswind.models.preflight.earlier import Earlier
+from crosswind.models.preflight.findings import Finding, finding
+from crosswind.models.preflight.references import Basis, References
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found; `excluded` are the nodes blamed, `notes` what could not be told."""
+
+    findings: tuple[Finding, ...]
+    blames: tuple[Blame, ...]
+    excluded: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def judged(
+    nodes: Sequence[str],
+    measured: Sequence[Measured],
+    failures: Iterable[tuple[str, str, str]],
+    history: Iterable[Earlier],
+) -> Verdict:
+    """The verdict on these nodes; `failures` are node, measure and reason.
+
+    A node is blamed for a value that is worse than usual by four spreads, where at least five earlier nodes, five
+    earlier checks or three other nodes say what is usual, unless more than half of the nodes are as slow: that has
+    another cause. For the network it is blamed where all of its links are slow and two partners have others that are
+    not. For a measure that failed, or a GPU that is not seen, it is blamed where all others, three at least, have it.
+    """
+    references = References(history, measured)
+    compared = [each for each in measured if each.measure in QUANTITIES and each.value > 0]
+    findings = tuple(finding(each, references) for each in compared)
+    notes: list[str] = []
+    blames = [
+        *for_values(nodes, findings, notes),
+        *for_links(findings, notes),
+        *for_failures(nodes, findings, failures, notes),
+        *for_missing(nodes, findings),
+    ]
+    unknown = sorted({each.measure for each in findings if each.basis is Basis.NOBODY})
+    if unknown:
+        notes.append(
+            f"nothing says what is usual of {', '.join(unknown)}: expected 5 earlier nodes or checks of this system, "
+            "method and hardware, or 4 nodes in this check"
+        )
+    return Verdict(findings, tuple(blames), tuple(sorted({each.node for each in blames})), tuple(notes))

@@ -1,0 +1,164 @@
+"""The fleet ranked by ranks of the same run beside each other: nodes and switches, then devices within their nodes.
+
+The ranks of a synchronous run share all that slows the whole run: what they differ by is their place in the program,
+their node and their device. Ranks on one node count once, for what disturbs a node disturbs all of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from crosswind.data.prediction import Floats
+from crosswind.models.stragglers.effects import Codes, Effects, Factor, crossed_effects
+from crosswind.models.stragglers.levels import Levels, Since, changes_within, levels_of
+from crosswind.models.stragglers.ranking import FEWEST_RUNS, SLOWER, SURE, Basis, Kind, Ranked
+
+NODE, DEVICE, PLACE, SWITCH = (str(kind) for kind in Kind)
+INTERVAL = 1.645  # standard errors either side: 90 %
+CONTRAST_MIN = 0.25  # observations' worth, below which nothing was compared
+
+
+def ranked_by_ranks(
+    table: pd.DataFrame, boots: Codes, switches: Mapping[str, str]
+) -> tuple[list[Ranked], float | None, int]:
+    """What was ranked, by how much a node differs from run to run (log), and how many runs were compared.
+
+    table: as `local_times`; boots: of each row, as `boots_at`; switches: of each node, where known.
+    """
+    several = table.groupby("run_id")["node"].transform("nunique") > 1
+    nodes = _NodeRuns(table[several], boots[several.to_numpy()], switches)
+    found, noise = nodes.ranked() if len(nodes) else ([], None)
+    found += _devices(table)
+    return found, noise, int(table.loc[several, "run_id"].nunique())
+
+
+class _NodeRuns:
+    """One observation for each node of each run."""
+
+    def __init__(self, table: pd.DataFrame, boots: Codes, switches: Mapping[str, str]) -> None:
+        rows = table.assign(boot=boots).reset_index(drop=True)
+        by = rows.groupby(["run_id", "system", "node"], sort=False)
+        self.row_of = np.asarray(by.ngroup(), np.int64)
+        self.table = by.agg(
+            log_local=("log_local", "mean"), started_ns=("started_ns", "first"), boot=("boot", "max")
+        ).reset_index()
+        self.node, self.nodes = _numbered(self.table["system"], self.table["node"])
+        self.place, self.places = _numbered(rows["system"], rows["place"])
+        switch = self.table["node"].map(dict(switches))
+        self.switch, self.switches = _numbered(self.table["system"], switch)
+        self.started_ns = self.table["started_ns"].to_numpy(np.int64)
+        self.run = pd.factorize(self.table["run_id"])[0].astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def ranked(self) -> tuple[list[Ranked], float]:
+        """Nodes, switches and places, and the noise."""
+        boots = self.table["boot"].to_numpy(np.int64)
+        levels = levels_of(self.node, self.started_ns, boots)
+        effects = self._effects(levels)
+        changed = changes_within(levels, self.started_ns, self._own(effects, levels), effects.noise)
+        if changed.any():
+            levels = levels_of(self.node, self.started_ns, boots, changed)
+            effects = self._effects(levels)
+        found = _told_levels(effects, levels, self.nodes, np.bincount(levels.of_row))
+        found += self._told(Kind.SWITCH, effects, self.switches, self.switch)
+        found += self._told(Kind.PLACE, effects, self.places, self.place)
+        return found, effects.noise
+
+    def _effects(self, levels: Levels) -> Effects:
+        factors = [Factor.of(NODE, levels.of_row, len(levels)), self._shared_places()]
+        if len(self.switches):
+            factors.append(Factor.of(SWITCH, self.switch, len(self.switches)))
+        return crossed_effects(self.table["log_local"].to_numpy(np.float64), self.run, factors)
+
+    def _shared_places(self) -> Factor:
+        """A node in a run has the mean effect of the places that it held."""
+        size = np.bincount(self.row_of, minlength=len(self))
+        weights = 1 / size[self.row_of]
+        shape = (len(self), len(self.places))
+        return Factor(PLACE, sparse.csr_matrix((weights, (self.row_of, self.place)), shape=shape))
+
+    def _own(self, effects: Effects, levels: Levels) -> Floats:
+        return effects.partial - effects.fitted + effects.values[NODE][levels.of_row]
+
+    def _told(self, kind: Kind, effects: Effects, names: pd.DataFrame, codes: Codes) -> list[Ranked]:
+        if not len(names):
+            return []
+        runs = np.bincount(codes[codes >= 0], minlength=len(names))
+        return _told_plain(kind, effects, names, runs)
+
+
+def _devices(table: pd.DataFrame) -> list[Ranked]:
+    """Devices beside the others of their node in the same run."""
+    known = table[table["device"].notna()]
+    several = known.groupby(["run_id", "node"])["device"].transform("nunique") > 1
+    rows = known[several]
+    if rows.empty:
+        return []
+    device, devices = _numbered(rows["system"], rows["node"] + " " + rows["device"])
+    place, places = _numbered(rows["system"], rows["place"])
+    group = np.asarray(rows.groupby(["run_id", "node"], sort=False).ngroup(), np.int64)
+    factors = [Factor.of(DEVICE, device, len(devices)), Factor.of(PLACE, place, len(places))]
+    effects = crossed_effects(rows["log_local"].to_numpy(np.float64), group, factors)
+    return _told_plain(Kind.DEVICE, effects, devices, np.bincount(device, minlength=len(devices)))
+
+
+def _numbered(system: pd.Series, names: pd.Series) -> tuple[Codes, pd.DataFrame]:
+    """A number for each pair, below nought for a missing name, and the pairs in the order of their numbers."""
+    name, known = pd.factorize(names)
+    both = pd.factorize(system)[0] * (len(known) + 1) + name
+    codes = np.asarray(pd.factorize(pd.Series(both).where(name >= 0))[0], np.int64)
+    first = pd.Series(codes).drop_duplicates()
+    rows = first[first >= 0].sort_values().index.to_numpy()
+    pairs = pd.DataFrame({"system": system.to_numpy()[rows], "name": names.to_numpy()[rows]})
+    return codes, pairs
+
+
+def _told_plain(kind: Kind, effects: Effects, names: pd.DataFrame, runs: Codes) -> list[Ranked]:
+    return list(told_of((kind, Basis.RANKS), effects, names, rows=np.arange(len(names)), runs=runs).values())
+
+
+def _told_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Codes) -> list[Ranked]:
+    newest = np.flatnonzero(levels.is_newest)
+    own, told = names.iloc[levels.thing[newest]], []
+    for row, each in told_of((Kind.NODE, Basis.RANKS), effects, own, rows=newest, runs=runs).items():
+        has_older = row > 0 and levels.thing[row - 1] == levels.thing[row]
+        step = effects.values[NODE][row - 1] - effects.values[NODE][row] if has_older else None
+        was = None if step is None else each.ratio * float(np.exp(step))
+        told.append(replace(each, since_ns=int(levels.since_ns[row]), since=str(levels.since[row]), was_ratio=was))
+    return told
+
+
+def told_of(
+    what: tuple[Kind, Basis], effects: Effects, names: pd.DataFrame, *, rows: Codes, runs: Codes
+) -> dict[int, Ranked]:
+    """The effects in these rows, named in the same order, by row: those of which anything was compared."""
+    kind = what[0]
+    values, errors = effects.values[kind], effects.errors[kind]
+    centre = np.asarray(pd.Series(values[rows]).groupby(_peers(kind, names)).transform("median"))
+    chances = effects.chance_above(kind, float(np.log1p(SLOWER)), rows, centre)
+    pairs = names[["name", "system"]].itertuples(index=False)
+    return {
+        row: _ranked(what, name, (values[row] - middle, errors[row], chance), int(runs[row]))
+        for row, name, middle, chance in zip(rows.tolist(), pairs, centre, chances, strict=True)
+        if effects.informative[kind][row] >= CONTRAST_MIN
+    }
+
+
+def _peers(kind: Kind, names: pd.DataFrame) -> list[str]:
+    """What each is compared with the median of: places of the same program, else all of the system."""
+    of_program = names["name"].str.rpartition(", rank")[0] if kind is Kind.PLACE else ""
+    return list(names["system"] + "/" + of_program)
+
+
+def _ranked(what: tuple[Kind, Basis], name: Sequence[str], effect: tuple[float, float, float], runs: int) -> Ranked:
+    """As it is told: an effect is its value (log), standard error, and chance to be slower."""
+    value, error, chance = (float(each) for each in effect)
+    ratio, low, high = (float(np.exp(value + by * error)) for by in (0.0, -INTERVAL, INTERVAL))
+    is_named = chance >= SURE and runs >= FEWEST_RUNS
+    start = (None, str(Since.FIRST), None)
+    return Ranked(what[0], str(name[0]), str(name[1]), ratio, low, high, chance, is_named, runs, *start, what[1])

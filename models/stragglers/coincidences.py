@@ -1,0 +1,95 @@
+"""What changed just when a workload's time did: facts of its runs, by how exactly their change coincides with it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run
+
+AGREEING = 0.9  # of the runs must be on the side where most others of their value are
+EXACT = 0.5  # exactness below which a fact is not suspected
+SPREAD = 0.1  # of the smaller side: by so many runs may a change of level be misplaced, by noise
+OFF_MIN, OFF_MAX = 2, 10
+NONE = "not told"
+UNTOLD_TAGS = ("split", "injected", "position", "plan", "lab")  # what an experiment notes of itself is no cause
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A fact whose change coincides with that of the time; `before` and `since` are its values there.
+
+    `agreement` is the share of runs on the side where most others of their value are, both sides counting the same;
+    `switches` how often the fact changed from run to run, `runs_off` how many runs from the change of level its nearest
+    one was. `exactness` is the agreement times the chance that as many switches at random would have been further off.
+    """
+
+    fact: str
+    before: str
+    since: str
+    exactness: float
+    agreement: float
+    runs_off: int
+    switches: int
+
+
+def suspects(before: Sequence[Run], since: Sequence[Run]) -> list[Suspect]:
+    """The facts that changed between these runs, both in the order of time: the most exact first, or none."""
+    runs = [*before, *since]
+    if not before or not since:
+        return []
+    found = [_suspect(name, values, len(before)) for name, values in _facts(runs)]
+    kept = [each for each in found if each is not None]
+    return sorted(kept, key=lambda each: (-each.exactness, each.runs_off, each.fact))
+
+
+def _facts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
+    """Every fact that differs between the runs, by run. A parameter is none: other parameters are another cohort."""
+    yield from _mapped("software", [run.software for run in runs])
+    yield from _mapped("tag", [_told_tags(run) for run in runs])
+    yield "command", [" ".join(run.command) or NONE for run in runs]
+    yield "number of nodes", [str(len(run.nodes)) if run.nodes else NONE for run in runs]
+    for node in sorted({node for run in runs for node in run.nodes}):
+        yield f"node {node}", ["used" if node in run.nodes else "not used" if run.nodes else NONE for run in runs]
+
+
+def _told_tags(run: Run) -> dict[str, str]:
+    return {name: value for name, value in run.tags.items() if name not in UNTOLD_TAGS}
+
+
+def _mapped(kind: str, maps: Sequence[object]) -> Iterator[tuple[str, list[str]]]:
+    tables = [dict(each) if isinstance(each, dict) else {} for each in maps]
+    for name in sorted({name for table in tables for name in table}):
+        yield f"{kind} {name}", [str(table.get(name, NONE)) for table in tables]
+
+
+def _suspect(name: str, values: Sequence[str], change: int) -> Suspect | None:
+    switched = [place for place, (one, other) in enumerate(pairwise(values), 1) if one != other]
+    if not switched:
+        return None
+    nearest = min(switched, key=lambda place: abs(place - change))
+    off = abs(nearest - change)
+    smaller = min(change, len(values) - change)
+    if off > min(max(OFF_MIN, round(SPREAD * smaller)), OFF_MAX):
+        return None
+    codes = pd.factorize(np.array(values, dtype=object))[0]
+    is_since = np.arange(len(values)) >= change
+    agreement = _agreement(codes, is_since)
+    by_chance = min(1.0, len(switched) * (2 * off + 1) / (len(values) - 1))
+    exactness = agreement * (1 - by_chance)
+    if agreement < AGREEING or exactness < EXACT:
+        return None
+    return Suspect(name, values[nearest - 1], values[nearest], exactness, agreement, off, len(switched))
+
+
+def _agreement(codes: NDArray[np.int64], is_since: NDArray[np.bool_]) -> float:
+    """Of each side the share of runs whose value's other runs are mostly on that side; the mean of both sides."""
+    total = np.bincount(codes)[codes] - 1
+    later = np.bincount(codes, is_since)[codes] - is_since
+    share: Floats = later / np.maximum(total, 1)
+    agrees = (total > 0) & np.where(is_since, share > 0.5, share < 0.5)
+    return float((agrees[is_since].mean() + agrees[~is_since].mean()) / 2)

@@ -1,0 +1,67 @@
+"""Which ranks' places, devices, nodes and switches are slower than their peers, over the runs of a store."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.features import EVERY_RUN, all_runs
+from crosswind.data.store import Store
+from crosswind.models.stragglers.by_ranks import ranked_by_ranks
+from crosswind.models.stragglers.by_times import ranked_by_times
+from crosswind.models.stragglers.observed import boots_at, local_times
+from crosswind.models.stragglers.ranking import FEWEST_RUNS, Basis, Kind, Ranked, Ranking
+
+RUNS = 20_000  # the newest, unless more are asked for
+
+
+def fleet_ranking(
+    store: Store,
+    system: str | None = None,
+    workload: str | None = None,
+    *,
+    runs: int = RUNS,
+    switches: Mapping[str, str] | None = None,
+) -> Ranking:
+    """The newest `runs` of a system and a workload, or of all, compared; `switches` tells the switch of each node.
+
+    Raises: InvalidInputError for fewer than one run or more than EVERY_RUN; MalformedError.
+    """
+    if not 1 <= runs <= EVERY_RUN:
+        raise InvalidInputError(f"runs {runs}: expected 1 to {EVERY_RUN}")
+    wanted = RunFilter(system=system, workload=workload)
+    with store.catalog.read() as session:
+        found = session.runs.outlines(wanted, limit=runs)
+    table = local_times(store, found)
+    by_ranks, noise, compared = (
+        ranked_by_ranks(table, boots_at(store, table), switches or {}) if len(table) else ([], None, 0)
+    )
+    watched = set(table["run_id"])
+    others = [] if len(watched) == len(found) else all_runs(store, wanted, limit=runs)
+    by_times, timed = ranked_by_times([run for run in others if run.run_id not in watched])
+    known = {(each.system, each.name) for each in by_ranks if each.kind is Kind.NODE}
+    by_times = [each for each in by_times if (each.system, each.name) not in known]
+    ranked = sorted([*by_ranks, *by_times], key=lambda each: (-each.chance_slower, -each.low_ratio, each.name))
+    noise_ratio = None if noise is None else float(np.expm1(noise))
+    return Ranking(len(found), compared, timed, noise_ratio, tuple(ranked), _warnings(len(found), compared, ranked))
+
+
+def _warnings(runs: int, compared: int, ranked: Sequence[Ranked]) -> tuple[str, ...]:
+    """What cannot be told, and what to record."""
+    found = []
+    if not runs:
+        found.append("no run is stored: crosswind run -- CMD records one")
+    elif not compared:
+        found.append(
+            "no run has ranks on several nodes that recorded how long they waited, so no rank can be compared with "
+            "its peers: watch the model (run.watch) in runs of two nodes or more"
+        )
+    if runs and not ranked:
+        found.append("no node was in two runs that can be compared: nothing is known of any")
+    few = sum(each.runs < FEWEST_RUNS for each in ranked if each.kind is Kind.NODE)
+    if few:
+        found.append(f"{few} nodes were compared in fewer than {FEWEST_RUNS} runs since their last boot or change")
+    if any(each.basis is Basis.RUN_TIMES for each in ranked):
+        found.append("nodes told by run times share the blame with those that they ran with; ranks' records tell more")
+    return tuple(found)

@@ -1,0 +1,225 @@
+"""The stragglers of one run, from its stored steps: of one in progress those that it has now, and those it had."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.features import WARM_UP_STEPS, cohort_key
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run, RunState
+from crosswind.data.steps_summary import per_step, rank_steps, window_of
+from crosswind.data.store import Store
+from crosswind.models.stragglers.detector import LEARNED, PHASES, Event, StepRows, StragglerDetector
+from crosswind.models.stragglers.observed import local_times
+from crosswind.models.stragglers.peers import lags
+from crosswind.models.stragglers.what_if import Slowdown, synchronous_slowdown
+
+ROWS_AT_ONCE = 500_000
+RANKS_MAX = 65_536  # some hundred megabytes
+REPLAYED = 2000  # newest steps
+TIMES = ("duration_seconds", "comm_seconds")
+EARLIER, EARLIER_MIN = 20, 3  # runs of its cohort that tell what is usual, and how few do
+LOOKED_AT = 500  # runs of its workload among which they are looked for
+STAGES = re.compile(r"pipeline (\S+)>(\S+) (\d+)>(\d+)")
+_GROUPS = """select distinct "group" from collective where run_id = ? and "group" like 'pipeline %'"""
+_COLUMNS = ("step", "rank", "ts_ns", "comm_seconds", *(f"{phase}_seconds" for phase in PHASES))
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A straggler from its first step to its last; `last_step` and `ended_ns` are None while it goes on.
+
+    `rank` is None for the fabric; `lag_seconds` is the mean of a step, `lag_ratio` that over the usual step.
+    """
+
+    rank: int | None
+    phase: str
+    first_step: int
+    last_step: int | None
+    began_ns: int
+    noticed_after_seconds: float
+    ended_ns: int | None
+    lag_seconds: float
+    lag_ratio: float
+
+
+@dataclass(frozen=True)
+class RunStragglers:
+    """What a run's stored steps tell: episodes in the order of their beginning, and what could not be told.
+
+    `slowdown` is what equal ranks would have saved in its newest whole steps; None without any, or without waiting.
+    """
+
+    run_id: str
+    state: str
+    ranks: int
+    steps: int
+    newest_step: int | None
+    newest_ns: int | None
+    episodes: tuple[Episode, ...]
+    slowdown: Slowdown | None
+    silent_ranks: tuple[int, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def now(self) -> tuple[Episode, ...]:
+        """Those that go on."""
+        return tuple(each for each in self.episodes if each.last_step is None)
+
+
+@dataclass
+class RunWatch:
+    """Follows a run in the store: every call reads what came since the last one."""
+
+    store: Store
+    run: Run
+    ranks: int
+    detector: StragglerDetector
+    next_step: int = 0
+    newest: tuple[int, int] | None = None  # step and time
+    events: list[Event] = field(default_factory=list)
+    waited: bool = False
+    stages: list[int] | None = None
+
+    @classmethod
+    def of(cls, store: Store, run_id: str) -> "RunWatch":
+        """A watch from the run's first step on. Raises: NotFoundError, InvalidInputError for too many ranks."""
+        with store.catalog.read() as session:
+            run, known = session.runs.get(run_id), session.runs.ranks(run_id)
+        named = max((each.rank for each in known), default=0) + 1
+        ranks = max(run.world_size or 1, named)
+        if ranks > RANKS_MAX:
+            raise InvalidInputError(f"run {run_id!r}: {ranks} ranks, expected {RANKS_MAX} at most")
+        stages, usual = _stages(store, run, ranks), usual_lags(store, run, ranks)
+        return cls(store, run, ranks, StragglerDetector(ranks, groups=stages, usual_lags=usual), stages=stages)
+
+    def look(self) -> RunStragglers:
+        """Reads on, and tells all that is known by now. Raises: MalformedError."""
+        steps = per_step(self.store.lake, self.run.run_id, window_of(self.run, self.next_step))["step"]
+        width = max(1, ROWS_AT_ONCE // self.ranks)
+        for first in range(0, len(steps), width):
+            part = steps.iloc[first : first + width]
+            window = window_of(self.run, int(part.iloc[0]), int(part.iloc[-1]))
+            self._take(rank_steps(self.store.lake, self.run.run_id, (), window, columns=_COLUMNS))
+        with self.store.catalog.read() as session:
+            self.run = session.runs.get(self.run.run_id)
+        return self._told()
+
+    def _take(self, rows: pd.DataFrame) -> None:
+        told = rows[list(_COLUMNS)].dropna()
+        told = told[(told["rank"] >= 0) & (told["rank"] < self.ranks)]
+        if told.empty:
+            return
+        phases = told[[f"{phase}_seconds" for phase in PHASES]].to_numpy(np.float64)
+        step, rank, ts_ns = (told[name].to_numpy(np.int64) for name in ("step", "rank", "ts_ns"))
+        comm = told["comm_seconds"].to_numpy(np.float64)
+        self.waited = self.waited or bool(comm.any())
+        self.events += self.detector.observe(StepRows(step, rank, ts_ns, phases, comm))
+        self.newest = (int(step.max()), int(ts_ns.max()))
+        self.next_step = self.detector.next_step
+
+    def _told(self) -> RunStragglers:
+        step, ts_ns = self.newest or (None, None)
+        return RunStragglers(
+            self.run.run_id,
+            str(self.run.state),
+            self.ranks,
+            self.detector.judged,
+            step,
+            ts_ns,
+            tuple(_episodes(self.events)),
+            self._slowdown(),
+            self.detector.silent,
+            tuple(self._warnings()),
+        )
+
+    def _slowdown(self) -> Slowdown | None:
+        if self.newest is None or self.ranks == 1 or not self.waited:
+            return None
+        first = max(WARM_UP_STEPS, self.newest[0] - min(REPLAYED, ROWS_AT_ONCE // self.ranks))
+        window = window_of(self.run, first, self.newest[0])
+        rows = rank_steps(self.store.lake, self.run.run_id, (), window, columns=("step", "rank", *TIMES))
+        grid = rows.dropna().pivot(index="step", columns="rank", values=list(TIMES))
+        if grid.shape[1] != len(TIMES) * self.ranks or grid.dropna().empty:
+            return None
+        whole, comm = (grid.dropna()[name].to_numpy(np.float64) for name in TIMES)
+        return synchronous_slowdown(np.maximum(whole - comm, 0.0), comm.min(axis=1), self.stages)
+
+    def _warnings(self) -> Iterable[str]:
+        if self.newest is None:
+            yield "no steps of it are stored that tell their phases: crosswind.run records them"
+        elif self.ranks == 1:
+            yield "it has one rank, which has no peers to be compared with"
+        elif not self.waited:
+            yield "no rank recorded waiting for others, so nobody is told apart: run.watch(model) records it"
+        elif self.detector.judged <= LEARNED:
+            yield f"{self.detector.judged} steps of several ranks are there, more than {LEARNED} are needed"
+        if self.newest is not None and self.detector.silent and self.run.state is RunState.RUNNING:
+            named = ", ".join(str(rank) for rank in self.detector.silent[:10])
+            yield f"no recent steps have come of these ranks: {named}"
+
+
+def stragglers_of_run(store: Store, run_id: str) -> RunStragglers:
+    """The stragglers of one run, over and in progress, from all that is stored. Raises: NotFoundError."""
+    return RunWatch.of(store, run_id).look()
+
+
+def usual_lags(store: Store, run: Run, ranks: int) -> Floats | None:
+    """By what share of a step each rank of the run's cohort is usually behind the others; None where unknown.
+
+    The median of the half of up to EARLIER runs before it that agree best (the shorth), for disturbed ones scatter; at
+    least nought. Raises: MalformedError.
+    """
+    wanted, place = RunFilter(workload=run.workload, system=run.system), (run.started_ns or 0, run.run_id)
+    with store.catalog.read() as session:
+        among = session.runs.find(wanted, before=place, limit=LOOKED_AT)
+    cohort = cohort_key(run)
+    table = local_times(store, [each for each in among if cohort_key(each) == cohort][:EARLIER])
+    if table.empty:
+        return None
+    logs = table.pivot(index="run_id", columns="rank", values="log_local").reindex(columns=range(ranks)).dropna()
+    whole = np.exp(logs.to_numpy(np.float64))
+    if len(whole) < EARLIER_MIN or ranks < 2:
+        return None
+    behind = np.sort(lags(whole) / whole.max(axis=1, keepdims=True), axis=0)
+    half = len(behind) // 2
+    first = np.argmin(behind[half:] - behind[: len(behind) - half], axis=0)
+    middle = np.median(np.stack([behind[first + place, np.arange(ranks)] for place in range(half + 1)]), axis=0)
+    return np.asarray(np.maximum(middle, 0.0))
+
+
+def _episodes(events: Iterable[Event]) -> list[Episode]:
+    """Beginnings with their ends."""
+    found: dict[int | None, list[Episode]] = {}
+    for event in events:
+        known = found.setdefault(event.rank, [])
+        if event.begins:
+            noticed = (event.told_ns - event.since_ns) / 1e9
+            known.append(_episode(event, noticed))
+        elif known and known[-1].last_step is None:
+            known[-1] = _episode(event, known[-1].noticed_after_seconds)
+    return sorted((each for own in found.values() for each in own), key=lambda each: each.first_step)
+
+
+def _episode(event: Event, noticed: float) -> Episode:
+    last, ended = (None, None) if event.begins else (event.step, event.told_ns)
+    lag = (event.lag_seconds, event.lag_ratio)
+    return Episode(event.rank, event.phase, event.since_step, last, event.since_ns, noticed, ended, *lag)
+
+
+def _stages(store: Store, run: Run, ranks: int) -> list[int] | None:
+    """The number of each rank's pipeline stage, where transfers between stages tell it of every rank."""
+    groups = store.lake.frame(_GROUPS, [run.run_id], within=window_of(run).within)["group"]
+    stage_of: dict[int, str] = {}
+    for name in groups:
+        if found := STAGES.fullmatch(name):
+            stage_of |= {int(found[3]): found[1], int(found[4]): found[2]}
+    if set(stage_of) != set(range(ranks)):
+        return None
+    names = sorted(set(stage_of.values()))
+    return [names.index(stage_of[rank]) for rank in range(ranks)]

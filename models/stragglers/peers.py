@@ -1,0 +1,31 @@
+"""What each of several stands off from the others: the median of all but itself."""
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+
+
+def others_median(values: Floats) -> Floats:
+    """For each value the median of the others along the last axis, which has two at least.
+
+    The median without one value is a mean of two of the three in the middle, and which two depends on its side only.
+    """
+    count = values.shape[-1]
+    half = count // 2
+    if count % 2:
+        low, middle, high = _middle(values, (max(half - 1, 0), half, min(half + 1, count - 1)))
+        below, at = values < middle, values == middle
+        told = np.where(below, (middle + high) / 2, (low + middle) / 2)
+        return np.asarray(np.where(at, (low + high) / 2, told))
+    low, high = _middle(values, (half - 1, half))
+    return np.asarray(np.where(values <= low, high, low))
+
+
+def lags(values: Floats) -> Floats:
+    """For each value by how much it is more than the median of the others."""
+    return values - others_median(values)
+
+
+def _middle(values: Floats, places: tuple[int, ...]) -> list[Floats]:
+    ordered = np.partition(values, sorted(set(places)), axis=-1)
+    return [ordered[..., place : place + 1] for place in places]

@@ -1,0 +1,108 @@
+"""When a workload's runs became slower or faster for good, and what else changed just then."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.features import EVERY_RUN, all_runs, summaries
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.models.forecast.level_changes import SHORTEST, LevelChange, level_changes
+from crosswind.models.stragglers.coincidences import Suspect, suspects
+
+RUNS = 5000  # the newest, unless more are asked for
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A lasting change: from `since_ns` on runs took `ratio` times as long, and what is suspected, or nothing."""
+
+    system: str
+    workload: str
+    since_ns: int
+    ratio: float
+    runs_before: int
+    runs_since: int
+    suspects: tuple[Suspect, ...]
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """All lasting changes, the newest first; `workloads` of one system each were looked at.
+
+    `too_few` are those, `system/workload`, of which not enough runs can be compared.
+    """
+
+    runs: int
+    workloads: int
+    changes: tuple[Regression, ...]
+    too_few: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def regressions(
+    store: Store, system: str | None = None, workload: str | None = None, *, runs: int = RUNS
+) -> Regressions:
+    """Changes of the newest `runs` completed runs' time, each workload of each system by itself.
+
+    Raises: InvalidInputError for fewer than one run or more than EVERY_RUN; MalformedError.
+    """
+    if not 1 <= runs <= EVERY_RUN:
+        raise InvalidInputError(f"runs {runs}: expected 1 to {EVERY_RUN}")
+    wanted = RunFilter(system=system, workload=workload, state=RunState.COMPLETED)
+    return regressions_of(store, all_runs(store, wanted, limit=runs))
+
+
+def regressions_of(store: Store, runs: Sequence[Run]) -> Regressions:
+    """Changes among these runs, in any order. Raises: MalformedError."""
+    table = _times(summaries(store, runs)) if runs else pd.DataFrame()
+    known = {run.run_id: run for run in runs}
+    found, too_few = list[Regression](), list[str]()
+    groups = list(table.groupby(["system", "workload"])) if len(table) else []
+    for (system, workload), rows in groups:
+        if len(rows) < 2 * SHORTEST:
+            too_few.append(f"{system}/{workload}")
+        found += _of_workload(rows, known)
+    changes = tuple(sorted(found, key=lambda each: -each.since_ns))
+    return Regressions(len(runs), len(groups), changes, tuple(too_few), _warnings(len(runs), len(groups), too_few))
+
+
+def _times(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows whose time is known: mean step seconds where all of a cohort's runs told steps, else run seconds."""
+    told = table[table["started_ns"].notna()].astype({"started_ns": "int64"})
+    steps = told["step_mean_seconds"].where(told["step_mean_seconds"] > 0)
+    all_told = steps.notna().groupby(told["cohort"]).transform("all")
+    seconds = steps.where(all_told, told["run_seconds"])
+    whole = told.assign(step_mean_seconds=seconds.astype("float64"))
+    is_known = np.isfinite(whole["step_mean_seconds"]) & (whole["step_mean_seconds"] > 0)
+    known: pd.DataFrame = whole.loc[is_known]
+    return known
+
+
+def _of_workload(rows: pd.DataFrame, known: dict[str, Run]) -> list[Regression]:
+    ordered = rows.sort_values("started_ns", kind="stable")
+    changes = level_changes(ordered)
+    starts = ordered["started_ns"].to_numpy(np.int64)
+    bounds = [0, *(int(np.searchsorted(starts, each.since_ns)) for each in changes), len(ordered)]
+    runs = [known[run_id] for run_id in ordered["run_id"]]
+    sides = [runs[first:end] for first, end in pairwise(bounds)]
+    return [_regression(change, *side) for change, side in zip(changes, pairwise(sides), strict=True)]
+
+
+def _regression(change: LevelChange, before: Sequence[Run], since: Sequence[Run]) -> Regression:
+    run = since[0]
+    counts = (change.runs_before, change.runs_since)
+    return Regression(run.system, run.workload, change.since_ns, change.ratio, *counts, tuple(suspects(before, since)))
+
+
+def _warnings(runs: int, workloads: int, too_few: Sequence[str]) -> tuple[str, ...]:
+    if not runs:
+        return ("no completed run is stored",)
+    if len(too_few) == workloads:
+        return (f"no workload has {2 * SHORTEST} completed runs whose time is known, so no change can be told",)
+    return ()

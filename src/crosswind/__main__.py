@@ -1,0 +1,8 @@
+"""`python -m crosswind VERB ...`, for launchers that start modules: torchrun -m crosswind check."""
+
+import sys
+
+from crosswind.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Every measure for real on this machine, small."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crosswind.data.checks import QUANTITIES, Measured
+from crosswind.data.errors import InvalidInputError
+from crosswind.ingest.preflight.check import Failed, check
+from crosswind.ingest.preflight.disk import Disk, mount_point
+from crosswind.ingest.preflight.gemm import Gemm
+from crosswind.ingest.preflight.loop import Loop
+from crosswind.ingest.preflight.measure import Bench, NodeMeasure, processor
+from crosswind.ingest.preflight.measures import NODE_MEASURES, WEIGHTS, chosen, shares
+from crosswind.ingest.preflight.memory import Memory
+from crosswind.ingest.preflight.peers import Alone
+from crosswind.ingest.probe.place import Place
+
+SMALL: tuple[NodeMeasure, ...] = (Gemm(side=64), Memory(array_bytes=1 << 20), Disk(file_bytes=2 << 20), Loop(turns=100))
+HERE = Place(0, 1, "n1", None)
+
+
+@pytest.mark.parametrize("measure", SMALL, ids=lambda measure: measure.name)
+def test_a_measure_gives_what_it_is_named_after(measure: NodeMeasure, tmp_path: Path) -> None:
+    values = list(measure.measure(Bench("n1", tmp_path, 0.05)))
+    assert values
+    for value in values:
+        assert value.node == "n1"
+        assert value.value > 0
+        assert value.measure.partition("_")[0] == measure.name or value.measure == "noise"
+        assert value.measure in QUANTITIES
+        assert value.method
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_measure_is_tried_small() -> None:
+    assert {type(each) for each in SMALL} == {type(each) for each in NODE_MEASURES}
+
+
+def test_a_core_computes_what_cores_compute(tmp_path: Path) -> None:
+    """From a core that others use too to the fastest node: no unit is off by a thousand."""
+    [value] = [each.value for each in Gemm(side=512).measure(Bench("n1", tmp_path, 0.3)) if each.device == "cpu"]
+    assert 1e8 < value < 1e14
+    [value] = [each.value for each in Memory(array_bytes=1 << 24).measure(Bench("n1", tmp_path, 0.3))]
+    assert 1e7 < value < 1e13
+
+
+def test_a_measure_leaves_the_process_its_cores(tmp_path: Path) -> None:
+    allowed = os.sched_getaffinity(0)
+    list(Memory(array_bytes=1 << 20).measure(Bench("n1", tmp_path, 0.05)))
+    assert os.sched_getaffinity(0) == allowed
+
+
+def test_memory_that_is_not_there_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(MemoryError):
+        list(Memory(array_bytes=1 << 55).measure(Bench("n1", tmp_path, 0.05)))
+
+
+def test_noise_is_one_where_nothing_interrupts_and_never_less(tmp_path: Path) -> None:
+    found = {each.measure: each.value for each in Loop(turns=1000).measure(Bench("n1", tmp_path, 0.1))}
+    assert found["noise"] >= 1
+    assert 1e-6 < found["loop"] < 0.1
+
+
+def test_twice_the_work_takes_about_twice_as_long(tmp_path: Path) -> None:
+    once, twice = (
+        next(iter(Loop(turns=turns).measure(Bench("n1", tmp_path, 0.2)))).value for turns in (20_000, 40_000)
+    )
+    assert 1.1 < twice / once < 6  # medians, on a machine that may be busy with something else
+
+
+def test_a_disk_is_known_by_its_mount_point(tmp_path: Path) -> None:
+    assert os.path.ismount(mount_point(tmp_path))
+    assert mount_point(Path("/proc/self")) == "/proc"
+
+
+def test_a_processor_has_a_name_even_where_the_kernel_tells_none(tmp_path: Path) -> None:
+    assert processor(tmp_path / "missing") == os.uname().machine
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast 9000\nmodel name\t: Fast 9000\n")
+    assert processor(tmp_path / "cpuinfo") == "Fast 9000"
+
+
+def test_a_folder_that_cannot_be_written_fails_the_disk_and_nothing_else(tmp_path: Path) -> None:
+    found = check(Alone(HERE), ["loop", "disk"], tmp_path / "missing", 0.2)
+    assert found is not None
+    assert {each.measure for each in found.measured} == {"loop", "noise"}
+    [failed] = found.failed
+    assert isinstance(failed, Failed)
+    assert (failed.node, failed.measure) == ("n1", "disk")
+    assert str(tmp_path / "missing") in failed.reason
+
+
+def test_one_node_has_no_network_and_gives_its_time_to_the_rest() -> None:
+    found = check(Alone(HERE), ["loop", "pairs", "allreduce"], Path("/"), 0.1)
+    assert found is not None
+    assert {each.measure for each in found.measured} == {"loop", "noise"}
+    assert found.failed == ()
+
+
+def test_the_time_is_shared_out_whole() -> None:
+    assert sum(shares(tuple(WEIGHTS), 30.0).values()) == pytest.approx(30.0)
+    assert shares(("disk",), 30.0) == {"disk": 30.0}
+
+
+def test_some_can_be_chosen_and_others_are_refused() -> None:
+    assert chosen(None) == tuple(WEIGHTS)
+    assert chosen("disk, gemm") == ("gemm", "disk")
+    for words, told in (("gem", "'gem'"), ("", "''"), ("disk,", "''"), ("x" * 999, "x" * 40)):
+        with pytest.raises(InvalidInputError, match=told):
+            chosen(words)
+
+
+def test_nothing_heavy_is_imported_before_it_is_used() -> None:
+    script = "import sys, crosswind.cli.check; print([m for m in ('numpy', 'torch', 'mpi4py') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_value_is_kept_whole_on_its_way_between_ranks() -> None:
+    found = check(Alone(HERE), ["loop"], Path("/"), 0.05)
+    assert found is not None
+    assert all(isinstance(each, Measured) for each in found.measured)
+    assert found.nodes == ("n1",)

@@ -1,0 +1,160 @@
+"""Neighbours of the runs of a store."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.models.interference.stored import HOUR_NS, neighbourhood, run
+
+from crosswind.cli.output import plain
+from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.data.job import Job
+from crosswind.data.run import RunState
+from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.store import Store
+from crosswind.models.interference.exposure import Scope
+from crosswind.models.interference.interference import interference
+from crosswind.models.interference.presence import Kind, presences
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store") as opened:
+        yield opened
+
+
+def test_the_user_whose_jobs_slow_runs_down_is_blamed_by_pseudonym(store: Store) -> None:
+    neighbourhood(store)
+    told = interference(store, "bert", "lab")
+    [first] = told.blamed
+    with store.catalog.read() as session:
+        assert session.people.names([first.candidate.name]) == {first.candidate.name: "mallory"}
+    assert first.slowdown_low_ratio < 1.2 < first.slowdown_high_ratio
+    assert (told.runs, told.compared_runs, told.seen[Kind.USER]) == (60, 60, 2)
+    text = json.dumps(plain(told))
+    for secret in ("mallory", "alice", "mallorys-job"):
+        assert secret not in text
+
+
+def test_neighbours_on_another_node_count_where_the_switch_is_known(store: Store) -> None:
+    neighbourhood(store, node="n2")
+    alone = interference(store)
+    assert (alone.suspects, alone.accompanied_runs) == ((), 0)
+    assert any("no switches or racks are known" in each for each in alone.warnings)
+    told = interference(store, groups={"n1": "s1", "n2": "s1"})
+    assert [each.candidate.scope for each in told.blamed] == [Scope.GROUP]
+    assert interference(store, groups={"n1": "s1", "n2": "s2"}).suspects == ()
+
+
+def test_a_job_and_its_runs_are_one_presence(store: Store) -> None:
+    store.jobs.put(Job("lab", "7", user="ada", nodes=("n1",), started_ns=0, ended_ns=10 * HOUR_NS))
+    with store.catalog.write() as session:
+        session.runs.merge(run(1, job_id="7"))
+        session.runs.merge(run(2, job_id="8"))
+    told = presences(store, "lab", 0, 100 * HOUR_NS)
+    assert told["user"].notna().sum() == 1
+    assert sorted(told["job"].dropna()) == ["7", "8"]
+    assert sorted(told["workload"].dropna()) == ["bert", "bert"]
+
+
+def test_jobs_of_other_systems_and_of_other_times_are_not_there(store: Store) -> None:
+    kept = Job("lab", "1", user="ada", nodes=("n1",), started_ns=5, ended_ns=None)
+    other = Job("else", "2", user="ada", nodes=("n1",), started_ns=5, ended_ns=9)
+    before = Job("lab", "3", user="ada", nodes=("n1",), started_ns=1, ended_ns=4)
+    waiting = Job("lab", "4", user="ada", state="PENDING")
+    store.jobs.put(kept, other, before, waiting)
+    told = presences(store, "lab", 4, 100)
+    assert told["job_id"].tolist() == ["1"]
+    assert told["end_ns"].tolist() == [2**63 - 1]
+
+
+def test_a_lost_run_is_not_there_for_ever_but_a_running_one_is_still(store: Store) -> None:
+    with store.catalog.write() as session:
+        session.runs.merge(run(1, run_id="lost", state=RunState.LOST, ended_ns=None))
+        session.runs.merge(run(1, run_id="running", state=RunState.RUNNING, ended_ns=None))
+    assert presences(store, "lab", 90 * HOUR_NS, 100 * HOUR_NS)["run_id"].tolist() == ["running"]
+
+
+def test_few_runs_abstain(store: Store) -> None:
+    with store.catalog.write() as session:
+        for number in range(12):
+            session.runs.merge(run(number))
+    told = interference(store)
+    assert told.suspects == ()
+    assert "12 of 12 completed runs can be compared, expected 20 or more" in told.warnings[0]
+
+
+def test_runs_without_nodes_abstain(store: Store) -> None:
+    with store.catalog.write() as session:
+        for number in range(30):
+            session.runs.merge(run(number, nodes=()))
+    told = interference(store)
+    assert told.suspects == ()
+    assert told.warnings[0] == "30 of 30 runs have no nodes, so nobody knows who was beside them"
+
+
+def test_nobody_beside_is_said(store: Store) -> None:
+    with store.catalog.write() as session:
+        for number in range(30):
+            session.runs.merge(run(number))
+    told = interference(store)
+    assert (told.suspects, told.accompanied_runs) == ((), 0)
+    assert "nobody was beside any run, as far as runs and jobs are stored" in told.warnings
+    assert any("no user is known" in each for each in told.warnings)
+
+
+def test_a_neighbour_of_every_run_is_too_few_without(store: Store) -> None:
+    with store.catalog.write() as session:
+        for number in range(30):
+            session.runs.merge(run(number))
+    store.jobs.put(Job("lab", "1", user="ada", nodes=("n1",), started_ns=1, ended_ns=10**6 * HOUR_NS))
+    told = interference(store)
+    assert (told.suspects, told.accompanied_runs, told.candidates) == ((), 30, 0)
+    assert "nobody was beside 5 runs or more, while 5 others had them not beside" in told.warnings
+
+
+def test_failed_neighbours_count_as_neighbours(store: Store) -> None:
+    with store.catalog.write() as session:
+        for number in range(30):
+            session.runs.merge(run(number, 1 + number % 7 / 100))
+            if number % 3 == 0:
+                session.runs.merge(run(number, run_id=f"x{number}", workload="crash", state=RunState.FAILED))
+    told = interference(store)
+    assert [(each.candidate.name, each.exposed_runs) for each in told.suspects] == [("crash", 10)]
+
+
+def test_runs_that_all_take_the_same_time_say_nothing_of_neighbours(store: Store) -> None:
+    neighbourhood(store)
+    with store.catalog.write() as session:
+        for number in range(60):
+            began = run(number).started_ns or 0
+            session.runs.merge(run(number, 10, run_id=f"same{number}", workload="even", started_ns=began))
+    told = interference(store, "even")
+    assert told.suspects == ()
+    assert "no run differs from its cohort's others" in told.warnings[-1]
+
+
+def test_an_unknown_workload_is_refused(store: Store) -> None:
+    neighbourhood(store)
+    with pytest.raises(InvalidInputError, match="workload 'gpt': no run of it has completed on system 'lab'"):
+        interference(store, "gpt", "lab")
+
+
+def test_a_damaged_lake_is_named(store: Store) -> None:
+    neighbourhood(store)
+    next(store.lake.root.glob("set=job/date=*/part-*.parquet")).write_bytes(b"PAR1 nothing")
+    with pytest.raises(MalformedError, match="part-"):
+        interference(store)
+
+
+def test_neighbours_in_the_lab_are_found(store: Store) -> None:
+    """30 runs had a real training job beside them, which has a run of its own."""
+    load_lab_samples(store)
+    told = interference(store)
+    assert (told.compared_runs, told.accompanied_runs) == (437, 60)
+    [blamed] = told.blamed
+    assert (blamed.candidate.kind, blamed.candidate.name) == (Kind.WORKLOAD, "image-classifier")
+    assert 1.05 < blamed.slowdown_low_ratio < blamed.slowdown_ratio < 1.3
+    assert np.isfinite([each.p for each in told.suspects]).all()
