@@ -10,7 +10,6 @@ a neighbour's job take the ranks' cores, and that is what costs the time. These 
 told by its group's own counters where they were sampled in time, and else looks like waiting for a core.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.accuracy.lab_before import FROM, STEPS, TO
 from benchmarks.accuracy.row import Row
 from crosswind.data.features import WARM_UP_STEPS, all_runs, cohort_key
 from crosswind.data.run import Run
@@ -43,8 +43,6 @@ TRUTH: Mapping[str, frozenset[str]] = {
 }
 OF_ONE_RANK = frozenset({"cpu_quota", "late_checkpoint", "pause", "slow_input", "slow_rank"})
 KNOWN_SECONDS = frozenset({"slow_input", "slow_rank"})  # ms a step, of which the whole run waits for all
-STEPS = 60
-FROM, TO = re.compile(r"from step (\d+)"), re.compile(r"to step (\d+)")
 SLOW, BARELY = 1.10, 1.05
 
 

@@ -214,6 +214,9 @@ class Timeline:
 
     def _tell(self, step: Step, happened: Happened) -> Mark | None:
         """Tells the step that this happens now, or on a device, when that will have come past this mark."""
+        if self._device is None:
+            happened(step, time.perf_counter_ns())
+            return None
         mark = self.mark() if step is self._current else None
         if mark:
             step.awaited.append((mark, happened))

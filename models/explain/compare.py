@@ -12,14 +12,12 @@ import numpy as np
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.run import Run
 from crosswind.data.store import Store
-from crosswind.models.explain.causes import CAUSES
-from crosswind.models.explain.causes.cause import Observed
 from crosswind.models.explain.evidence import read_segments
-from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH
+from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
 from crosswind.models.explain.explanation import Interval, Share
 from crosswind.models.explain.reference import TIME, Reference
 from crosswind.models.explain.segments import COLUMNS, Segments
-from crosswind.models.explain.split import UNEXPLAINED, Split, resampled, split
+from crosswind.models.explain.split import UNEXPLAINED, resampled, split
 
 SAID = 0.005  # of the faster run's time a step, below which nobody would speak of a difference
 
@@ -73,12 +71,6 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
     reference = Reference(faster.means[None, :], faster.means, dict.fromkeys((*COLUMNS, TIME), 0.0))
     parts = split(slower, reference, again=resampled(faster.values, random))
     steps, usual = len(slower.values), faster.time
-    observed = Observed(parts.measured, parts.expected)
-    shares = [
-        Share(cause.name, _interval(parts, cause.name, steps), cause.evidence(observed))
-        for cause in CAUSES
-        if parts.shares[cause.name] > 0
-    ]
     found = Comparison(
         slower=slower.run_id,
         faster=faster.run_id,
@@ -88,18 +80,12 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
         slower_seconds=slower.time * steps,
         faster_seconds=usual * len(faster.values),
         more_steps_seconds=usual * (steps - len(faster.values)),
-        difference=_interval(parts, "excess", steps),
-        shares=tuple(sorted(shares, key=lambda share: share.seconds.value, reverse=True)),
-        unexplained=_interval(parts, UNEXPLAINED, steps),
+        difference=interval(parts.excess, parts.replicates["excess"], steps),
+        shares=tuple(shares_of(parts, steps)),
+        unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
         differing=differing,
     )
     return replace(found, sentence=_sentence(found, usual))
-
-
-def _interval(parts: Split, name: str, steps: int) -> Interval:
-    value = parts.excess if name == "excess" else parts.shares[name]
-    low, high = np.quantile(parts.replicates[name], (0.05, 0.95))
-    return Interval(value * steps, float(low) * steps, float(high) * steps)
 
 
 def _sentence(found: Comparison, usual: float) -> str:

@@ -91,9 +91,9 @@ def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
         steps=steps,
         measured_seconds=(parts.expected_time + parts.excess) * steps,
         expected_seconds=parts.expected_time * steps,
-        excess=_interval(parts.excess, parts.replicates["excess"], steps),
-        shares=tuple(_shares(parts, steps)),
-        unexplained=_interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
+        excess=interval(parts.excess, parts.replicates["excess"], steps),
+        shares=tuple(shares_of(parts, steps)),
+        unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
         cause=cause,
         confidence=_confidence(cause, told.parts.replicates) if cause else None,
         culprit_rank=culprit,
@@ -153,12 +153,13 @@ NOTHING = "Nothing to do: this is the cohort's usual time."
 SAMPLE = "Record node counters beside the run (crosswind run does), or explain it again when more runs are stored."
 
 
-def _shares(parts: Split, steps: int) -> list[Share]:
+def shares_of(parts: Split, steps: int) -> list[Share]:
+    """What each cause took over so many steps, the largest first; those that took nothing are left out."""
     observed = Observed(parts.measured, parts.expected)
     shares = [
         Share(
             cause.name,
-            _interval(parts.shares[cause.name], parts.replicates[cause.name], steps),
+            interval(parts.shares[cause.name], parts.replicates[cause.name], steps),
             cause.evidence(observed),
         )
         for cause in CAUSES
@@ -167,7 +168,8 @@ def _shares(parts: Split, steps: int) -> list[Share]:
     return sorted(shares, key=lambda share: share.seconds.value, reverse=True)
 
 
-def _interval(value: float, replicates: Floats, steps: int) -> Interval:
+def interval(value: float, replicates: Floats, steps: int) -> Interval:
+    """An estimate a step, and its replicates, as seconds over so many steps."""
     low, high = np.quantile(replicates, (0.05, 0.95))
     return Interval(value * steps, float(low) * steps, float(high) * steps)
 

@@ -118,12 +118,15 @@ class CohortSpread:
         check_runs([cohort], np.array([seconds]), conditions, expected)
         [quantiles] = self._told([cohort], matrix, _logs_of(expected, 1))
         self._moved = _moved_on(self._moved, np.log(seconds) <= quantiles)
-        self.remember(cohort, seconds, conditions)
+        self._count(cohort, seconds, matrix)
 
     def remember(self, cohort: str, seconds: float, conditions: pd.DataFrame) -> None:
         """Counts a run for its cohort's level alone: one of long ago. Raises: as `observe`."""
         matrix = self._matrix(conditions, 1)
         check_runs([cohort], np.array([seconds]), conditions, None)
+        self._count(cohort, seconds, matrix)
+
+    def _count(self, cohort: str, seconds: float, matrix: Floats) -> None:
         shift = float(self._of_fit().model.shift(matrix)[0])
         self._cohorts[cohort] = state_after(self._cohorts.get(cohort), float(np.log(seconds)), shift)
 
