@@ -58,6 +58,7 @@ class Gate:
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self.app = app
         self.settings = settings
+        self._known = settings.host_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or answers with a problem."""
@@ -80,7 +81,7 @@ class Gate:
         A page elsewhere may have its own name resolve to our address (DNS rebinding), or send a form here.
         """
         host = host_name(headers.get("host", ""))
-        known = self.settings.host_names
+        known = self._known
         if known is not None and host not in known:
             return f"host {shown(host)} is not one of {', '.join(sorted(known))}"
         origin = headers.get("origin")

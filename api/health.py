@@ -18,7 +18,7 @@ class Health(BaseModel):
 
 
 @router.get("/healthz")
-def health() -> Health:
+async def health() -> Health:
     """Whether the server lives."""
     return Health(status="ok")
 

@@ -5,7 +5,7 @@ follows the order, as time would have it: models learn from the first half and a
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crosswind.ingest.lab.injection import Injection
@@ -141,7 +141,7 @@ def samples(seed: int = SAMPLES_SEED) -> Plan:
     runs = [run for cohort in COHORTS for run in _of_cohort(cohort, dice)]
     runs += _of_relayed(dice)
     dice.shuffle(runs)
-    return Plan(f"samples-{seed}", _numbered(runs))
+    return Plan(f"samples-{seed}", numbered(runs))
 
 
 def quick(seed: int = QUICK_SEED) -> Plan:
@@ -154,18 +154,17 @@ def quick(seed: int = QUICK_SEED) -> Plan:
         PlannedFault("slow_rank", 40.0, rank=0, begin=0.5),
         PlannedFault("cpu_quota", 40.0, rank=0),
     )
-    runs = [_run(cohort), _run(cohort), *(_run(cohort, fault) for fault in faults), _run(cohort)]
-    return Plan(f"quick-{seed}", _numbered(runs))
+    runs = [planned(cohort), planned(cohort), *(planned(cohort, fault) for fault in faults), planned(cohort)]
+    return Plan(f"quick-{seed}", numbered(runs))
 
 
-PLANS: Mapping[str, Callable[[], Plan]] = {"quick": quick, "samples": samples}
-
-
-def _run(cohort: Cohort, *faults: PlannedFault, neighbour: Cohort | None = None) -> PlannedRun:
+def planned(cohort: Cohort, *faults: PlannedFault, neighbour: Cohort | None = None) -> PlannedRun:
+    """A run that has no place in the order yet."""
     return PlannedRun(0, cohort, faults, neighbour, "", 0)
 
 
-def _numbered(runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
+def numbered(runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
+    """The runs, each with its place in this order, its part of the split and a seed."""
     return tuple(
         replace(run, number=number, split=_split(number, len(runs)), seed=number) for number, run in enumerate(runs)
     )
@@ -181,21 +180,21 @@ def _of_cohort(cohort: Cohort, dice: random.Random) -> Iterator[PlannedRun]:
         for position, strength in enumerate(strengths):
             rank = dice.randrange(cohort.world_size)
             is_late = kind in PASSING or (position + late) % 2 == 0
-            yield _run(cohort, _late(kind, strength, rank, dice) if is_late else PlannedFault(kind, strength, rank))
-    yield from [_run(cohort)] * HEALTHY
-    yield from [_run(cohort, neighbour=NEIGHBOUR)] * NEIGHBOURED
+            yield planned(cohort, _late(kind, strength, rank, dice) if is_late else PlannedFault(kind, strength, rank))
+    yield from [planned(cohort)] * HEALTHY
+    yield from [planned(cohort, neighbour=NEIGHBOUR)] * NEIGHBOURED
     fault = PlannedFault("slow_input", 25.0, dice.randrange(cohort.world_size))
-    yield _run(cohort, fault, neighbour=NEIGHBOUR)
+    yield planned(cohort, fault, neighbour=NEIGHBOUR)
 
 
 def _of_relayed(dice: random.Random) -> Iterator[PlannedRun]:
     cohort = RELAYED_COHORT
     for latency in LATENCIES:
-        yield from [_run(cohort, PlannedFault("latency", latency, rank=1))] * 2
-        yield from [_run(cohort, _late("latency", latency, 1, dice)) for _ in range(2)]
+        yield from [planned(cohort, PlannedFault("latency", latency, rank=1))] * 2
+        yield from [planned(cohort, _late("latency", latency, 1, dice)) for _ in range(2)]
     for kind, strength in (("slow_input", 25.0), ("slow_rank", 25.0), ("packet_loss", 1.0)):
-        yield _run(cohort, PlannedFault(kind, strength, dice.randrange(2)))
-    yield from [_run(cohort)] * HEALTHY
+        yield planned(cohort, PlannedFault(kind, strength, dice.randrange(2)))
+    yield from [planned(cohort)] * HEALTHY
 
 
 def _late(kind: str, strength: float, rank: int, dice: random.Random) -> PlannedFault:

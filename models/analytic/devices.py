@@ -7,6 +7,7 @@ most that the maker supports.
 
 import math
 import re
+from functools import lru_cache
 
 from crosswind.models.analytic.device import Device
 
@@ -132,6 +133,7 @@ _JOINED = re.compile(r"(rtx|rx|max)(?=\d)|rtx(?=a\d)|tpu(?=v)|7900(?=xtx)|2080(?
 DEVICES: tuple[Device, ...] = tuple(device for _, device in _KNOWN)
 
 
+@lru_cache(maxsize=1024)  # the same few names again and again, a hundred patterns each
 def device_named(text: str) -> Device | None:
     """The device that a system's description, a driver or a log names this way, None where none is recognised.
 

@@ -10,6 +10,7 @@ from crosswind.data.metric import Scalar
 from crosswind.data.trial import Configuration
 
 RANKS_MAX = 10_000_000
+NUMBERS = (int, float)
 DEGREES: Mapping[str, tuple[str, ...]] = {  # what people call the degrees of parallelism, whose product is the ranks
     "data": ("data_parallel", "dp", "data_parallel_size", "dp_size"),
     "tensor": ("tensor_parallel", "tp", "tensor_parallel_size", "tensor_model_parallel_size", "tp_size"),
@@ -45,7 +46,7 @@ class Question:
 
 def is_told(value: object) -> bool:
     """Whether this is a text, a truth value or a number that a float can hold."""
-    return isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)
+    return isinstance(value, str) or (isinstance(value, NUMBERS) and abs(value) <= sys.float_info.max)
 
 
 def check_degrees(question: Question) -> None:

@@ -49,10 +49,11 @@ class Repeats:
 
     def _told(self, rows: int, conditions: pd.DataFrame | None) -> pd.DataFrame:
         """The conditions that were learned, NaN where they are not known."""
-        known = pd.DataFrame(index=range(rows)) if conditions is None else conditions
-        if tuple(known.columns) == self.conditions:  # pandas takes a millisecond to find that nothing is to be done
-            return known
-        return known.reindex(columns=list(self.conditions)).astype("float64")
+        if conditions is None:  # to find nothing in a table takes pandas a millisecond
+            return pd.DataFrame(np.full((rows, len(self.conditions)), np.nan), columns=list(self.conditions))
+        if tuple(conditions.columns) == self.conditions:
+            return conditions
+        return conditions.reindex(columns=list(self.conditions)).astype("float64")
 
 
 def _rarely_run(cohorts: Sequence[str]) -> list[int]:

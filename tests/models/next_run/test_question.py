@@ -1,6 +1,9 @@
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.models.next_run.made_up_runs import rows
 
 from crosswind.data.errors import InvalidInputError
@@ -53,6 +56,16 @@ def test_degrees_that_do_not_are_refused(configuration: dict[str, Any], told: st
 def test_a_whole_fraction_is_the_same_cohort_and_a_text_or_a_truth_value_is_another() -> None:
     assert key_of(asked(batch=8.0)) == key_of(asked(batch=8))
     assert len({key_of(asked(batch=value)) for value in (1, "1", True)}) == 3
+
+
+@given(
+    st.dictionaries(
+        st.text(), st.text() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    )
+)
+def test_a_cohort_is_named_in_sorted_json(configuration: dict[str, Any]) -> None:
+    plain = {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in configuration.items()}
+    assert key_of(Question("gpt", "lab", configuration, 8)) == json.dumps(["gpt", "lab", plain, 8], sort_keys=True)
 
 
 def test_the_order_of_parameters_does_not_matter() -> None:

@@ -18,7 +18,8 @@ from crosswind.ingest.lab.hosts import remove_abandoned
 from crosswind.ingest.lab.injectors import INJECTORS
 from crosswind.ingest.lab.kernel import require_lab
 from crosswind.ingest.lab.machine_lock import alone
-from crosswind.ingest.lab.plan import PLANS, Plan
+from crosswind.ingest.lab.plan import Plan
+from crosswind.ingest.lab.plans import PLANS, SEEDS
 from crosswind.settings import Settings
 
 FAULT_HEADINGS = ("fault", "strength in", "from", "to", "what it is")
@@ -28,7 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     run = _action(actions, "run", "measures the runs of a plan that are not in the store yet; needs root")
-    run.add_argument("--plan", choices=list(PLANS), default="quick", help="quick (8 runs, the default) or samples")
+    run.add_argument("--plan", choices=list(PLANS), default="quick", help="quick (8 runs) by default")
+    run.add_argument("--seed", type=int, metavar="N", help="another order of runs; for validation, the plan is fresh")
     run.add_argument("--only", type=int, metavar="N", help="measure at most N runs now")
     _action(actions, "faults", "what can be injected")
     wanted = _action(actions, "export", "writes measured runs and their truth as sample data")
@@ -64,7 +66,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
     if find_spec("torch") is None:
         raise UnavailableError("the lab trains with PyTorch, which is not installed: pip install 'crosswind[torch]'")
     remove_abandoned()
-    plan = PLANS[arguments.plan]()
+    plan = PLANS[arguments.plan](SEEDS[arguments.plan] if arguments.seed is None else arguments.seed)
     with Store.open(home) as store:
         problems = _measured(store, plan, arguments.only)
         found = outcomes(store, plan)
