@@ -334,7 +334,7 @@ def _framed(payload: bytes) -> bytes:
 
 def _unfit(column: Column, values: Sequence[Scalar]) -> str | None:
     present = [value for value in values if value is not None]
-    foreign = {type(value) for value in present}.difference(DTYPES[column.dtype])
+    foreign = set(map(type, present)).difference(DTYPES[column.dtype])
     if foreign:
         return f"{sorted(kind.__name__ for kind in foreign)} among the values, expected {column.dtype}"
     try:
@@ -343,13 +343,14 @@ def _unfit(column: Column, values: Sequence[Scalar]) -> str | None:
         return f"expected {column.dtype}: {error}"
 
 
-def _out_of_range(column: Column, present: Sequence[Scalar]) -> str | None:
+def _out_of_range(column: Column, present: Sequence[Any]) -> str | None:
+    """Why not all of these values, of the column's type, can be kept; None where they can."""
     wrong: list[int | float] = []
-    if column.dtype in INTEGER_RANGES:
+    if column.dtype in INTEGER_RANGES and present:
         low, high = INTEGER_RANGES[column.dtype]
-        wrong = [value for value in present if isinstance(value, int) and not low <= value <= high]
-    elif column.dtype == "float64":
-        wrong = [value for value in present if isinstance(value, int | float) and not math.isfinite(value)]
-    else:
-        "".join(value for value in present if isinstance(value, str)).encode("utf-8")
+        wrong = [value for value in (min(present), max(present)) if not low <= value <= high]
+    elif column.dtype == "float64" and not all(map(math.isfinite, present)):
+        wrong = [value for value in present if not math.isfinite(value)]
+    elif column.dtype == "string":
+        "".join(present).encode("utf-8")
     return f"{wrong[0]!r:.80}, expected {column.dtype}" if wrong else None

@@ -27,7 +27,10 @@ def after_backward(watch: Watch, ended: Callable[[bool], None]) -> None:
         finally:
             running -= 1
             if watch.is_on and not running:
-                watch.guarded(lambda: ended(is_through))
+                try:
+                    ended(is_through)
+                except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong
+                    watch.give_up(error)
         return result
 
     patches = Patches()

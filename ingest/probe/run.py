@@ -35,7 +35,7 @@ from crosswind.ingest.spool import SpoolWriter
 
 HUNG_SECONDS = 20.0  # for which the end of a run waits for a file system that hangs
 DEVICE_SECONDS = 5.0  # for which it waits for a device to come past the last step
-FLUSH_SECONDS = 0.5  # what a kill -9 of the rank, or of its launcher when a peer dies, can lose
+FLUSH_SECONDS = 0.8  # what a kill -9 of the rank, or of its launcher when a peer dies, can lose
 MAX_CONFIGURATION_TEXT = 1000
 MAX_NAME = 100
 Item = TypeVar("Item")

@@ -14,6 +14,8 @@ from crosswind.ingest.probe.thread_usage import Reading, usage_of
 MARKED_PHASES = ("checkpoint", "other")
 
 Row = tuple[Scalar, ...]
+What = tuple[int | None, str, str]  # bytes, operation, group
+Wait = tuple[int, int, What, int, bool]  # came, end, what, marked by then, whether the loop's body stood still
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class Step:
     marked_total: int = 0
     arrivals: list["Arrival"] = field(default_factory=list)
     blocked: list[Stretch] = field(default_factory=list)
+    waits: list["Wait"] = field(default_factory=list)  # noted in haste; arrivals and stretches when it is settled
     marks: list[Mark] = field(default_factory=list)
     awaited: list[tuple[Mark, "Happened"]] = field(default_factory=list)  # on the device, in this order
     _phases: list[tuple[int, int]] = field(default_factory=list)  # open ones: begin, and what was marked by then
@@ -82,13 +85,22 @@ class Step:
         """The step ends."""
         self.end = now
 
+    def _see_wait(self, wait: "Wait") -> None:
+        came, end, what, marked, is_exposed = wait
+        self.arrivals.append(Arrival(self, came, is_exposed, end, *what, marked=marked if is_exposed else 0))
+        if is_exposed:
+            self.blocked.append(Stretch(max(came, self.body), end, marked))
+
     @property
     def is_reached(self) -> bool:
         """Whether the device, if there is one, has come past everything of this step."""
         return all(mark.ns is not None for mark in self.marks)
 
     def replay(self) -> None:
-        """Tells the step again what happened on its device, now that the times are known."""
+        """Tells the step what was noted in haste, and what happened on its device, now that the times are known."""
+        for wait in self.waits:
+            self._see_wait(wait)
+        self.waits.clear()
         for arrival in self.arrivals:
             if arrival.came and arrival.came.ns is not None:
                 arrival.time = arrival.came.ns

@@ -22,6 +22,7 @@ from crosswind.ingest.probe.step import (
     Happened,
     Row,
     Step,
+    What,
     collective_row,
     numbered,
     step_row,
@@ -83,14 +84,20 @@ class Timeline:
         """The batch is there; the loop's body begins."""
         if step := self._current:
             step.is_in_body = True
-            self._tell(step, Step.begin_body)
+            if self._device:
+                self._tell(step, Step.begin_body)
+            else:
+                step.begin_body(time.perf_counter_ns())
 
     def end_step(self) -> None:
         """The loop's body is done."""
         step = self._current
         if step is None:
             return
-        self._last_mark = self._tell(step, Step.finish)
+        if self._device:
+            self._last_mark = self._tell(step, Step.finish)
+        else:
+            step.end = time.perf_counter_ns()
         self._current = None
         step.end_usage = self._usage.read()
         self._last_end = step.end or time.perf_counter_ns(), step.end_usage
@@ -151,9 +158,7 @@ class Timeline:
         """
         self.collective_until(time.perf_counter_ns(), arrival, (size_bytes, operation, group), blocked_since)
 
-    def collective_until(
-        self, end: int | None, arrival: Arrival, what: tuple[int | None, str, str], blocked_since: int | None = None
-    ) -> None:
+    def collective_until(self, end: int | None, arrival: Arrival, what: What, blocked_since: int | None = None) -> None:
         """The same of one that ended then, or of whose end nobody knows; `what` is its bytes, operation and group."""
         if step := self._step_in_which_the_loop_waits():
             seen = partial(Step.see_end, arrival=arrival, blocked_since=None if end is None else blocked_since)
@@ -163,6 +168,21 @@ class Timeline:
             arrival.size_bytes, arrival.operation, arrival.group = what
             if arrival.number is not None:  # its step is settled already
                 self._rows[COLLECTIVE.name].append(collective_row(arrival, self._rank))
+
+    def waited(self, came: int, end: int, what: What) -> None:
+        """The loop has stood still for a collective to which this rank came at `came`, until `end`.
+
+        Noted in haste: after a long step each call of a function costs several microseconds.
+        """
+        step = self._current
+        if step is None or not self._is_of_the_loop():
+            return
+        if step.awaited:  # a device tells when the step's phases were
+            if arrival := self.arrive():
+                arrival.time = came
+                self.collective_until(end, arrival, what, came)
+            return
+        step.waits.append((came, end, what, step.marked_total, step.is_in_body and not step.open_phases))
 
     def _step_in_which_the_loop_waits(self) -> Step | None:
         """None where what ends now costs the loop nothing that is not told otherwise."""
@@ -195,9 +215,7 @@ class Timeline:
         step.marks.append(mark)
         return mark
 
-    def collective_on_device(
-        self, arrival: Arrival, what: tuple[int | None, str, str], went: Mark, blocked_since: Mark | None = None
-    ) -> None:
+    def collective_on_device(self, arrival: Arrival, what: What, went: Mark, blocked_since: Mark | None = None) -> None:
         """The collective that this rank came to ends where the device passes `went`.
 
         `blocked_since` is from where its queue stood still for it, if it did; another queue than that in which the

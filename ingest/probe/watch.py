@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar
 
-from crosswind.ingest.probe.step import Arrival
+from crosswind.ingest.probe.step import Arrival, What
 from crosswind.ingest.probe.timeline import Timeline
 
 AT_ONCE_NS: Final = 100_000  # by how much an end may be seen late
 BLOCKED_NS: Final = 300_000  # what is done already is not waited for as long as this, on a busy machine either
 
-What = tuple[int | None, str, str]  # bytes, operation, group
 Describe = Callable[[tuple[Any, ...], Mapping[str, Any]], What]  # of the arguments of a call
 Value = TypeVar("Value")
 logger = logging.getLogger("crosswind")

@@ -426,3 +426,48 @@ def test_the_use_counted_is_that_of_the_thread_in_which_the_loop_runs() -> None:
     timeline.close()
     for told, measured in seen:
         assert told == pytest.approx(measured, abs=0.05)
+
+
+def in_haste(timeline: Timeline, came: int, end: int) -> None:
+    timeline.waited(came, end, (4, "all_reduce", "data_parallel"))
+
+
+def in_full(timeline: Timeline, came: int, end: int) -> None:
+    if arrival := timeline.arrive():
+        arrival.time = came
+        timeline.collective_until(end, arrival, (4, "all_reduce", "data_parallel"), came)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_noted_in_haste_makes_the_same_rows(clock: Clock, seed: int) -> None:
+    told = []
+    for note in (in_haste, in_full):
+        chance, clock.now = random.Random(seed), 1000
+        timeline = Timeline(0)
+        for _ in range(4):
+            _any_step(timeline, clock, chance, note)
+        told.append(([(phases(row), row["tail_seconds"]) for row in rows(timeline)], rows(timeline, COLLECTIVE)))
+    assert told[0] == told[1]
+    assert told[0][1]
+
+
+def _any_step(
+    timeline: Timeline, clock: Clock, chance: random.Random, note: Callable[[Timeline, int, int], None]
+) -> None:
+    """With waits before the batch, in the body and in a phase of it, and one behind the step's end."""
+
+    def wait() -> None:
+        clock.work(chance.randrange(5))
+        came = clock.now
+        clock.work(chance.randrange(9))
+        note(timeline, came, clock.now)
+
+    timeline.begin_step()
+    wait()
+    timeline.batch_arrived()
+    wait()
+    with timeline.phase("checkpoint"):
+        wait()
+    wait()
+    timeline.end_step()
+    wait()

@@ -68,14 +68,21 @@ class _Reductions:
         model = self._model
         if not is_through or not (model.require_forward_param_sync or model.require_backward_grad_sync):
             return  # it failed, or was one under no_sync
-        if ready_at and (arrival := self._timeline.arrive(came=ready)):
-            arrival.time = ready_at
-            went = self._timeline.mark() if ready else None
-            if went:
-                self._timeline.collective_on_device(arrival, self._what, went, ready)
-            else:
-                self._timeline.collective_until(end, arrival, self._what, ready_at)
+        if ready:
+            self._tell_device(ready_at, end, ready)
+        elif ready_at:
+            self._timeline.waited(ready_at, end, self._what)
         self._choose(has_seen=ready_at > 0)
+
+    def _tell_device(self, ready_at: int, end: int, ready: Mark) -> None:
+        arrival = self._timeline.arrive(came=ready)
+        if arrival is None:
+            return
+        arrival.time = ready_at
+        if went := self._timeline.mark():
+            self._timeline.collective_on_device(arrival, self._what, went, ready)
+        else:
+            self._timeline.collective_until(end, arrival, self._what, ready_at)
 
     def let_go(self) -> None:
         """Takes the hooks off."""
@@ -104,11 +111,13 @@ class _Reductions:
 
     def _noter(self, place: int) -> Callable[[Any], None]:
         def note(_: Any) -> None:
-            self._ready_at = time.perf_counter_ns()
-            self._ready = self._timeline.mark()
-            self._last = place
+            self._ready_at, self._last = time.perf_counter_ns(), place
 
-        return note
+        def note_on_device(_: Any) -> None:
+            self._ready_at, self._last = time.perf_counter_ns(), place
+            self._ready = self._timeline.mark()
+
+        return note_on_device if self._timeline.has_device else note
 
 
 def _group_name(group: Any) -> str:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from typing import Any, Final
 
-from crosswind.ingest.probe.step import Arrival
+from crosswind.ingest.probe.step import Arrival, What
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import bytes_of
 from crosswind.ingest.probe.torch_calls.groups import WORLD, listed
 from crosswind.ingest.probe.torch_calls.patches import Patches
-from crosswind.ingest.probe.watch import Describe, Watch, What, seen_end
+from crosswind.ingest.probe.watch import Describe, Watch, seen_end
 
 MODULE: Final = "horovod.torch"
 OPERATIONS: Final = {

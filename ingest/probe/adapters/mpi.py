@@ -13,10 +13,10 @@ from functools import cache, wraps
 from typing import Any, Final
 
 from crosswind.ingest.probe.adapters.kinds import is_kind
-from crosswind.ingest.probe.step import Arrival
+from crosswind.ingest.probe.step import Arrival, What
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.groups import WORLD, listed
-from crosswind.ingest.probe.watch import Describe, Watch, What, seen_end, waited_end
+from crosswind.ingest.probe.watch import Describe, Watch, seen_end, waited_end
 
 NAMED: Final = {
     "barrier": "barrier",
