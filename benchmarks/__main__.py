@@ -15,6 +15,7 @@ SPEED = (
     "lake",
     "readers",
     "predict",
+    "explain",
     "stragglers",
 )
 ACCURACY = ("tuner", "predict", "explain", "transfer", "energy", "interference", "stragglers")

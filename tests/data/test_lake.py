@@ -3,6 +3,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -50,6 +51,13 @@ def test_rows_come_back_in_base_units_with_null_for_missing(lake: Lake) -> None:
         (1, "ñ1", 1.5, (2**64 - 1) * 1024.0, True),
         (2, None, None, 3072.0, None),
     ]
+
+
+def test_an_answer_of_numbers_alone_has_nan_for_missing(lake: Lake) -> None:
+    put(lake, "p", NEW, {"ts_ns": [1, 2], "wait_seconds": [1_500_000_000, None], "up": [True, None]})
+    found = lake.arrays("select ts_ns, wait_seconds, up from link where ts_ns >= ? order by ts_ns", [1])
+    assert {name: column.dtype for name, column in found.items()} == dict.fromkeys(found, np.float64)
+    np.testing.assert_array_equal(list(found.values()), [[1, 2], [1.5, np.nan], [1, np.nan]])
 
 
 def test_one_part_a_day_sorted_by_place_and_time(lake: Lake) -> None:
