@@ -31,6 +31,7 @@ from crosswind.api import (
 )
 from crosswind.api.gate import BodyCheck, Gate, Prefix
 from crosswind.api.intake import Intake, segment_rule
+from crosswind.api.remembered import RememberedAnswers
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.shield import Net, Shield, Validators
@@ -42,10 +43,11 @@ from crosswind.models.registry.operations import Runner
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.registry.trainers import TRAINERS
 
-ROUTERS = (
-    *(health, runs, remaining, shares, weather, jobs, nodes, predictions, advice, models, operations),
+ROUTERS = (  # asked one after the other: first those that programs ask again and again
+    *(predictions, batches, trials, health),
+    *(runs, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
-    *(stragglers, studies, trials, batches, series, checks, problems, pages),
+    *(stragglers, studies, series, checks, problems, pages),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which the server looks for runs that have ended, when it is asked about one to come
@@ -68,6 +70,7 @@ def create_app(
     app.state.runner = Runner(store, trainers)
     app.state.next_run_desk = next_run_desk(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
     app.state.weather_desk = WeatherDesk(store, fresh_seconds=WEATHER_FRESH_SECONDS)
+    app.state.answers = RememberedAnswers()
     app.state.tally = Tally()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from crosswind.api.stored import StoreOf
+from crosswind.api.stored import AnswersOf, StoreOf
 from crosswind.api.wire import Name, View, refuse_unknown_query
 from crosswind.models.counters.counters import counters
 
@@ -67,6 +67,6 @@ class CounterRankingView(View):
 
 
 @router.get("")
-def get_counters(asked: Annotated[RunsQuery, Query()], store: StoreOf) -> CounterRankingView:
+def get_counters(asked: Annotated[RunsQuery, Query()], store: StoreOf, answers: AnswersOf) -> CounterRankingView:
     """The counters of the nodes ranked by how surely they go with the excess of runs; stores nothing."""
-    return CounterRankingView.model_validate(counters(store, asked.workload, asked.system))
+    return CounterRankingView.model_validate(answers(store, counters, asked.workload, asked.system))

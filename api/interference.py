@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
 from crosswind.api.counters import RunsQuery
-from crosswind.api.stored import StoreOf
+from crosswind.api.stored import AnswersOf, StoreOf
 from crosswind.api.wire import View, refuse_unknown_query
 from crosswind.models.interference.exposure import Scope
 from crosswind.models.interference.interference import interference
@@ -71,6 +71,6 @@ class InterferenceView(View):
 
 
 @router.get("")
-def get_interference(asked: Annotated[RunsQuery, Query()], store: StoreOf) -> InterferenceView:
+def get_interference(asked: Annotated[RunsQuery, Query()], store: StoreOf, answers: AnswersOf) -> InterferenceView:
     """Users, workloads and jobs ranked by how surely runs beside them are slower; stores nothing."""
-    return InterferenceView.model_validate(interference(store, asked.workload, asked.system))
+    return InterferenceView.model_validate(answers(store, interference, asked.workload, asked.system))

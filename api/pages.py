@@ -7,14 +7,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 
+from crosswind.api.pending import PendingAnswers, PendingError
 from crosswind.api.problems import OF_ERROR
-from crosswind.api.remembered import RememberedExplanations
+from crosswind.api.remembered import RememberedAnswers, RememberedExplanations
 from crosswind.api.stored import StoreOf
 from crosswind.api.wire import cursor_of, place_of
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.listed import FIRST, LISTED
-from crosswind.dashboards.pages.page import Asked, Page, Sources, View
-from crosswind.dashboards.pages.render import Address, as_json, render, render_error
+from crosswind.dashboards.pages.page import Answers, Asked, Page, Sources, View
+from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.data.errors import ProjectError
 from crosswind.data.store import Store
 
@@ -23,6 +24,7 @@ REMEDIES = {
     422: "Correct the address, or start again from the list of runs.",
     503: "Try again in a moment; nothing was changed.",
 }
+LOOK_AGAIN_SECONDS = 2
 FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 
@@ -39,7 +41,7 @@ class PageRoute(APIRoute):
             except tuple(OF_ERROR) as error:
                 if "text/html" not in request.headers.get("accept", ""):
                     raise
-                return _refusal(request, error)
+                return _waiting(request) if isinstance(error, PendingError) else _refusal(request, error)
 
         return answer
 
@@ -50,6 +52,12 @@ def _refusal(request: Request, error: ProjectError) -> HTMLResponse:
         kind.status, kind.title, str(error), root=root_of(request), remedy=REMEDIES.get(kind.status, "")
     )
     return HTMLResponse(html, kind.status)
+
+
+def _waiting(request: Request) -> HTMLResponse:
+    """A page that looks again by itself, as nobody reads it."""
+    headers = {"Refresh": str(LOOK_AGAIN_SECONDS), "Cache-Control": "no-store"}
+    return HTMLResponse(render_waiting(root=root_of(request)), 202, headers)
 
 
 router = APIRouter(include_in_schema=False)
@@ -93,11 +101,24 @@ def _explanations(request: Request) -> RememberedExplanations:
     return explanations
 
 
-def _answer(page: Page, store: Store, request: Request) -> tuple[View, Address]:
+def _answers(request: Request) -> RememberedAnswers:
+    answers: RememberedAnswers = request.app.state.answers
+    return answers
+
+
+def _pending(request: Request) -> PendingAnswers:
+    state = request.app.state
+    if not hasattr(state, "pending"):
+        state.pending = PendingAnswers(_answers(request))
+    pending: PendingAnswers = state.pending
+    return pending
+
+
+def _answer(page: Page, store: Store, request: Request, answers: Answers) -> tuple[View, Address]:
     query = dict(request.query_params)
     run_id = request.path_params.get("run_id", "")
     asked = Asked(query, run_id, place_of(query.get("cursor"), int, str))
-    view = page.view(Sources(store, _explanations(request)), asked)
+    view = page.view(Sources(store, _explanations(request), answers), asked)
     path = page.path.replace("{run_id}", run_id)
     cursor = None if view.next_place is None else cursor_of(*view.next_place)
     return view, Address(root_of(request), path, query, cursor)
@@ -105,7 +126,7 @@ def _answer(page: Page, store: Store, request: Request) -> tuple[View, Address]:
 
 def _as_html(page: Page) -> Callable[..., HTMLResponse]:
     def show(request: Request, store: StoreOf) -> HTMLResponse:
-        view, address = _answer(page, store, request)
+        view, address = _answer(page, store, request, _pending(request))
         return HTMLResponse(render(page, view, address))
 
     return show
@@ -113,7 +134,7 @@ def _as_html(page: Page) -> Callable[..., HTMLResponse]:
 
 def _as_json(page: Page) -> Callable[..., JSONResponse]:
     def tell(request: Request, store: StoreOf) -> JSONResponse:
-        view, address = _answer(page, store, request)
+        view, address = _answer(page, store, request, _answers(request))
         return JSONResponse(as_json(page, view, address))
 
     return tell

@@ -1,16 +1,29 @@
-"""Explanations, computed once for as long as nothing new is stored."""
+"""Explanations and answers about the whole fleet, computed once for as long as nothing new is stored."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.data.catalog.catalog import Ingested
+from crosswind.data.catalog.runs import ANY_RUN
 from crosswind.data.run import Run
 from crosswind.data.store import Store
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation
+from crosswind.models.next_run.cases import jobs_stand
 
 MOST = 5000  # explanations kept; each is some kilobytes
+MOST_ANSWERS = 64  # kept; one about thousands of nodes is some megabytes
+AT_THE_SAME_TIME = 16  # questions; of more some wait for others
+AT_ONCE_SECONDS = 1.0  # an answer that took less is made anew whenever something came new
+PATIENCE = 10.0  # another is kept so many times as long as it took: a tenth of a core is spent on it at most
 Contents = tuple[Ingested, int]  # what the store holds: an explanation may change with any run of its cohort
+Stand = tuple[Ingested, tuple[int, int], tuple[int, int]]  # the same, when runs ended, and accounts of jobs
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class RememberedExplanations:
@@ -46,3 +59,63 @@ class RememberedExplanations:
 def _contents(store: Store) -> Contents:
     with store.catalog.read() as session:
         return session.ingested(), session.runs.count()
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What was answered, from what, when that began, and how long it took."""
+
+    value: Any
+    stand: Stand
+    began: float
+    seconds: float
+
+
+class RememberedAnswers:
+    """Asks questions about one store, each with the same arguments once until something new is stored.
+
+    A question is a function of the store; two who ask the same at once wait for one answer. `clock` tells seconds.
+    """
+
+    def __init__(self, *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._lock = Lock()
+        self._asking = tuple(Lock() for _ in range(AT_THE_SAME_TIME))
+        self._known: OrderedDict[Hashable, _Answer] = OrderedDict()
+
+    def __call__(
+        self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The answer. Raises: what the question raises, which is not remembered."""
+        key = (question, args, tuple(sorted(kwargs.items())))
+        with self._asking[hash(key) % AT_THE_SAME_TIME]:
+            stand, known = _stand(store), self._held(key)
+            if known is None or not self._is_good(known, stand):
+                began = self._clock()
+                known = _Answer(question(store, *args, **kwargs), stand, began, self._clock() - began)
+                self._hold(key, known)
+        answer: T = known.value
+        return answer
+
+    def _is_good(self, known: _Answer, stand: Stand) -> bool:
+        is_costly = known.seconds >= AT_ONCE_SECONDS
+        age = self._clock() - known.began - known.seconds
+        return known.stand == stand or (is_costly and age < self._patience * known.seconds)
+
+    def _held(self, key: Hashable) -> _Answer | None:
+        with self._lock:
+            return self._known.get(key)
+
+    def _hold(self, key: Hashable, answer: _Answer) -> None:
+        with self._lock:
+            self._known[key] = answer
+            self._known.move_to_end(key)
+            while len(self._known) > MOST_ANSWERS:
+                self._known.popitem(last=False)
+
+
+def _stand(store: Store) -> Stand:
+    with store.catalog.read() as session:
+        held = session.ingested(), session.runs.stand(ANY_RUN)
+    return *held, jobs_stand(store)

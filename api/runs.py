@@ -98,7 +98,7 @@ class StepPage(Page):
 
 
 class IntervalView(View):
-    """An estimate in seconds with its 90 % bootstrap interval."""
+    """An estimate in seconds with its 90 % interval."""
 
     value: float | None
     low: float | None
@@ -128,9 +128,11 @@ class ExplanationView(View):
     shares: tuple[ShareView, ...]
     unexplained: IntervalView | None
     cause: str | None
-    confidence: Annotated[float | None, Field(description="share of bootstrap replicates with this main cause")]
+    also: Annotated[tuple[str, ...], Field(description="further causes that stand out, the largest first")]
+    confidence: Annotated[float | None, Field(description="share of replicates with this main cause")]
     culprit_rank: int | None
     culprit_ratio: Annotated[float | None, Field(description="share of steps in which the culprit arrived last")]
+    missing: Annotated[tuple[str, ...], Field(description="what nobody recorded, and what cannot be told without it")]
 
 
 class ComparisonView(View):
@@ -150,6 +152,7 @@ class ComparisonView(View):
     more_steps_seconds: float
     difference: IntervalView
     shares: tuple[ShareView, ...]
+    also: Annotated[tuple[str, ...], Field(description="causes beside the first that are surely there")]
     unexplained: IntervalView
     differing: dict[str, tuple[str, str]]
 

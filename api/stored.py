@@ -1,9 +1,13 @@
-"""How a route reaches the store, and the desks that hand out trials and answer about runs to come."""
+"""How a route reaches the store, and the desks that hand out trials and answer about runs to come.
+
+These wait for nothing and are asynchronous all the same: FastAPI calls other functions in a thread each.
+"""
 
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from crosswind.api.remembered import RememberedAnswers
 from crosswind.data.store import Store
 from crosswind.models.forecast.weather_desk import WeatherDesk
 from crosswind.models.next_run.desk import NextRunDesk
@@ -11,7 +15,7 @@ from crosswind.models.registry.operations import Runner
 from crosswind.models.tuner.desk import StudyDesk
 
 
-def store_of(request: Request) -> Store:
+async def store_of(request: Request) -> Store:
     """The store that this application serves."""
     store: Store = request.app.state.store
     return store
@@ -20,7 +24,7 @@ def store_of(request: Request) -> Store:
 StoreOf = Annotated[Store, Depends(store_of)]
 
 
-def desk_of(store: StoreOf) -> StudyDesk:
+async def desk_of(store: StoreOf) -> StudyDesk:
     """The desk over the store's catalog."""
     return StudyDesk(store.catalog)
 
@@ -28,7 +32,7 @@ def desk_of(store: StoreOf) -> StudyDesk:
 DeskOf = Annotated[StudyDesk, Depends(desk_of)]
 
 
-def next_run_desk_of(request: Request) -> NextRunDesk:
+async def next_run_desk_of(request: Request) -> NextRunDesk:
     """The desk that answers about runs to come, the same one for all requests: it keeps what it learned."""
     desk: NextRunDesk = request.app.state.next_run_desk
     return desk
@@ -37,7 +41,7 @@ def next_run_desk_of(request: Request) -> NextRunDesk:
 NextRunDeskOf = Annotated[NextRunDesk, Depends(next_run_desk_of)]
 
 
-def weather_desk_of(request: Request) -> WeatherDesk:
+async def weather_desk_of(request: Request) -> WeatherDesk:
     """The desk that answers about the weather, the same one for all requests: it keeps what it learned."""
     desk: WeatherDesk = request.app.state.weather_desk
     return desk
@@ -46,10 +50,19 @@ def weather_desk_of(request: Request) -> WeatherDesk:
 WeatherDeskOf = Annotated[WeatherDesk, Depends(weather_desk_of)]
 
 
-def runner_of(request: Request) -> Runner:
+async def runner_of(request: Request) -> Runner:
     """Who trains this application's models and knows their registry."""
     runner: Runner = request.app.state.runner
     return runner
 
 
 RunnerOf = Annotated[Runner, Depends(runner_of)]
+
+
+async def answers_of(request: Request) -> RememberedAnswers:
+    """What remembers answers about the whole fleet, the same for all requests."""
+    answers: RememberedAnswers = request.app.state.answers
+    return answers
+
+
+AnswersOf = Annotated[RememberedAnswers, Depends(answers_of)]

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field, computed_field
 
-from crosswind.api.stored import StoreOf
+from crosswind.api.stored import AnswersOf, StoreOf
 from crosswind.api.wire import Id, Name, View, refuse_unknown_query, rfc3339
 from crosswind.data.features import EVERY_RUN
 from crosswind.models.stragglers.fleet import RUNS, fleet_ranking
@@ -159,9 +159,9 @@ class RegressionsView(View):
 
 
 @router.get("/stragglers")
-def get_stragglers(asked: Annotated[StragglersQuery, Query()], store: StoreOf) -> StragglersView:
+def get_stragglers(asked: Annotated[StragglersQuery, Query()], store: StoreOf, answers: AnswersOf) -> StragglersView:
     """Rank places, devices and nodes slower than their peers over all runs; stores nothing."""
-    found = fleet_ranking(store, asked.system, asked.workload, runs=asked.runs)
+    found = answers(store, fleet_ranking, asked.system, asked.workload, runs=asked.runs)
     told = {**vars(found), "compared": len(found.ranked), "ranked": found.ranked[: asked.limit]}
     return StragglersView.model_validate(told)
 
@@ -173,6 +173,7 @@ def get_run_stragglers(run_id: Id, store: StoreOf) -> RunStragglersView:
 
 
 @router.get("/regressions")
-def get_regressions(asked: Annotated[RegressionsQuery, Query()], store: StoreOf) -> RegressionsView:
+def get_regressions(asked: Annotated[RegressionsQuery, Query()], store: StoreOf, answers: AnswersOf) -> RegressionsView:
     """When workloads became slower or faster for good, and what changed just then; stores nothing."""
-    return RegressionsView.model_validate(regressions(store, asked.system, asked.workload, runs=asked.runs))
+    found = answers(store, regressions, asked.system, asked.workload, runs=asked.runs)
+    return RegressionsView.model_validate(found)

@@ -1,4 +1,6 @@
-"""How often the injected cause is named, and an undisturbed run called slow: lab, and repeated demos.
+"""How often the injected cause is named, and an undisturbed run called slow: lab, fresh lab runs, repeated demos.
+
+FRESH=0, FRESH_SEED and FRESH_STORE are told in benchmarks/accuracy/fresh_explain.py; ROUNDS=0 leaves the demos out.
 
 Every round of the demo records its runs anew in a store of its own (6 disturbed, 8 undisturbed, in random order) and
 explains each against the others of its round. Nothing is fitted or tuned on these runs. The baseline is what a step
@@ -26,7 +28,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "2"))
 
 
 def main() -> None:
-    tell(("lab_explain",))
+    tell(("lab_explain", "fresh_explain"))
     if ROUNDS:
         tell_demos()
 

@@ -13,6 +13,7 @@ NEGLIGIBLE = 1e-3  # of an interval's largest part: beside it, nothing
 NOTHING_SECONDS = 1e-10  # what sums of times leave of zero
 MINUTE, HOUR = 60, 3600
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
+PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 LONG_UNITS = ((HOUR, "h"), (MINUTE, "min"), (1.0, "s"))
 
 
@@ -88,6 +89,29 @@ def percent(ratio: float | None) -> str:
 def times(ratio: float | None) -> str:
     """How many times as long: `1.42x`."""
     return NONE if ratio is None or not math.isfinite(ratio) else f"{number(ratio)}x"
+
+
+def spread(value: float | None, low: float | None, high: float | None) -> str:
+    """A ratio with its interval: `1.17x [1.12 to 1.22]`."""
+    return NONE if value is None else f"{times(value)} [{number(low)} to {number(high)}]"
+
+
+def signed(value: float | None) -> str:
+    """A number with its sign: `+0.62`."""
+    told = number(value)
+    return f"+{told}" if value is not None and value > 0 else told
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value of a check in a unit that suits it: `53.2 MB/s`, `1.50 Tflop/s`, `34.4 \u00b5s`, `1.02`."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if unit == "seconds":
+        return seconds(value)
+    if unit == "ratio" or not unit:
+        return number(value)
+    scale, prefix = next((each for each in PREFIXES if abs(value) >= each[0]), (1.0, ""))
+    return f"{number(value / scale)} {prefix}{unit.replace('bytes', 'B')}"
 
 
 def count(amount: int, noun: str) -> str:

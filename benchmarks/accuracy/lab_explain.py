@@ -1,9 +1,9 @@
 """Which cause explanations name on the lab's runs, against what was injected.
 
 Split: by the order of time, as the samples' tag `split` has it. Causes, thresholds and evidence were chosen on `train`
-and `calibrate`; `test` was looked at last. A run is compared with all other runs of its cohort, three quarters of which
-are disturbed. The tags and the injections tell the truth; no explanation sees them. A run's slowdown is its time over
-the median of its cohort's runs into which nothing was injected.
+and `calibrate`, and on one validation plan of seed 7; `test` was looked at last. A run is compared with all other runs
+of its cohort, three quarters of which are disturbed. The tags and the injections tell the truth; no explanation sees
+them. A run's slowdown is its time over the median of its cohort's runs into which nothing was injected.
 
 Two cores hold some causes not apart: processes that copy memory, write to the disk, send through the links or belong to
 a neighbour's job take the ranks' cores, and that is what costs the time. These five count as one group. A CPU quota is
@@ -12,14 +12,17 @@ told by its group's own counters where they were sampled in time, and else looks
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 
-from benchmarks.accuracy.lab_before import FROM, STEPS, TO
+from benchmarks.accuracy.lab_before import STEPS
+from benchmarks.accuracy.lost import delays_of, injected_and_lost
 from benchmarks.accuracy.row import Row
-from crosswind.data.features import WARM_UP_STEPS, all_runs, cohort_key
+from crosswind.data.features import all_runs, cohort_key
 from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.store import Store
@@ -27,7 +30,6 @@ from crosswind.models.explain.evidence import read_segments
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.explanation import Explanation, Verdict
 
-NONE = "none"
 CORES_TAKEN = frozenset({"cpu_contention"})
 FABRIC = frozenset({"network", "link_rate", "packet_loss"})
 TRUTH: Mapping[str, frozenset[str]] = {
@@ -42,23 +44,35 @@ TRUTH: Mapping[str, frozenset[str]] = {
     "slow_rank": frozenset({"slow_compute"}),
 }
 OF_ONE_RANK = frozenset({"cpu_quota", "late_checkpoint", "pause", "slow_input", "slow_rank"})
-KNOWN_SECONDS = frozenset({"slow_input", "slow_rank"})  # ms a step, of which the whole run waits for all
+KNOWN_SECONDS = frozenset({"slow_input", "slow_rank"})  # ms a step
 SLOW, BARELY = 1.10, 1.05
+STOLEN = "cpu_steal"  # what the machine's host takes is nobody's injection, and no false alarm
+_STEPS = """
+select run_id, step, rank, tail_seconds, input_seconds, compute_seconds, checkpoint_seconds, other_seconds
+from step where run_id in (select unnest(?))
+"""
 
 
 @dataclass(frozen=True)
 class Told:
-    """A run with what was injected into it, how much slower it was, and its explanation."""
+    """A run with what was injected into it, how much slower it was, its steps' rows, and its explanation."""
 
     run: Run
     kinds: frozenset[str]
     slowdown: float
     explanation: Explanation
+    rows: pd.DataFrame
 
     @property
     def is_right(self) -> bool:
-        """Whether the cause named is one that was injected."""
+        """Whether the cause named first is one that was injected."""
         return any(self.explanation.cause in TRUTH[kind] for kind in self.kinds)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every cause that was injected is named, at whichever place."""
+        named = {self.explanation.cause, *self.explanation.also}
+        return all(named & TRUTH[kind] for kind in self.kinds)
 
     @property
     def is_right_place(self) -> bool:
@@ -66,16 +80,29 @@ class Told:
         is_link = any(TRUTH[kind] & FABRIC for kind in self.kinds)
         return self.is_right or (is_link and self.explanation.cause in FABRIC)
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is called slow."""
+        return self.explanation.verdict is Verdict.SLOW
 
-def told(splits: Sequence[str]) -> list[Told]:
-    """Every run of these parts of the split, explained."""
-    with TemporaryDirectory() as folder, Store.open(Path(folder) / "store") as store:
-        load_lab_samples(store)
-        runs = [run for run in all_runs(store) if "split" in run.tags]
-        segments = read_segments(store, runs)
-        with store.catalog.read() as session:
-            injected = session.injections.of_runs([run.run_id for run in runs])
-    kinds = {run.run_id: frozenset(each.kind for each in injected if each.run_id == run.run_id) for run in runs}
+    @cached_property
+    def is_covered(self) -> tuple[bool, bool]:
+        """Whether the interval of the injected cause's share holds what was injected, and what was lost by it."""
+        [delay] = delays_of(self.run, STEPS)
+        shares = [share.seconds for share in self.explanation.shares if share.cause in TRUTH[delay.kind]]
+        truths = injected_and_lost(self.rows, delay)
+        injected, lost = (any(share.low <= truth <= share.high for share in shares) for truth in truths)
+        return injected, lost
+
+
+def told(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[Told]:
+    """Those of the lab's runs that are of these parts of the split, each explained against all."""
+    segments = read_segments(store, runs)
+    run_ids = [run.run_id for run in runs]
+    steps = {str(run_id): rows for run_id, rows in store.lake.frame(_STEPS, [run_ids]).groupby("run_id")}
+    with store.catalog.read() as session:
+        injected = session.injections.of_runs(run_ids)
+    kinds = {run_id: frozenset(each.kind for each in injected if each.run_id == run_id) for run_id in run_ids}
     cohorts: dict[str, list[Run]] = {}
     for run in runs:
         cohorts.setdefault(cohort_key(run), []).append(run)
@@ -84,37 +111,60 @@ def told(splits: Sequence[str]) -> list[Told]:
         usual = float(np.median([segments[run.run_id].time for run in members if not kinds[run.run_id]]))
         for run in members:
             if run.tags["split"] in splits:
+                run_id = run.run_id
                 others = [segments[other.run_id] for other in members if other is not run]
-                explanation = explain(run.run_id, segments[run.run_id], others)
-                found.append(Told(run, kinds[run.run_id], segments[run.run_id].time / usual, explanation))
+                explanation = explain(run_id, segments[run_id], others)
+                found.append(Told(run, kinds[run_id], segments[run_id].time / usual, explanation, steps[run_id]))
     return found
 
 
 def figures(runs: Sequence[Told]) -> dict[str, float]:
-    """Shares of the runs, and how many there are of which they are told."""
-    slow = [each for each in runs if each.kinds and each.slowdown >= SLOW]
-    barely = [each for each in runs if each.kinds and BARELY <= each.slowdown < SLOW]
-    placed = [each for each in slow if each.is_right and each.kinds & OF_ONE_RANK]
+    """Shares of the runs, and how many there are of which they are told; weak faults are told apart, and pairs."""
+    single, pairs = [each for each in runs if len(each.kinds) == 1], [each for each in runs if len(each.kinds) > 1]
+    slow = [each for each in single if each.slowdown >= SLOW]
+    barely = [each for each in single if BARELY <= each.slowdown < SLOW]
+    named = [each for each in single if each.is_right]
+    placed = [each for each in named if each.slowdown >= SLOW and each.kinds & OF_ONE_RANK]
+    known = [each.is_covered for each in named if each.kinds <= KNOWN_SECONDS]
     quiet = [each for each in runs if not each.kinds]
-    alarms = [each for each in quiet if each.explanation.verdict is Verdict.SLOW]
     return {
         "named_of_slow": _share([each.is_right for each in slow]),
+        "first_or_also_of_slow": _share([each.has_all for each in slow]),
         "right_place_of_slow": _share([each.is_right_place for each in slow]),
         "slow": len(slow),
         "named_of_barely_slow": _share([each.is_right for each in barely]),
         "barely_slow": len(barely),
-        "rank_right": _share([each.explanation.culprit_rank == _rank(each.run) for each in placed]),
-        "false_alarms": _share([each in alarms for each in quiet]),
-        "false_alarms_of_usual_time": _share([each in alarms for each in quiet if each.slowdown < BARELY]),
+        "both_of_pairs": _share([each.has_all for each in pairs]),
+        "pairs": len(pairs),
+        "rank_right": _share([each.explanation.culprit_rank in _ranks(each.run) for each in placed]),
+        "false_alarms": _share([each.is_alarm for each in quiet]),
+        "false_alarms_but_stolen": _share([each.is_alarm and each.explanation.cause != STOLEN for each in quiet]),
+        "false_alarms_of_usual_time": _share([each.is_alarm for each in quiet if each.slowdown < BARELY]),
         "undisturbed": len(quiet),
-        "interval_coverage": _share([_covers(each) for each in placed if each.kinds <= KNOWN_SECONDS]),
+        "interval_holds_injected": _share([injected for injected, _ in known]),
+        "interval_holds_lost": _share([lost for _, lost in known]),
+        "known": len(known),
         "largest_gap_seconds": max(map(_gap, runs)),
     }
 
 
+ASKED = (
+    "named first >= 95 % of runs slower by 10 %, >= 80 % of 5-10 %; both of pairs >= 80 %; rank >= 95 %; "
+    "false alarms <= 2 %; gap <= 1e-6 s; interval holds what was lost 85-95 %"
+)
+
+
+def holds(found: Mapping[str, float]) -> bool:
+    """Whether all that is asked is reached; what was not measured is left out."""
+    least = {"named_of_slow": 0.95, "named_of_barely_slow": 0.8, "both_of_pairs": 0.8, "rank_right": 0.95}
+    is_named = all(not found[name] < limit for name, limit in least.items())
+    is_even = found["false_alarms"] <= 0.02 and found["largest_gap_seconds"] <= 1e-6
+    return is_named and is_even and not (found["interval_holds_lost"] < 0.85 or found["interval_holds_lost"] > 0.95)
+
+
 def by_step_time(runs: Sequence[Told]) -> dict[str, float]:
     """What a step time alone can say: slow above 1.1 times the usual one, and the commonest cause."""
-    slow = [each for each in runs if each.kinds and each.slowdown >= SLOW]
+    slow = [each for each in runs if len(each.kinds) == 1 and each.slowdown >= SLOW]
     quiet = [each for each in runs if not each.kinds]
     return {
         "named_of_slow": _share([any(TRUTH[kind] == CORES_TAKEN for kind in each.kinds) for each in slow]),
@@ -124,42 +174,44 @@ def by_step_time(runs: Sequence[Told]) -> dict[str, float]:
 
 def rows() -> list[Row]:
     """The test part; and what was reached where everything was chosen."""
-    test, chosen_on = told(["test"]), told(["train", "calibrate"])
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "store") as store:
+        load_lab_samples(store)
+        runs = [run for run in all_runs(store) if "split" in run.tags]
+        test, chosen_on = (told(store, runs, splits=splits) for splits in (["test"], ["train", "calibrate"]))
     ours = figures(test)
-    holds = ours["named_of_slow"] >= 0.95 and ours["named_of_barely_slow"] >= 0.8 and ours["false_alarms"] <= 0.02
     return [
         Row(
             task="lab: cause named first",
             split="86 latest runs of 407, each against its cohort; chosen on the 321 before",
             rows=len(test),
             figures=ours,
-            asked="named >= 95 % of runs slower by 10 %, >= 80 % of 5-10 %; rank >= 95 %; false alarms <= 2 %",
-            holds=holds and ours["rank_right"] >= 0.95,
+            asked=ASKED,
+            holds=holds(ours),
             baselines={"by_step_time": by_step_time(test), "ours_where_chosen": figures(chosen_on)},
-            note="; ".join(f"{kind} {right} of {count}" for kind, (right, count) in _by_kind(test).items()),
+            note=by_kind(test),
         )
     ]
 
 
-def _by_kind(runs: Sequence[Told]) -> dict[str, tuple[int, int]]:
-    slow = [each for each in runs if each.kinds and each.slowdown >= SLOW]
-    kinds = sorted({kind for each in slow for kind in each.kinds})
-    of_kind = {kind: [each.is_right for each in slow if kind in each.kinds] for kind in kinds}
-    return {kind: (sum(found), len(found)) for kind, found in of_kind.items()}
+def by_kind(runs: Sequence[Told]) -> str:
+    """How many of each kind, and of both strengths and of pairs, were named as asked."""
+    groups = {
+        "slower by 10 %": [(each, each.is_right) for each in runs if len(each.kinds) == 1 and each.slowdown >= SLOW],
+        "by 5 to 10 %": [(each, each.is_right) for each in runs if len(each.kinds) == 1 and each.slowdown < SLOW],
+        "pairs, both": [(each, each.has_all) for each in runs if len(each.kinds) > 1],
+    }
+    groups["by 5 to 10 %"] = [(each, right) for each, right in groups["by 5 to 10 %"] if each.slowdown >= BARELY]
+    return "; ".join(f"{name}: {_of_kinds(found)}" for name, found in groups.items() if found)
 
 
-def _rank(run: Run) -> int:
-    return int(run.tags["injected"].split(":")[1]) if run.tags["injected"] != NONE else -1
+def _of_kinds(found: Sequence[tuple[Told, bool]]) -> str:
+    names = ["+".join(sorted(each.kinds)) for each, _ in found]
+    right = {name: [truth for other, (_, truth) in zip(names, found, strict=True) if other == name] for name in names}
+    return ", ".join(f"{name} {sum(truths)} of {len(truths)}" for name, truths in sorted(right.items()))
 
 
-def _covers(each: Told) -> bool:
-    """Whether the interval of the named cause's share holds what was injected, in seconds after warm-up."""
-    tag = each.run.tags["injected"]
-    begin, end = FROM.search(tag), TO.search(tag)
-    first, last = max(int(begin[1]) if begin else 0, WARM_UP_STEPS + 1), int(end[1]) if end else STEPS
-    truth = (last - first) * float(tag.split(" ")[0].split(":")[2]) / 1000
-    [share] = [share.seconds for share in each.explanation.shares if share.cause == each.explanation.cause]
-    return share.low <= truth <= share.high
+def _ranks(run: Run) -> set[int]:
+    return {delay.rank for delay in delays_of(run, STEPS)}
 
 
 def _gap(each: Told) -> float:

@@ -161,8 +161,11 @@ class Leaderboard:
                 "pattern": {"shape": ["" if each.is_model else "/" for each in shown]},
             },
             text=["the model" if each.is_model else "baseline" for each in shown],
+            textposition="outside",
+            cliponaxis=False,
             hovertemplate="%{y}: %{x:.3~g} %<extra></extra>",
         )
+        figure.update_xaxes(range=[0, max(1.25 * max(100 * each.loss for each in shown), 1e-6)])
         return figure.update_yaxes(autorange="reversed", showgrid=False)
 
 

@@ -1,7 +1,20 @@
 """Every page, in the order of the rail."""
 
-from crosswind.dashboards.pages import run, runs, variability
+from crosswind.dashboards.pages import (
+    checks,
+    counters,
+    interference,
+    models,
+    regressions,
+    run,
+    runs,
+    stragglers,
+    variability,
+)
 from crosswind.dashboards.pages.page import Page
 
-LISTED: tuple[Page, ...] = (runs.PAGE, run.PAGE, variability.PAGE)
+LISTED: tuple[Page, ...] = (
+    *(runs.PAGE, run.PAGE, variability.PAGE, stragglers.PAGE, regressions.PAGE),
+    *(counters.PAGE, interference.PAGE, checks.PAGE, models.PAGE),
+)
 FIRST = runs.PAGE  # where the address without a path leads

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.data.errors import InvalidInputError
@@ -12,6 +12,23 @@ from crosswind.models.explain.explanation import Explanation
 
 Explain = Callable[[Store, Sequence[Run]], Mapping[str, Explanation]]
 Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Answers(Protocol):
+    """Asks a question about a store, or remembers what was answered."""
+
+    def __call__(
+        self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The answer."""
+        ...
+
+
+def asked_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The answer, remembering nothing."""
+    return question(store, *args, **kwargs)
 
 
 @dataclass(frozen=True)
@@ -20,6 +37,11 @@ class Sources:
 
     store: Store
     explain: Explain
+    answers: Answers = asked_anew
+
+    def ask(self, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The answer to a question about the whole store, whose arguments can be hashed."""
+        return self.answers(self.store, question, *args, **kwargs)
 
 
 @dataclass(frozen=True)

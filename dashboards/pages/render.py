@@ -67,6 +67,11 @@ def render_error(status: int, title: str, detail: str, *, root: str = "/", remed
     return template.render(status=status, title=title, detail=why, remedy=remedy, root=root, page=None)
 
 
+def render_waiting(*, root: str = "/") -> str:
+    """A page in place of one that is being worked out."""
+    return _environment().get_template("waiting.html").render(root=root, page=None)
+
+
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
     """What the page shows, for machines; what is missing is null."""
     facts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]
@@ -108,6 +113,9 @@ def _environment() -> Environment:
         seconds=wording.seconds,
         percent=wording.percent,
         times=wording.times,
+        signed=wording.signed,
+        quantity=wording.quantity,
+        spread=wording.spread,
         words=wording.words,
         utc=wording.utc,
         iso=wording.iso,

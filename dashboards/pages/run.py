@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 import pandas as pd
 
@@ -35,6 +36,24 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """A page that tells more than one run can, and what it answers; `is_of_cause`: of the cause that was named."""
+
+    address: str
+    question: str
+    is_of_cause: bool
+
+
+STRAGGLERS, NEIGHBOURS, REGRESSIONS, CHECKS = "stragglers", "interference", "regressions", "checks"
+LEADS = {  # cause -> the page that knows more of it
+    **dict.fromkeys(("slow_node", "slow_compute", "low_clock", "heat_throttling", "power_cap"), STRAGGLERS),
+    **dict.fromkeys(("cpu_contention", "memory_traffic", "neighbour_traffic", "congestion"), NEIGHBOURS),
+    **dict.fromkeys(("network", "link_rate", "packet_loss", "slow_storage"), CHECKS),
+    "software_change": REGRESSIONS,
+}
+
+
+@dataclass(frozen=True)
 class RunPageView:
     """What the page shows."""
 
@@ -43,6 +62,7 @@ class RunPageView:
     explanation: Explanation
     coverage: Coverage
     cohort_id: str
+    leads: tuple[Lead, ...]
     charts: tuple[Chart, ...]
     next_place: Place | None = None
 
@@ -71,6 +91,7 @@ def view(sources: Sources, asked: Asked) -> RunPageView:
         explanation=explanation,
         coverage=_coverage(sources.store, run, ranks, steps),
         cohort_id=cohort_id(cohort_key(run)),
+        leads=_leads(run, explanation),
         charts=_charts(sources.store, explanation, steps, peers),
     )
 
@@ -81,6 +102,20 @@ PAGE = Page("run", "/runs/{run_id}", "run.html", view, section="runs")
 def cohort_id(cohort: str) -> str:
     """A short name for a cohort, for addresses."""
     return hashlib.sha256(cohort.encode()).hexdigest()[:12]
+
+
+def _leads(run: Run, explanation: Explanation) -> tuple[Lead, ...]:
+    """The pages about all runs, the one of the run's cause first."""
+    of_runs = urlencode({"system": run.system, "workload": run.workload})
+    pages = (
+        (STRAGGLERS, urlencode({"system": run.system}), "which nodes are slower than their peers"),
+        (NEIGHBOURS, of_runs, "who was beside slow runs of this workload"),
+        (REGRESSIONS, of_runs, "since when the workload is as it is"),
+        (CHECKS, urlencode({"system": run.system}), "what nodes measured before their jobs"),
+    )
+    named = LEADS.get(explanation.cause or "")
+    leads = [Lead(f"{page}?{query}", question, page == named) for page, query, question in pages]
+    return tuple(sorted(leads, key=lambda lead: not lead.is_of_cause))
 
 
 def _coverage(store: Store, run: Run, ranks: tuple[Rank, ...], steps: pd.DataFrame) -> Coverage:

@@ -113,6 +113,21 @@
     for (const field of document.querySelectorAll("form.filters :disabled")) field.disabled = false;
   });
 
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    const source = document.getElementById(button.dataset.copy);
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(source.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(source); // no clipboard here: what is selected can be copied by hand
+        button.textContent = "Selected";
+      }
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+  }
+
   const links = [...document.querySelectorAll("a.row-link")];
   function move(by) {
     const now = links.indexOf(document.activeElement);

@@ -68,13 +68,10 @@ class Places:
 
     def gpus_of_ranks(self, run_ids: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
         """The GPUs of the ranks of these runs, by run and rank, as far as any are known."""
-        table, wanted, found = tables.placements, sorted(run_ids), dict[tuple[str, int], tuple[str, ...]]()
-        for start in range(0, len(wanted), AT_ONCE):
-            among = table.c.run_id.in_(wanted[start : start + AT_ONCE])
-            query = select(table.c.run_id, table.c.rank, table.c.gpus).where(among, table.c.rank.is_not(None))
-            rows_of = self._connection.execute(query)
-            found |= {(str(run_id), int(rank)): tuple(gpus) for run_id, rank, gpus in rows_of if gpus}
-        return found
+        table = tables.placements
+        is_wanted = and_(rows.among(self._connection, table.c.run_id, run_ids), table.c.rank.is_not(None))
+        found = self._connection.execute(select(table.c.run_id, table.c.rank, table.c.gpus).where(is_wanted))
+        return {(str(run_id), int(rank)): tuple(gpus) for run_id, rank, gpus in found if gpus}
 
     def _placements(self, where: ColumnElement[bool]) -> list[Placement]:
         table = tables.placements

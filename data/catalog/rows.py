@@ -1,10 +1,10 @@
 """Moving dataclasses in and out of the catalog's tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, func, insert, select, update
+from sqlalchemy import JSON, ColumnElement, Connection, Table, Text, and_, cast, func, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crosswind.data.injection import Injected
@@ -62,3 +62,17 @@ def change(connection: Connection, table: Table, key: Mapping[str, object], **va
     """Sets columns of the row with this key."""
     where = and_(*(table.c[name] == value for name, value in key.items()))
     connection.execute(update(table).where(where).values(**values))
+
+
+def among(connection: Connection, column: ColumnElement[str], values: Collection[str]) -> ColumnElement[bool]:
+    """Whether the column has one of these values, however many: they go as one parameter."""
+    is_postgresql = connection.dialect.name == "postgresql"
+    unfold = func.json_array_elements_text if is_postgresql else func.json_each
+    each = unfold(literal(sorted(values), JSON)).table_valued("value")
+    return column.in_(select(each.c.value))
+
+
+def gathered(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[str]:
+    """The column's values of a group as one list, the text of its JSON: read so, many rows cost a fraction."""
+    gather = func.json_agg if connection.dialect.name == "postgresql" else func.json_group_array
+    return cast(gather(column), Text)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.json import decode
 from sqlalchemy import Connection, Select, Text, and_, cast, func, or_, select, update
 
 from crosswind.data.catalog import rows, tables
@@ -107,14 +108,19 @@ class Runs:
         query = select(tables.ranks).where(of_run).order_by(tables.ranks.c.rank)
         return [Rank(**row) for row in self._connection.execute(query).mappings()]
 
-    def nodes_of_ranks(self, run_ids: Collection[str]) -> list[tuple[str, int, str]]:
-        """Run, rank and node of every rank of these runs."""
-        table, wanted, found = tables.ranks, sorted(run_ids), list[tuple[str, int, str]]()
-        for first in range(0, len(wanted), JOBS_AT_ONCE):
-            among = table.c.run_id.in_(wanted[first : first + JOBS_AT_ONCE])
-            query = select(table.c.run_id, table.c.rank, table.c.node).where(among, table.c.rank >= 0)
-            found += [(run_id, rank, node) for run_id, rank, node in self._connection.execute(query).all()]
-        return found
+    def nodes_of_ranks(self, run_ids: Collection[str]) -> tuple[list[str], list[int], list[str]]:
+        """Run, rank and node of every rank of these runs, a column each: tuples would take longer."""
+        table = tables.ranks
+        is_wanted = and_(rows.among(self._connection, table.c.run_id, run_ids), table.c.rank >= 0)
+        ranks, nodes = (rows.gathered(self._connection, each) for each in (table.c.rank, table.c.node))
+        query = select(table.c.run_id, ranks, nodes).where(is_wanted).group_by(table.c.run_id)
+        columns: tuple[list[str], list[int], list[str]] = ([], [], [])
+        for run_id, of_run, on_nodes in self._connection.execute(query).all():
+            numbers = decode(of_run, type=list[int])
+            columns[0].extend([run_id] * len(numbers))
+            columns[1].extend(numbers)
+            columns[2].extend(decode(on_nodes, type=list[str]))
+        return columns
 
     def outlines(self, wanted: RunFilter, *, limit: int) -> list[Run]:
         """The newest runs, oldest first, without what takes time to decode: no configuration, nodes or other facts."""

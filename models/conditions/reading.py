@@ -53,10 +53,10 @@ _IS_CORE = "device like 'cpu%'"
 
 # A disk's partitions are devices too, and no busier than the disk: the busiest device counts, not their sum.
 READINGS: tuple[Reading, ...] = (
-    Reading("cpu_busy_cores", "cpu", CPU_BUSY),
-    Reading("cpu_busy_ratio", "cpu", CPU_BUSY, Over.MEAN),
-    Reading("cpu_steal_ratio", "cpu", ("steal_seconds_total",), Over.MEAN),
-    Reading("cpu_iowait_ratio", "cpu", ("iowait_seconds_total",), Over.MEAN),
+    Reading("cpu_busy_cores", "cpu", CPU_BUSY, only=_IS_CORE),
+    Reading("cpu_busy_ratio", "cpu", CPU_BUSY, Over.MEAN, only=_IS_CORE),
+    Reading("cpu_steal_ratio", "cpu", ("steal_seconds_total",), Over.MEAN, only=_IS_CORE),
+    Reading("cpu_iowait_ratio", "cpu", ("iowait_seconds_total",), Over.MEAN, only=_IS_CORE),
     Reading("watched_cores", "process", ("run_seconds_total",), nodes=Over.SUM, of_kernel=True),
     Reading("watched_page_faults", "process", PROCESS_FAULTS, nodes=Over.SUM, of_kernel=True),
     Reading("watched_disk_bytes", "process", PROCESS_BYTES, nodes=Over.SUM, of_kernel=True),

@@ -4,7 +4,7 @@ seconds A - seconds B = (steps A - steps B) x B's time a step + steps A x (A's t
 to the causes by their evidence, exactly as the excess of a run over its cohort does; B takes the cohort's place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +15,10 @@ from crosswind.data.store import Store
 from crosswind.models.explain.evidence import read_segments
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
 from crosswind.models.explain.explanation import Interval, Share
+from crosswind.models.explain.notable import SMALLEST_SHARE
 from crosswind.models.explain.reference import TIME, Reference
 from crosswind.models.explain.segments import COLUMNS, Segments
+from crosswind.models.explain.sentence import words
 from crosswind.models.explain.split import UNEXPLAINED, resampled, split
 
 SAID = 0.005  # of the faster run's time a step, below which nobody would speak of a difference
@@ -40,6 +42,7 @@ class Comparison:
     more_steps_seconds: float
     difference: Interval
     shares: tuple[Share, ...]
+    also: tuple[str, ...]
     unexplained: Interval
     differing: Mapping[str, tuple[str, str]]
 
@@ -69,8 +72,10 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
     """Of two runs' segments, that with the longer time a step first."""
     random = np.random.default_rng(1)
     reference = Reference(faster.means[None, :], faster.means, dict.fromkeys((*COLUMNS, TIME), 0.0))
-    parts = split(slower, reference, again=resampled(faster.values, random))
+    again = resampled(slower.values, random) - resampled(faster.values, random)
+    parts = split(slower.means, reference, again=again)
     steps, usual = len(slower.values), faster.time
+    shares = tuple(shares_of(parts, steps))
     found = Comparison(
         slower=slower.run_id,
         faster=faster.run_id,
@@ -81,7 +86,8 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
         faster_seconds=usual * len(faster.values),
         more_steps_seconds=usual * (steps - len(faster.values)),
         difference=interval(parts.excess, parts.replicates["excess"], steps),
-        shares=tuple(shares_of(parts, steps)),
+        shares=shares,
+        also=_also(shares, usual * steps),
         unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
         differing=differing,
     )
@@ -97,8 +103,21 @@ def _sentence(found: Comparison, usual: float) -> str:
     largest = found.shares[0] if found.shares else None
     if largest is None or largest.seconds.value <= max(found.unexplained.value, 0.0):
         return f"{found.slower} took {times}; no cause has enough evidence."
-    share = largest.seconds.value / found.difference.value
-    return f"{found.slower} took {times}. {largest.cause.replace('_', ' ').capitalize()} took {share:.0%} of that."
+    told = f"{found.slower} took {times}. {words(largest.cause).capitalize()} took {_part(largest, found)} of that."
+    others = [each for each in found.shares[1:] if each.cause in found.also]
+    further = ", ".join(f"{words(each.cause)} {_part(each, found)}" for each in others)
+    return f"{told} Also: {further}." if further else told
+
+
+def _part(share: Share, found: Comparison) -> str:
+    return f"{share.seconds.value / found.difference.value:.0%}"
+
+
+def _also(shares: Sequence[Share], whole: float) -> tuple[str, ...]:
+    """Further causes that nobody would leave unsaid: surely above nothing, and worth a word."""
+    return tuple(
+        share.cause for share in shares[1:] if share.seconds.low > 0 and share.seconds.value > SMALLEST_SHARE * whole
+    )
 
 
 def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Explanations of runs: verdict, shares of the excess, what speaks for them, and what to do next."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,20 +11,24 @@ from crosswind.data.prediction import Floats
 from crosswind.data.run import Run
 from crosswind.data.store import Store
 from crosswind.models.explain.causes import CAUSES
-from crosswind.models.explain.causes.cause import Cause, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Observed
 from crosswind.models.explain.evidence import read_segments
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
-from crosswind.models.explain.reference import FEWEST_RUNS, TIME, Reference, reference_of
-from crosswind.models.explain.segments import COLUMNS, PHASES, Segments
+from crosswind.models.explain.hidden import hidden
+from crosswind.models.explain.missing import missing_of
+from crosswind.models.explain.notable import BY_NAME, Compared, Notable, notable, spreads_of
+from crosswind.models.explain.reference import FEWEST_RUNS, TIME, Reference
+from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments
+from crosswind.models.explain.sentence import sentence
 from crosswind.models.explain.split import UNEXPLAINED, Split, split
 
 FEWEST_SEGMENTS = 10
-SMALLEST_SLOWDOWN = 0.10  # excess / expected below which a run is not called slow, whatever its interval
-SMALLEST_SHARE = 0.05  # of the expected time, below which a cause makes no run slow
+SMALLEST_EXCESS = 0.02  # excess / expected below which no cause makes a run slow that stands out against its cohort
+SMALLEST_SLOWDOWN = 0.10  # of the expected time: of a run's excess without a cause, of a rank's lag in a quick run
 SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
-SHARE_SPREADS = 3.0  # the same of one cause's share
-ALL = 1.1  # of an excess, which is as much as all of it: something else went a little quicker
-BY_NAME: Mapping[str, Cause] = {cause.name: cause for cause in CAUSES}
+DOUBT = (
+    0.03  # of a share, which nobody knows better: caches grow cold meanwhile, and a wait lasts longer than asked for
+)
 
 
 def explain_run(store: Store, run_id: str) -> Explanation:
@@ -50,7 +54,8 @@ def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
         cohort = [
             found for other, found in segments.items() if cohorts[other] == cohorts[run.run_id] and other != run.run_id
         ]
-        explanations[run.run_id] = explain(run.run_id, segments.get(run.run_id), cohort)
+        own = segments.get(run.run_id)
+        explanations[run.run_id] = replace(explain(run.run_id, own, cohort), missing=missing_of(run, own))
     return explanations
 
 
@@ -75,96 +80,79 @@ def _abstention(reason: str, next_action: str) -> tuple[Verdict, str, str]:
 
 
 def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
-    whole = _finding(run, cohort)
-    parts, steps = whole.parts, len(run.values)
-    lag = _finding(run.lag(), [other.lag() for other in cohort]) if run.ranks > 1 else whole
-    expected = parts.expected_time
-    is_slow = any(_stands_out(each, expected) or _largest(each, expected) for each in (whole, lag))
-    told, cause = _told_by([whole, lag], expected) if is_slow else (whole, None)
-    culprit, culprit_ratio = _culprit(run, told.reference, cause)
+    whole, ranks = Compared.whole(run, cohort), Compared.ranks(run, cohort)
+    parts, steps = split(run.means, whole.reference), len(run.values)
+    numbers = sorted(run.work) or list(range(run.ranks))
+    is_slow, named = _named(parts, whole, ranks)
+    first = named[0] if named else None
+    culprit, culprit_ratio = _culprit(run, whole.reference, first, numbers)
     return Explanation(
         run_id=run.run_id,
         verdict=Verdict.SLOW if is_slow else Verdict.NORMAL,
-        sentence=_sentence(whole, told, is_slow=is_slow, cause=cause, who=f"rank {culprit}"),
-        next_action=BY_NAME[cause].next_action if cause else NOTHING if not is_slow else SAMPLE,
+        sentence=sentence(parts, named, is_slow=is_slow, culprit=culprit, ranks=numbers),
+        next_action=BY_NAME[first.cause].next_action if first else NOTHING if not is_slow else SAMPLE,
         cohort_runs=len(cohort),
         steps=steps,
         measured_seconds=(parts.expected_time + parts.excess) * steps,
         expected_seconds=parts.expected_time * steps,
         excess=interval(parts.excess, parts.replicates["excess"], steps),
-        shares=tuple(shares_of(parts, steps)),
+        shares=tuple(shares_of(parts, steps, _hidden(run, parts, whole.reference))),
         unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
-        cause=cause,
-        confidence=_confidence(cause, told.parts.replicates) if cause else None,
+        cause=first.cause if first else None,
+        also=tuple(each.cause for each in named[1:]),
+        confidence=_confidence(first, parts, ranks) if first else None,
         culprit_rank=culprit,
         culprit_ratio=culprit_ratio,
     )
 
 
-@dataclass(frozen=True)
-class _Finding:
-    """A run, or its lag behind its peers, against the cohort's; the spread in seconds."""
-
-    parts: Split
-    reference: Reference
-
-
-def _finding(run: Segments, cohort: Sequence[Segments]) -> _Finding:
-    reference = reference_of(cohort)
-    return _Finding(split(run, reference), reference)
-
-
-def _stands_out(finding: _Finding, expected_time: float) -> bool:
-    smallest = max(SMALLEST_SLOWDOWN * expected_time, SPREADS * finding.reference.spread[TIME])
-    return finding.parts.excess > smallest and _low(finding.parts.replicates["excess"]) > 0
-
-
-def _largest(finding: _Finding, expected_time: float) -> str | None:
-    """The cause with the largest share of those that stand out by themselves, above what the runs differ by."""
-    shares = finding.parts.shares
-    beyond = [cause.name for cause in CAUSES if _is_beyond(cause, finding, expected_time)]
-    return max(beyond, key=lambda name: shares[name], default=None)
+def _named(parts: Split, whole: Compared, ranks: Compared | None) -> tuple[bool, list[Notable]]:
+    """Whether the run is slow, and the causes of that, the first one first."""
+    of_pace = SMALLEST_SLOWDOWN * parts.expected_time
+    found = notable(whole, ranks, parts.expected_time)
+    if parts.excess <= SMALLEST_EXCESS * parts.expected_time:  # but for its pace it might be
+        found = [each for each in found if each.rank is not None and each.seconds > of_pace]
+    if not _stands_out(parts, whole.reference):
+        return bool(found), found
+    largest = max(BY_NAME, key=lambda name: parts.shares[name])
+    if parts.shares[largest] <= max(parts.shares[UNEXPLAINED], 0.0):
+        return True, found
+    return True, [
+        Notable(largest, parts.shares[largest], None),
+        *(each for each in found if each.cause != largest),
+    ]
 
 
-def _is_beyond(cause: Cause, finding: _Finding, expected_time: float) -> bool:
-    usual = np.nansum([finding.reference.spread[column] for column in cause.columns])
-    smallest = max(SMALLEST_SHARE * expected_time, SHARE_SPREADS * float(usual))
-    return finding.parts.shares[cause.name] > smallest
-
-
-def _told_by(findings: Sequence[_Finding], expected_time: float) -> tuple[_Finding, str | None]:
-    """The finding that names a cause, and that; the first that stands out where none does."""
-    for name in (_named, _largest):
-        for finding in findings:
-            if cause := name(finding, expected_time):
-                return finding, cause
-    return next((each for each in findings if _stands_out(each, expected_time)), findings[0]), None
-
-
-def _named(finding: _Finding, expected_time: float) -> str | None:
-    """The cause with the largest share, if the whole stands out and it is larger than what stays unexplained."""
-    shares = finding.parts.shares
-    largest = max(BY_NAME, key=lambda name: shares[name])
-    is_whole = _stands_out(finding, expected_time) and shares[largest] > max(shares[UNEXPLAINED], 0.0)
-    return largest if is_whole or _is_beyond(BY_NAME[largest], finding, expected_time) else None
+def _stands_out(parts: Split, reference: Reference) -> bool:
+    usual = spreads_of(reference.runs, SPREADS) * reference.spread[TIME]
+    is_beyond = parts.excess > max(SMALLEST_SLOWDOWN * parts.expected_time, usual)
+    return is_beyond and _low(parts.replicates["excess"]) > 0
 
 
 NOTHING = "Nothing to do: this is the cohort's usual time."
 SAMPLE = "Record node counters beside the run (crosswind run does), or explain it again when more runs are stored."
 
 
-def shares_of(parts: Split, steps: int) -> list[Share]:
-    """What each cause took over so many steps, the largest first; those that took nothing are left out."""
+def _hidden(run: Segments, parts: Split, reference: Reference) -> Mapping[str, Floats]:
+    """What each cause hid, by name, as `hidden` draws it."""
+    taking = [cause for cause in CAUSES if parts.shares[cause.name] > 0]
+    return {cause.name: hidden(run, reference.usual, cause.columns) for cause in taking}
+
+
+def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None) -> list[Share]:
+    """What each cause took over so many steps, the largest first; those that took nothing are left out.
+
+    `hid` is what each of them hid, in replicates: its interval begins at what would be saved without it alone.
+    """
     observed = Observed(parts.measured, parts.expected)
-    shares = [
-        Share(
-            cause.name,
-            interval(parts.shares[cause.name], parts.replicates[cause.name], steps),
-            cause.evidence(observed),
-        )
-        for cause in CAUSES
-        if parts.shares[cause.name] > 0
-    ]
+    shares = []
+    for cause in CAUSES:
+        value, replicates = parts.shares[cause.name], parts.replicates[cause.name]
+        if value > 0:
+            saved = replicates if hid is None else np.maximum(replicates - hid[cause.name], 0.0)
+            low, high = _low(saved) - DOUBT * value, float(np.quantile(replicates, 0.95)) + DOUBT * value
+            seconds = Interval(value * steps, max(low, 0.0) * steps, high * steps)
+            shares.append(Share(cause.name, seconds, cause.evidence(observed)))
     return sorted(shares, key=lambda share: share.seconds.value, reverse=True)
 
 
@@ -178,47 +166,26 @@ def _low(replicates: Floats) -> float:
     return float(np.quantile(replicates, 0.05))
 
 
-def _confidence(cause: str, replicates: Mapping[str, Floats]) -> float:
-    others = [values for name, values in replicates.items() if name in BY_NAME and name != cause]
-    others.append(replicates[UNEXPLAINED])
-    return float(np.mean(replicates[cause] > np.max(others, axis=0)))
+def _confidence(first: Notable, parts: Split, ranks: Compared | None) -> float:
+    """The share of replicates in which it is the largest, where it was found to be that."""
+    if first.rank is not None and ranks is not None:
+        parts = split(ranks.means[first.rank], ranks.reference)
+    others = [values for name, values in parts.replicates.items() if name in BY_NAME and name != first.cause]
+    others.append(parts.replicates[UNEXPLAINED])
+    return float(np.mean(parts.replicates[first.cause] > np.max(others, axis=0)))
 
 
-def _culprit(run: Segments, reference: Reference, cause: str | None) -> tuple[int, float]:
+def _culprit(run: Segments, reference: Reference, first: Notable | None, numbers: Sequence[int]) -> tuple[int, float]:
     """The rank with most of what speaks for the cause, else the one that came last most often; how often it did."""
-    columns = [COLUMNS.index(name) for name in BY_NAME[cause].columns] if cause else []
-    beyond = np.nan_to_num(np.maximum(run.values[:, columns] - reference.usual[columns], 0.0)).sum(axis=1)
-    weights = beyond if beyond.any() else np.ones(len(run.culprits))
-    ranks, places = np.unique(run.culprits, return_inverse=True)
-    top = int(np.argmax(np.bincount(places, weights)))
-    return int(ranks[top]), float(np.mean(places == top))
-
-
-def _sentence(whole: _Finding, told: _Finding, *, is_slow: bool, cause: str | None, who: str) -> str:
-    expected = whole.parts.expected_time
-    low, high = 1 + np.quantile(whole.parts.replicates["excess"], (0.05, 0.95)) / expected
-    times = f"{1 + whole.parts.excess / expected:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
-    if not is_slow:
-        return f"Not slow: {times}, within what this cohort usually shows."
-    behind = ""
-    if told is not whole:
-        lag = sum(told.parts.measured[name] for name in PHASES)
-        behind = f"; {who} arrives {milliseconds(lag)} a step after the others"
-    slow = "Slow" if whole.parts.excess > SMALLEST_SHARE * expected else "Slow for its pace"
-    if cause is None:
-        return f"{slow}: {times}{behind}; no cause has enough evidence."
-    where = f" on {who}" if is_of_a_rank(BY_NAME[cause]) else ""
-    taken = _taken(told.parts, cause, "of that" if behind else "of the excess")
-    return f"{slow}: {times}{behind}. {cause.replace('_', ' ').capitalize()}{where} {taken}."
-
-
-def is_of_a_rank(cause: Cause) -> bool:
-    """Whether one rank is its place; what keeps the collectives is nobody's who came last."""
-    return "fabric" not in cause.columns
-
-
-def _taken(parts: Split, cause: str, of_what: str) -> str:
-    share = parts.shares[cause]
-    if 0 < share <= ALL * parts.excess:
-        return f"took {min(share / parts.excess, 1):.0%} {of_what}"
-    return f"cost {milliseconds(share)} a step, while other things went quicker than usual"
+    names = [name for name in BY_NAME[first.cause].columns if name not in OF_RUN] if first else []
+    columns = [COLUMNS.index(name) for name in names]
+    of_ranks = np.nansum(run.contrasts()[:, columns], axis=1)
+    if first and first.rank is not None:
+        rank = numbers[first.rank]
+    elif of_ranks.size and of_ranks.max() > 0:
+        rank = numbers[int(np.argmax(of_ranks))]
+    else:
+        beyond = np.nan_to_num(np.maximum(run.values[:, columns] - reference.usual[columns], 0.0)).sum(axis=1)
+        ranks, places = np.unique(run.culprits, return_inverse=True)
+        rank = int(ranks[np.argmax(np.bincount(places, beyond if beyond.any() else None))])
+    return rank, float(np.mean(run.culprits == rank))

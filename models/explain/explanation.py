@@ -14,7 +14,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate in seconds with its 90 % bootstrap interval."""
+    """An estimate in seconds with its 90 % interval."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class Explanation:
     """Why a run took as long as it did, over `steps` steps after warm-up.
 
     `expected_seconds` + the shares' values + `unexplained.value` = `measured_seconds`. `confidence` is the share of
-    bootstrap replicates in which `cause` was the largest share. With insufficient evidence the numbers are None and
+    replicates in which `cause` was the largest share. With insufficient evidence the numbers are None and
     `next_action` says what to collect.
     """
 
@@ -51,6 +51,8 @@ class Explanation:
     shares: tuple[Share, ...] = ()
     unexplained: Interval | None = None
     cause: str | None = None
+    also: tuple[str, ...] = ()  # further causes that stand out, the largest first
     confidence: float | None = None
     culprit_rank: int | None = None
     culprit_ratio: float | None = None  # share of steps in which the culprit arrived last
+    missing: tuple[str, ...] = ()  # what nobody recorded, and what cannot be told without it

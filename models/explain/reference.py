@@ -4,7 +4,9 @@ Disturbances scatter, undisturbed runs agree: the reference of a column is the m
 runs that lies in the shortest interval. It holds while fewer than half of the runs are disturbed *alike* in that
 column, where the median of a cohort breaks down once half are disturbed at all. Few runs are disturbed in one column,
 even where most are in some. A column's usual spread is read from the runs that lie below the middle of its reference,
-because disturbances only ever add time, and is at least that of the reference.
+because disturbances only ever add time, and is at least that of the reference; of what is next to nothing in most runs
+and has a tail by itself, from those above. What a fifth of the runs show alike, such as a second way in which memory is
+given out, is usual, too, however far from the middle.
 
 Source: Andrews et al., "Robust Estimates of Location" (1972), for the shorth.
 """
@@ -15,32 +17,71 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.segments import COLUMNS, PHASES, Segments
+from crosswind.models.explain.segments import COLUMNS, OF_LAST_RANK, PHASES, Segments
 
 FEWEST_RUNS = 3  # others in the cohort, below which nothing is expected of a run
 NORMAL_CONSISTENCY = 1.4826  # median absolute deviation -> standard deviation of a normal distribution
+NEAREST, THIRD_CONSISTENCY = 1 / 3, 0.4307  # that quantile of the absolute value of a standard normal
+UPPER, UPPER_CONSISTENCY = 0.75, 0.6745  # that quantile of a standard normal
 TIME = "time"  # a column beside COLUMNS: the sum of the phases
+USUAL_DEVIATION = 3.0  # spreads within which a run of the cohort counts as undisturbed in that column
+ALIKE = 0.2  # of a value, within which another is the same: strengths of disturbances differ by more
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Means of every run, shape (n_runs, len(COLUMNS)); their usual values and standard deviations, NaN = not recorded.
+    """Values of every run, shape (n_runs, len(COLUMNS)); what is usual, and standard deviations, NaN = not recorded.
 
-    `spread` has a value for TIME, too.
+    Of the ranks' contrasts there is a row for every rank of every run, `per_run` of each. `spread` has a value for
+    TIME, too.
     """
 
     means: Floats
     usual: Floats
     spread: Mapping[str, float]
+    per_run: int = 1
+
+    @property
+    def runs(self) -> float:
+        """How many runs it comes from."""
+        return len(self.means) / self.per_run
+
+    def deviations(self, count: int, random: np.random.Generator) -> Floats:
+        """By what runs differ that nothing disturbs, drawn again, shape (count, len(COLUMNS)); NaN as in `usual`.
+
+        Each is that of one run in all columns together; where that run is disturbed, in its place a normal one.
+        """
+        spread = np.array([self.spread[name] for name in COLUMNS])
+        found = (self.means - self.usual)[random.integers(0, len(self.means), count)]
+        normal = random.normal(size=found.shape) * spread
+        with np.errstate(invalid="ignore"):
+            return np.where(np.abs(found) <= USUAL_DEVIATION * spread, found, normal)
+
+    def alike(self, columns: Sequence[str], value: float) -> float:
+        """The share of the runs whose sum of these columns lies as far beyond the usual one, or nearly so."""
+        places = [COLUMNS.index(name) for name in columns]
+        beyond = np.nansum((self.means - self.usual)[:, places], axis=1)
+        near = max(ALIKE * abs(value), float(np.nansum([self.spread[name] for name in columns])))
+        return float(np.sum(np.abs(beyond - value) <= near)) / self.runs
 
 
 def reference_of(cohort: Sequence[Segments]) -> Reference:
     """The reference of a cohort of at least FEWEST_RUNS runs."""
-    means = np.array([run.means for run in cohort])
+    return _reference(np.array([run.means for run in cohort]), 1)
+
+
+def contrasts_of(cohort: Sequence[Segments]) -> Reference:
+    """The same of what each of their ranks spent more than the others."""
+    return _reference(np.vstack([run.contrasts() for run in cohort]), cohort[0].ranks)
+
+
+def _reference(means: Floats, per_run: int) -> Reference:
     times = means[:, : len(PHASES)].sum(axis=1, keepdims=True)
-    found = [_of_column(column) for column in np.hstack([means, times]).T]
+    signed = [per_run > 1 and name not in OF_LAST_RANK for name in (*COLUMNS, TIME)]
+    columns = zip(np.hstack([means, times]).T, signed, strict=True)
+    found = [_of_column(column, is_signed=is_signed) for column, is_signed in columns]
     spread = dict(zip((*COLUMNS, TIME), (spread for _, spread in found), strict=True))
-    return Reference(means, np.array([usual for usual, _ in found[: len(COLUMNS)]]), spread)
+    return Reference(means, np.array([usual for usual, _ in found[: len(COLUMNS)]]), spread, per_run)
 
 
 def usual_of(values: Floats) -> Floats:
@@ -54,12 +95,40 @@ def usual_of(values: Floats) -> Floats:
     return np.asarray((lower + upper)[..., 0, :] / 2)
 
 
-def _of_column(values: Floats) -> tuple[float, float]:
+def usual_again(means: Floats, count: int, random: np.random.Generator) -> Floats:
+    """What is usual of the runs, drawn again, shape (count, n_columns); NaN where too few recorded it.
+
+    The runs that recorded a column are drawn for that column, too, where others did not.
+    """
+    drawn = random.integers(0, len(means), (count, len(means)))
+    found = np.full((count, means.shape[1]), np.nan)
+    known = ~np.isnan(means)
+    whole = known.all(axis=0)
+    found[:, whole] = usual_of(means[:, whole][drawn])
+    for place in np.flatnonzero(~whole & (known.sum(axis=0) >= FEWEST_RUNS)):
+        own = means[known[:, place], place]
+        found[:, place] = usual_of(own[drawn % len(own)][:, :, None])[:, 0]
+    return found
+
+
+def _of_column(values: Floats, *, is_signed: bool) -> tuple[float, float]:
+    """What is usual, and the spread.
+
+    Where what is usual is next to nothing, such as of stolen time, the runs below it are held up by zero and tell no
+    spread: those above do.
+    Where values have signs, what a disturbance adds to one rank's it takes off another's: neither side of the middle is
+    free of it, but the third of the values that is nearest to the middle is.
+    """
     known = values[~np.isnan(values)]
     if len(known) < FEWEST_RUNS:
         return float(np.nan), float(np.nan)
     usual = float(usual_of(known[:, None])[0])
-    size = max(FEWEST_RUNS, len(known) // 2 + 1)
-    nearest = np.sort(np.abs(known - usual))[:size]
+    off = np.sort(np.abs(known - usual))
+    if is_signed:
+        return usual, float(np.quantile(off, NEAREST)) / THIRD_CONSISTENCY
     below = NORMAL_CONSISTENCY * float(np.median(usual - known[known <= usual]))
-    return usual, max(below, float(np.sqrt(np.mean(nearest**2))))
+    size = max(FEWEST_RUNS, len(known) // 2 + 1)
+    spread = max(below, float(np.sqrt(np.mean(off[:size] ** 2))))
+    if 0.0 <= usual <= USUAL_DEVIATION * spread:
+        spread = max(spread, (float(np.quantile(known, UPPER)) - usual) / UPPER_CONSISTENCY)
+    return usual, spread

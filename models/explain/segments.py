@@ -11,7 +11,7 @@ Analysis", OSDI 2025.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -19,25 +19,35 @@ from numpy.typing import NDArray
 
 from crosswind.data.features import WARM_UP_STEPS
 from crosswind.data.prediction import Floats
+from crosswind.models.explain.rates import SLOWED
+from crosswind.models.explain.standing_out import standing_out, uneven
+from crosswind.models.explain.step_grid import Rows, grid_of, rows_of
 
 LOCAL_PHASES = ("input", "compute", "checkpoint", "other")
+MARKED = ("checkpoint", "other")
 PHASES = (*LOCAL_PHASES, "fabric")
-OF_RUN = (
-    "comm_thread_wait",
-    "throttled",
-    "out_of_order",
-    "timeouts",
-    "overlimits",
-)  # sampled, the same in all segments of a run
-STALLS = ("stalled", "stalled_fabric")
-EVIDENCE = ("run_queue_wait", "cpu_user", "cpu_system", "minor_faults", *OF_RUN, *STALLS)
+OF_THREAD = ("run_queue_wait", "cpu_user", "cpu_system", "minor_faults", "major_faults")
+# Sampled, the same in all segments of a run: on the worst node, and on its links.
+OF_NODE = (
+    *("throttled", "stolen", "heat_throttled", "power_throttled"),
+    *("memory_stalled", "io_stalled", "cpu_waited", "swapped_in"),
+)
+OF_LINKS = (
+    *("comm_thread_wait", "out_of_order", "timeouts", "overlimits", "retransmits", "retries"),
+    *("link_busy", "pauses", "port_waits", "marks", "backlog"),
+)
+# What other runs took with this run's software, or spread over nodes as this one is.
+OF_ALIKE = ("software_compute", "software_fabric", "placement_compute", "placement_fabric")
+OF_RUN = (*OF_NODE, *OF_LINKS, *OF_ALIKE)
+FOUND = ("stalled", "stalled_fabric", "recompiled", "uneven", "clock_lost", "slow_node")  # in the segments themselves
+EVIDENCE = (*OF_THREAD, *OF_RUN, *FOUND)
 COLUMNS = (*PHASES, *EVIDENCE)
-OF_ALL_RANKS = ("fabric", "comm_thread_wait", "out_of_order", "timeouts", "overlimits", "stalled_fabric")
+OF_ALL_RANKS = ("fabric", *OF_LINKS, *OF_ALIKE, "stalled_fabric")
+OF_LAST_RANK = (*OF_NODE, "stalled", "recompiled", "uneven", "clock_lost", "slow_node")
 MANY_RANKS = 16
-STALL_SHARE = 0.05  # of the segments at most: what happens more often is no stall
-EVIDENCE_COLUMNS = ("run_queue_wait_seconds", "cpu_user_seconds", "cpu_system_seconds", "minor_faults")
+THREAD_COLUMNS = ("run_queue_wait_seconds", "cpu_user_seconds", "cpu_system_seconds", "minor_faults", "major_faults")
 DURATION, TAIL = "duration_seconds", "tail_seconds"
-GRID_COLUMNS = (DURATION, TAIL, "comm_seconds", *(f"{name}_seconds" for name in LOCAL_PHASES), *EVIDENCE_COLUMNS)
+GRID_COLUMNS = (DURATION, TAIL, "comm_seconds", *(f"{name}_seconds" for name in LOCAL_PHASES), *THREAD_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,8 @@ class Segments:
 
     `culprits` has shape (n_segments,): the rank that arrived last. Phases of a row sum to the segment's time. `peers`
     has the shape of `values`: the median of the other ranks in the same segment (of all, where they are many), NaN for
-    a single rank.
+    a single rank. `work` is the mean compute of each rank, seconds, without what it waited for a core. `of_ranks` has
+    shape (ranks, len(COLUMNS)): every rank's means, whoever came last; no rows for a single rank.
     """
 
     run_id: str
@@ -54,22 +65,25 @@ class Segments:
     values: Floats
     culprits: Floats
     peers: Floats
+    work: Mapping[int, float] = field(default_factory=dict)
+    of_ranks: Floats = field(default_factory=lambda: np.empty((0, len(COLUMNS))))
 
     @property
     def time(self) -> float:
         """Mean time of a segment in seconds: the sum of its phases."""
         return float(self.values[:, : len(PHASES)].sum(axis=1).mean())
 
-    def lag(self) -> "Segments":
-        """The same segments as differences from the peers: what the last rank spent more, and why.
+    def contrasts(self) -> Floats:
+        """What each rank spent more than the median of the others, and why, shape (ranks, len(COLUMNS)).
 
         Ranks of one run share its machine's pace, so differences between them do not drift with it. The fabric and what
-        is told of it belong to all ranks: they differ by nothing.
+        is told of it belong to all ranks: they differ by nothing. What is told of a node is taken as told of each.
         """
-        differences = self.values - self.peers
+        differences = self.of_ranks - _middle_of_other_rows(self.of_ranks)
         differences[:, [COLUMNS.index(name) for name in OF_ALL_RANKS]] = 0.0
-        differences[:, COLUMNS.index("throttled")] = self.values[:, COLUMNS.index("throttled")]
-        return replace(self, values=differences, peers=np.full_like(self.peers, np.nan))
+        own = [COLUMNS.index(name) for name in OF_LAST_RANK]
+        differences[:, own] = self.of_ranks[:, own]
+        return differences
 
     @property
     def means(self) -> Floats:
@@ -81,9 +95,16 @@ def segments_of(run_id: str, steps: pd.DataFrame, sampled: Mapping[str, float]) 
     """Segments of a run from the rows of its steps; None when no two steps of all ranks have collectives.
 
     `sampled` holds what OF_RUN names, each a step: `comm_thread_wait`, seconds that a rank's threads other than its
-    loop's waited for a core, `throttled`, seconds for which a quota stopped it, and counts; what it lacks is NaN.
+    loop's waited for a core, `throttled`, seconds for which a quota stopped it, and counts; and SLOWED, the share by
+    which its clock was low. What it lacks is NaN.
     """
-    numbers, ranks, grid = _grid(steps)
+    compared = steps[steps["step"].to_numpy(dtype=float) >= WARM_UP_STEPS]
+    return segments_from(run_id, rows_of(compared, ("step", "rank", *GRID_COLUMNS)), sampled)
+
+
+def segments_from(run_id: str, rows: Rows, sampled: Mapping[str, float]) -> Segments | None:
+    """As `segments_of`, of columns of rows after warm-up: step, rank and GRID_COLUMNS, in any order."""
+    numbers, ranks, grid = grid_of(rows, GRID_COLUMNS)
     tail = grid[TAIL] if len(ranks) > 1 else np.zeros_like(grid[TAIL])
     whole = np.asarray(~np.isnan(tail + grid[DURATION]).any(axis=1))
     follows = whole[1:] & whole[:-1] & (np.diff(numbers) == 1)
@@ -91,38 +112,43 @@ def segments_of(run_id: str, steps: pd.DataFrame, sampled: Mapping[str, float]) 
         return None
     columns = {name: grid[f"{name}_seconds"][1:][follows] for name in LOCAL_PHASES}
     columns["compute"] = columns["compute"] + (tail[:-1] - tail[1:])[follows]
+    if _marked_late(grid, tail, follows):
+        columns |= {name: grid[f"{name}_seconds"][:-1][follows] for name in MARKED}
     culprit = np.argmax(sum(columns.values()), axis=1)
     columns["fabric"] = grid["comm_seconds"][1:][follows]
-    columns |= {name: grid[column][1:][follows] for name, column in zip(EVIDENCE, EVIDENCE_COLUMNS, strict=False)}
+    columns |= {name: grid[column][1:][follows] for name, column in zip(OF_THREAD, THREAD_COLUMNS, strict=True)}
+    last = {name: _at(column, culprit) for name, column in columns.items()}
+    work = columns["compute"] - columns["run_queue_wait"]
+    time = float(np.median(sum(last[name] for name in PHASES)))
+    slowed = last["compute"] * sampled.get(SLOWED, np.nan)
+    unknown = np.full(len(culprit), np.nan)  # of the node, until other runs tell
+    found = np.column_stack([standing_out(last, time), uneven(work, culprit), slowed, unknown])
     of_run = np.tile([sampled.get(name, np.nan) for name in OF_RUN], (len(culprit), 1))
-    values = np.column_stack([*(_at(column, culprit) for column in columns.values()), of_run])
-    peers = np.column_stack([*(_middle_of_others(column, culprit) for column in columns.values()), of_run])
-    stalls = stalled(values)
-    is_alone = len(ranks) == 1
+    values = np.column_stack([*last.values(), of_run, found])
+    if len(ranks) == 1:
+        peers = np.full_like(values, np.nan)
+    else:
+        others = [_middle_of_others(column, culprit) for column in columns.values()]
+        peers = np.column_stack([*others, of_run, np.zeros_like(found)])
+    mean_work = np.where(np.isnan(work), columns["compute"], work).mean(axis=0)
+    per_rank = dict(zip(ranks.astype(int).tolist(), mean_work.tolist(), strict=True))
+    means = [column.mean(axis=0) for column in columns.values()]
+    found_on = (np.arange(len(ranks))[:, None] == culprit) @ found / len(culprit)
+    of_ranks = np.column_stack([*means, np.tile(of_run[0], (len(ranks), 1)), found_on])
     return Segments(
-        run_id,
-        len(ranks),
-        np.column_stack([values, stalls]),
-        ranks[culprit],
-        np.full((len(culprit), len(COLUMNS)), np.nan) if is_alone else np.column_stack([peers, np.zeros_like(stalls)]),
+        run_id, len(ranks), values, ranks[culprit], peers, per_rank, of_ranks if len(ranks) > 1 else of_ranks[:0]
     )
 
 
-def stalled(values: Floats) -> Floats:
-    """Time for which the rank did nothing, and for which the fabric did, in the few segments that stand out by it.
+def _marked_late(grid: Mapping[str, Floats], tail: Floats, follows: NDArray[np.bool_]) -> bool:
+    """Whether marked phases come after a step's last collective, and so delay the next segment.
 
-    Shape (n_segments, 2), seconds. A process that is stopped, or a frame that is sent again after a timeout, costs
-    once what a step takes several times; it neither runs nor waits for a core meanwhile.
+    A segment lasts equally long on all ranks: that is nearer to the truth which makes them more alike.
     """
-    time = np.median(values[:, : len(PHASES)].sum(axis=1))
-    of = {name: values[:, place] for place, name in enumerate((*PHASES, *EVIDENCE[:4]))}
-    idle = of["compute"] - of["run_queue_wait"] - of["cpu_user"] - of["cpu_system"]
-    found = []
-    for each in (np.nan_to_num(idle), of["fabric"]):
-        beyond = each - np.median(each)
-        stands_out = beyond > 2 * time
-        found.append(np.where(stands_out & (stands_out.mean() <= STALL_SHARE), beyond, 0.0))
-    return np.column_stack(found)
+    marked = np.sum([grid[f"{name}_seconds"] for name in MARKED], axis=0)
+    early = (grid[DURATION][1:] - tail[1:] + tail[:-1])[follows]
+    late = early + (marked[:-1] - marked[1:])[follows]
+    return bool(np.ptp(late, axis=1).sum() < np.ptp(early, axis=1).sum())
 
 
 def _at(column: Floats, culprit: NDArray[np.int64]) -> Floats:
@@ -132,29 +158,15 @@ def _at(column: Floats, culprit: NDArray[np.int64]) -> Floats:
 def _middle_of_others(column: Floats, culprit: NDArray[np.int64]) -> Floats:
     """Median over the ranks but the culprit, shape (n_segments,); of many ranks over all, which differs by little."""
     segments, ranks = column.shape
-    if ranks == 1:
-        return np.full(segments, np.nan)
     if ranks > MANY_RANKS:
         return np.asarray(np.median(column, axis=1))
-    others = np.arange(ranks) != culprit[:, None]
-    return np.asarray(np.median(column[others].reshape(segments, ranks - 1), axis=1))
+    others = column[np.arange(ranks) != culprit[:, None]].reshape(segments, ranks - 1)
+    return others[:, 0] if ranks == 2 else np.asarray(np.median(others, axis=1))
 
 
-def _grid(steps: pd.DataFrame) -> tuple[Floats, Floats, dict[str, Floats]]:
-    """Step numbers, ranks, and every column as an array of shape (n_steps, n_ranks), NaN where no row was recorded."""
-    is_comparable = steps["step"].to_numpy(dtype=float) >= WARM_UP_STEPS
-    comparable = steps if is_comparable.all() else steps[is_comparable]
-    numbers, step_index = _placed(comparable["step"])
-    ranks, rank_index = _placed(comparable["rank"])
-    grid = {}
-    for name in GRID_COLUMNS:
-        grid[name] = np.full((len(numbers), len(ranks)), np.nan)
-        grid[name][step_index, rank_index] = comparable[name].to_numpy(dtype=float, na_value=np.nan)
-    return numbers, ranks, grid
-
-
-def _placed(values: "pd.Series[int]") -> tuple[Floats, NDArray[np.int64]]:
-    """The different values in order, and the place of each among them."""
-    found = values.to_numpy(dtype=float)
-    different = np.sort(np.asarray(pd.unique(found), dtype=np.float64))
-    return different, np.asarray(np.searchsorted(different, found), dtype=np.int64)
+def _middle_of_other_rows(means: Floats) -> Floats:
+    """Median over the rows but each itself, of the shape of `means`; of many rows over all, which differs by little."""
+    if len(means) > MANY_RANKS:
+        return np.tile(np.median(means, axis=0), (len(means), 1))
+    others = [np.median(np.delete(means, rank, axis=0), axis=0) for rank in range(len(means))]
+    return np.array(others).reshape(means.shape)

@@ -1,4 +1,4 @@
-"""The split: a run's excess over its cohort, shared among the causes by their evidence, with bootstrap replicates."""
+"""The split: a run's excess over its cohort, shared among the causes by their evidence, with replicates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import numpy as np
 from crosswind.data.prediction import Floats
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Excess
-from crosswind.models.explain.reference import FEWEST_RUNS, Reference, usual_of
-from crosswind.models.explain.segments import COLUMNS, PHASES, Segments
+from crosswind.models.explain.reference import Reference, usual_again
+from crosswind.models.explain.segments import COLUMNS, PHASES
 
 REPLICATES = 400
 BLOCK = 5  # segments that are drawn together: neighbours share their weather
@@ -20,7 +20,7 @@ UNEXPLAINED = "unexplained"
 class Split:
     """Seconds a segment. `measured` and `expected` map columns to means; the shares + unexplained = `excess`.
 
-    `replicates` maps every share to its bootstrap values, shape (REPLICATES,); `excess` likewise under its name.
+    `replicates` maps every share to its values again, shape (REPLICATES,); `excess` likewise under its name.
     """
 
     measured: Mapping[str, float]
@@ -39,25 +39,29 @@ class Split:
         return sum(self.expected[name] for name in PHASES)
 
 
-def split(run: Segments, reference: Reference, *, seed: int = 0, again: Floats | None = None) -> Split:
-    """Splits the run's excess over what is usual of the runs it is compared with.
+def split(means: Floats, reference: Reference, *, seed: int = 0, again: Floats | None = None) -> Split:
+    """Splits what a run's means, shape (len(COLUMNS),), are above what is usual of those it is compared with.
 
-    Intervals come from resampling the run's segments in blocks and the reference's runs, so they hold both the run's
-    own unrest and the doubt about what was to be expected; `again`, shape (REPLICATES, n_columns), is that in their
-    place.
+    What was measured is known; what it would have been without the causes is not. So replicates take off another
+    expectation each time: what is usual of the cohort's runs drawn again, and by what one of them differs from that.
+    `again`, shape (REPLICATES, len(COLUMNS)), are replicates of measured - expected in their place.
     """
     random = np.random.default_rng(seed)
-    measured, expected = run.means, reference.usual
-    doubt = _expected_again(reference.means, random) if again is None else again
-    draws = resampled(run.values, random) - doubt
-    columns = Excess(dict(zip(COLUMNS, (measured - expected)[:, None], strict=True)), reference.spread)
-    replicates = Excess(dict(zip(COLUMNS, draws.T, strict=True)), reference.spread)
+    if again is None:
+        expected = usual_again(reference.means, REPLICATES, random) + reference.deviations(REPLICATES, random)
+        again = means - expected
+    replicates = Excess(dict(zip(COLUMNS, again.T, strict=True)), reference.spread)
     return Split(
-        measured=dict(zip(COLUMNS, map(float, measured), strict=True)),
-        expected=dict(zip(COLUMNS, map(float, expected), strict=True)),
-        shares={name: float(values[0]) for name, values in _shared(columns).items()},
+        measured=dict(zip(COLUMNS, map(float, means), strict=True)),
+        expected=dict(zip(COLUMNS, map(float, reference.usual), strict=True)),
+        shares={name: float(values[0]) for name, values in shared(means[None, :], reference).items()},
         replicates=_shared(replicates) | {"excess": _total(replicates)},
     )
+
+
+def shared(means: Floats, reference: Reference) -> dict[str, Floats]:
+    """Every cause's share of each row of means, shape (n_rows, len(COLUMNS)); and what stays unexplained."""
+    return _shared(Excess(dict(zip(COLUMNS, (means - reference.usual).T, strict=True)), reference.spread))
 
 
 def _shared(excess: Excess) -> dict[str, Floats]:
@@ -87,19 +91,3 @@ def resampled(values: Floats, random: np.random.Generator) -> Floats:
     blocks = (sums[length:] - sums[:-length]) / length
     times = random.multinomial(-(-count // length), np.full(len(blocks), 1 / len(blocks)), REPLICATES)
     return np.asarray(times @ blocks / times.sum(axis=1, keepdims=True))
-
-
-def _expected_again(means: Floats, random: np.random.Generator) -> Floats:
-    """What is usual of the cohort's runs, drawn again, shape (REPLICATES, n_columns); NaN where some did not record it.
-
-    The runs that recorded a column are drawn for that column, too, where others did not.
-    """
-    drawn = random.integers(0, len(means), (REPLICATES, len(means)))
-    found = np.full((REPLICATES, means.shape[1]), np.nan)
-    known = ~np.isnan(means)
-    whole = known.all(axis=0)
-    found[:, whole] = usual_of(means[:, whole][drawn])
-    for place in np.flatnonzero(~whole & (known.sum(axis=0) >= FEWEST_RUNS)):
-        own = means[known[:, place], place]
-        found[:, place] = usual_of(own[drawn % len(own)][:, :, None])[:, 0]
-    return found

@@ -34,6 +34,17 @@ def level_changes(runs: pd.DataFrame) -> list[LevelChange]:
     ordered = runs.sort_values("started_ns", kind="stable")
     if len(ordered) < 2 * SHORTEST:
         return []
+    found = levelled(ordered)[1]
+    started_ns = ordered["started_ns"].to_numpy(np.int64)
+    changes = [_change(started_ns, before, after) for before, after in pairwise(found)]
+    return [each for each in changes if abs(np.log(each.ratio)) >= np.log1p(NOTICED)]
+
+
+def levelled(ordered: pd.DataFrame) -> tuple[Floats, list[Segment]]:
+    """Of at least 2 * SHORTEST runs in the order of time their log time over their cohort's usual one, and its levels.
+
+    The first has shape (n_runs,).
+    """
     logs = np.log(ordered["step_mean_seconds"].to_numpy(np.float64))
     cohorts = ordered["cohort"].to_numpy(np.str_)
     level = np.zeros(len(logs))
@@ -41,9 +52,7 @@ def level_changes(runs: pd.DataFrame) -> list[LevelChange]:
         rest = logs - _usual(logs - level, cohorts)
         found = segments(np.exp(rest), shortest=SHORTEST)
         level = np.concatenate([np.full(each.end - each.first, np.log(each.level)) for each in found])
-    started_ns = ordered["started_ns"].to_numpy(np.int64)
-    changes = [_change(started_ns, before, after) for before, after in pairwise(found)]
-    return [each for each in changes if abs(np.log(each.ratio)) >= np.log1p(NOTICED)]
+    return rest, found
 
 
 def _usual(logs: Floats, cohorts: NDArray[np.str_]) -> Floats:

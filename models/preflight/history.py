@@ -13,17 +13,20 @@ _NEWEST = f"""
 select measure, method, hardware, node, coalesce(device, '') as device, coalesce(peer, '') as peer, ts_ns, value
 from preflight where system = ? and value > 0 and measure in ({", ".join(f"'{name}'" for name in QUANTITIES)})
 qualify row_number() over (partition by measure, method, hardware, node, device, peer order by ts_ns desc)
-    <= {VALUES_EACH}
+    <= ?
 order by ts_ns desc, measure, node, device, peer limit {VALUES_MAX}
 """  # noqa: S608 - our own names
 
 
-def earlier_checks(lake: Lake, system: str) -> tuple[Earlier, ...]:
-    """What is stored of this system's checks; empty before the first. Raises: MalformedError naming a damaged file."""
+def earlier_checks(lake: Lake, system: str, *, each: int = VALUES_EACH) -> tuple[Earlier, ...]:
+    """What is stored of this system's checks, the newest values of `each`; empty before the first.
+
+    Raises: MalformedError naming a damaged file.
+    """
     if PREFLIGHT.name not in lake.sets():
         return ()
     kept: dict[tuple[str, ...], list[tuple[int, float]]] = {}
-    for *key, at_ns, value in lake.frame(_NEWEST, [system]).itertuples(index=False, name=None):
+    for *key, at_ns, value in lake.frame(_NEWEST, [system, each]).itertuples(index=False, name=None):
         if math.isfinite(value):
             kept.setdefault(tuple(map(str, key)), []).append((int(at_ns), float(value)))
     return tuple(_earlier(key, values) for key, values in kept.items())

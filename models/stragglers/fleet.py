@@ -37,7 +37,7 @@ def fleet_ranking(
     by_ranks, noise, compared = (
         ranked_by_ranks(table, boots_at(store, table), switches or {}) if len(table) else ([], None, 0)
     )
-    watched = set(table["run_id"])
+    watched = set(table["run_id"].unique())
     others = [] if len(watched) == len(found) else all_runs(store, wanted, limit=runs)
     by_times, timed = ranked_by_times([run for run in others if run.run_id not in watched])
     known = {(each.system, each.name) for each in by_ranks if each.kind is Kind.NODE}

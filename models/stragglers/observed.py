@@ -84,10 +84,12 @@ def _places(table: pd.DataFrame) -> pd.Series:
 
 def _ranks(store: Store, run_ids: Sequence[str]) -> pd.DataFrame:
     with store.catalog.read() as session:
-        nodes = session.runs.nodes_of_ranks(run_ids)
+        columns = session.runs.nodes_of_ranks(run_ids)
         devices = session.places.gpus_of_ranks(run_ids)
-    found = pd.DataFrame(nodes, columns=["run_id", "rank", "node"]).astype({"rank": "int64"})
-    known = [_only(devices.get((run_id, rank))) for run_id, rank, _ in nodes] if devices else None
+    found = pd.DataFrame(dict(zip(("run_id", "rank", "node"), columns, strict=True))).astype(
+        {"run_id": "str", "rank": "int64", "node": "str"}
+    )
+    known = [_only(devices.get(key)) for key in zip(*columns[:2], strict=True)] if devices else None
     return found.assign(device=pd.Series(known, index=found.index, dtype=object))
 
 

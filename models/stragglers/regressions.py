@@ -60,7 +60,7 @@ def regressions(
 
 def regressions_of(store: Store, runs: Sequence[Run]) -> Regressions:
     """Changes among these runs, in any order. Raises: MalformedError."""
-    table = _times(summaries(store, runs)) if runs else pd.DataFrame()
+    table = known_times(summaries(store, runs)) if runs else pd.DataFrame()
     known = {run.run_id: run for run in runs}
     found, too_few = list[Regression](), list[str]()
     groups = list(table.groupby(["system", "workload"])) if len(table) else []
@@ -72,8 +72,8 @@ def regressions_of(store: Store, runs: Sequence[Run]) -> Regressions:
     return Regressions(len(runs), len(groups), changes, tuple(too_few), _warnings(len(runs), len(groups), too_few))
 
 
-def _times(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows whose time is known: mean step seconds where all of a cohort's runs told steps, else run seconds."""
+def known_times(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `summaries` whose time is known: mean step seconds where all of a cohort told steps, else run seconds."""
     told = table[table["started_ns"].notna()].astype({"started_ns": "int64"})
     steps = told["step_mean_seconds"].where(told["step_mean_seconds"] > 0)
     all_told = steps.notna().groupby(told["cohort"]).transform("all")

@@ -1,6 +1,12 @@
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from crosswind.api.remembered import RememberedExplanations
+import pytest
+
+from crosswind.api.remembered import MOST_ANSWERS, RememberedAnswers, RememberedExplanations
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.job import Job
 from crosswind.data.store import Store
 from crosswind.models.explain.explain import explain_runs
 
@@ -30,3 +36,108 @@ def test_a_new_run_changes_what_its_cohort_is_compared_with(store: Store) -> Non
     after = remembered(store, [run])["r0"]
     assert after == before
     assert after is not before
+
+
+class Clock:
+    """Seconds that pass when a question is asked."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Question:
+    """How many runs are stored, told after so many seconds; counts how often it was asked."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self.clock, self.seconds, self.asked = clock, seconds, 0
+
+    def __call__(self, store: Store, wanted: str | None = None, *, limit: int = 9) -> int:
+        self.asked += 1
+        self.clock.now += self.seconds
+        with store.catalog.read() as session:
+            return min(session.runs.stand(RunFilter(workload=wanted))[0], limit)
+
+
+def add_run(store: Store, run_id: str) -> None:
+    with store.catalog.write() as session:
+        session.runs.merge(replace(session.runs.get("r0"), run_id=run_id))
+
+
+def test_an_answer_is_remembered_until_a_run_comes_new(store: Store) -> None:
+    clock = Clock()
+    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    assert [answers(store, question, "nanogpt") for _ in range(3)] == [8, 8, 8]
+    assert question.asked == 1
+    add_run(store, "r9")
+    assert answers(store, question, "nanogpt") == 9
+    assert question.asked == 2
+
+
+def test_other_arguments_are_another_question(store: Store) -> None:
+    clock = Clock()
+    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    assert [answers(store, question, "nanogpt"), answers(store, question, "bert"), answers(store, question)] == [
+        8,
+        1,
+        9,
+    ]
+    assert answers(store, question, limit=3) == 3
+    assert question.asked == 4
+
+
+def test_a_job_that_was_told_and_a_batch_make_answers_new(store: Store) -> None:
+    clock = Clock()
+    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    answers(store, question)
+    store.jobs.put(Job("lab", "99", state="RUNNING"))
+    answers(store, question)
+    with store.catalog.write() as session:
+        session.add_batch("later", "agent", row_count=1, skipped=0)
+    answers(store, question)
+    assert question.asked == 3
+
+
+def test_a_costly_answer_is_kept_for_ten_times_what_it_took(store: Store) -> None:
+    clock = Clock()
+    question, answers = Question(clock, 5.0), RememberedAnswers(clock=clock)
+    assert answers(store, question, "nanogpt") == 8
+    add_run(store, "r9")
+    clock.now += 49.0
+    assert (answers(store, question, "nanogpt"), question.asked) == (8, 1)
+    clock.now += 2.0
+    assert (answers(store, question, "nanogpt"), question.asked) == (9, 2)
+
+
+def test_those_who_ask_at_once_wait_for_one_answer(store: Store) -> None:
+    question, answers = Question(Clock(), 0.1), RememberedAnswers()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda _: answers(store, question, "nanogpt"), range(8))) == [8] * 8
+    assert question.asked == 1
+
+
+def test_a_refusal_is_not_remembered(store: Store) -> None:
+    asked = []
+
+    def refused(_: Store) -> int:
+        asked.append(1)
+        raise InvalidInputError("workload 'x': expected one that ran")
+
+    answers = RememberedAnswers()
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match="expected one that ran"):
+            answers(store, refused)
+    assert len(asked) == 2
+
+
+def test_only_so_many_answers_are_kept(store: Store) -> None:
+    clock = Clock()
+    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    for number in range(MOST_ANSWERS + 1):
+        answers(store, question, limit=number)
+    answers(store, question, limit=MOST_ANSWERS)
+    assert question.asked == MOST_ANSWERS + 1
+    answers(store, question, limit=0)
+    assert question.asked == MOST_ANSWERS + 2

@@ -8,7 +8,10 @@ from tests.models.forecast.stored_weather import store_weather
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 
 from crosswind.api.app import create_app
+from crosswind.api.remembered import RememberedAnswers
 from crosswind.data.store import Store
+
+PATHS = ("stragglers", "regressions", "counters", "interference")
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +69,15 @@ def test_what_cannot_be_asked_is_refused(fleet: TestClient, path: str, message: 
     answer = fleet.get(f"/v1/{path}")
     assert answer.status_code == 422
     assert message in answer.json()["detail"]
+
+
+def test_a_run_that_came_meanwhile_is_seen(tmp_path: Path) -> None:
+    store_weather(tmp_path, 20)
+    with Store.open(tmp_path) as store:
+        app = create_app(store)
+        app.state.answers = RememberedAnswers(patience=0)  # however long it takes on a busy machine
+        with TestClient(app, base_url="http://localhost:8000") as client:
+            before = [client.get(f"/v1/{path}").json()["runs"] for path in PATHS]
+            store_weather(tmp_path, 4, first=20)
+            after = [client.get(f"/v1/{path}").json()["runs"] for path in PATHS]
+    assert (before, after) == ([20] * 4, [24] * 4)

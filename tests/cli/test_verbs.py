@@ -78,7 +78,11 @@ def test_explain_names_the_injected_cause_of_the_latest_run(ask: Ask, seven_runs
     assert "Slow input on rank 1" in said
     assert "unexplained" in said
     code, said, _ = ask("explain", "RUN0006", "--json")
-    assert json.loads(said)["cause"] == "slow_input"
+    told = json.loads(said)
+    assert told["cause"] == "slow_input"
+    [edge] = told["waits"]["edges"]
+    assert (edge["culprit"], edge["victim"]) == (1, 0)
+    assert edge["seconds"] == pytest.approx(told["waits"]["lost_seconds"])
 
 
 def test_explain_abstains_when_nothing_compares(ask: Ask, home: Path) -> None:

@@ -11,7 +11,12 @@ import pytest
 from crosswind.dashboards import figures, palette
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Chart
+from crosswind.dashboards.figures.checks import checked_values
 from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
+from crosswind.dashboards.figures.dose import DoseLine, dose_plot
+from crosswind.dashboards.figures.effects import Effect, effects_plot
+from crosswind.dashboards.figures.fleet import fleet_plot
+from crosswind.dashboards.figures.levels import levels_plot
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.runs import runs_over_time
@@ -21,6 +26,10 @@ from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.render import drawn
 from crosswind.data.steps import PHASES
 from crosswind.models.explain.explanation import Explanation, Verdict
+from crosswind.models.preflight.findings import Finding
+from crosswind.models.preflight.references import Basis as Says
+from crosswind.models.stragglers.history import History, Level, RunTime
+from crosswind.models.stragglers.ranking import Basis, Kind, Ranked
 
 HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
 STEPS = 3000
@@ -48,10 +57,31 @@ def charts(slow: Explanation) -> Mapping[str, Chart | None]:
         "causes": cause_totals(shares, explained_runs=1),
         "coverage": coverage_plot(pd.DataFrame({"level": [0.1, 0.9], "share": [0.3, 0.9]}), runs=100),
         "leaderboard": leaderboard(pd.DataFrame({"method": [HOSTILE, "m"], "loss": 0.1, "is_model": [False, True]})),
+        **of_fleets(),
     }
 
 
-NAMES = ("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard")
+def of_fleets() -> dict[str, Chart | None]:
+    effects = [Effect(HOSTILE, 1.2, 1.1, 1.3, number < 5, HOSTILE) for number in range(STEPS)]
+    doses = [DoseLine(HOSTILE, (1.0, 1.1, 1.2), True)] * 9
+    known = ("s", 1.2, 1.1, 1.3, 1.0, True, 9, 1, "boot", 1.0, Basis.RANKS)
+    nodes = [Ranked(Kind.NODE, HOSTILE, *known)] * STEPS
+    runs = tuple(RunTime(HOSTILE, number, 1.0) for number in range(STEPS))
+    levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
+    value = Finding(HOSTILE, None, HOSTILE, "gemm", "flop/s", 1.0, 2.0, 0.5, -9.0, True, Says.FLEET, 9)
+    return {
+        "effects": effects_plot(effects, finding=HOSTILE, axis="times as long", verdicts=("slows", "is not shown to")),
+        "dose": dose_plot(doses),
+        "fleet": fleet_plot(Kind.NODE, nodes),
+        "levels": levels_plot(History("s", HOSTILE, runs, levels)),
+        "checks": checked_values([value] * STEPS),
+    }
+
+
+NAMES = (
+    *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
+    *("effects", "dose", "fleet", "levels", "checks"),
+)
 
 
 def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
@@ -62,7 +92,8 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - {"__init__", "chart", "verdicts"}
-    assert files == {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
+    of_runs = {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
+    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks"}
 
 
 @pytest.mark.parametrize("name", NAMES)

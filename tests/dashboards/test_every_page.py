@@ -3,9 +3,11 @@ from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
+from crosswind.api.pending import PendingAnswers
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
@@ -16,6 +18,12 @@ PAGES = {
     "runs": ["/runs", "/runs?workload=nanogpt&sort=-excess", "/runs?q=zzz", "/runs?verdict=slow", "/runs?limit=2"],
     "run": ["/runs/r3", "/runs/lost", "/runs/live"],
     "variability": ["/variability", "/variability?workload=bert", "/variability?workload=none"],
+    "stragglers": ["/stragglers", "/stragglers?kind=node&node=a", "/stragglers?workload=none"],
+    "regressions": ["/regressions", "/regressions?workload=none&system=lab"],
+    "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
+    "interference": ["/interference", "/interference?system=none"],
+    "checks": ["/checks", "/checks?system=none"],
+    "models": ["/models"],
 }
 ADDRESSES = [address for addresses in PAGES.values() for address in addresses]
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*191}}</script>"
@@ -51,9 +59,16 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+def app_of(store: Store) -> FastAPI:
+    """The application, whose pages wait for their answers however busy the machine is."""
+    app = create_app(store)
+    app.state.pending = PendingAnswers(app.state.answers, wait_seconds=600)
+    return app
+
+
 @pytest.fixture
 def client(lab: Store) -> Iterator[TestClient]:
-    with TestClient(create_app(lab), base_url="http://127.0.0.1") as opened:
+    with TestClient(app_of(lab), base_url="http://127.0.0.1") as opened:
         yield opened
 
 
@@ -119,7 +134,7 @@ def test_a_page_has_a_json_twin_of_the_same_state(client: TestClient, address: s
 
 
 def test_links_of_the_pages_lead_somewhere(client: TestClient) -> None:
-    for address in ("/runs?limit=2", "/runs/r3", "/variability", "/runs/nope"):
+    for address in ("/runs?limit=2", "/runs/r3", *(f"/{name}" for name in PAGES if name != "run"), "/runs/nope"):
         html = client.get(address, headers={"Accept": "text/html"}).text
         links = {link["href"] or "" for link in Outline(html).all("a")} - {"#main"}
         folder = "http://127.0.0.1" + address.partition("?")[0].rpartition("/")[0] + "/"
@@ -132,9 +147,11 @@ def test_the_top_leads_to_the_runs(client: TestClient) -> None:
     assert (answer.status_code, answer.headers["location"]) == (307, "runs")
 
 
-@pytest.mark.parametrize("address", ["/runs", "/variability"])
+@pytest.mark.parametrize(
+    "address", ["/runs", "/variability", "/stragglers", "/regressions", "/counters", "/interference"]
+)
 def test_an_empty_store_is_one_sentence_and_the_command_that_fills_it(store: Store, address: str) -> None:
-    with TestClient(create_app(store), base_url="http://127.0.0.1") as client:
+    with TestClient(app_of(store), base_url="http://127.0.0.1") as client:
         html = html_of(client, address)
     assert "<h1>No run is stored yet.</h1>" in html
     assert "<code>crosswind demo</code>" in html
@@ -156,6 +173,11 @@ def test_a_run_that_cannot_be_judged_says_so_and_what_to_record(client: TestClie
         ("/runs?cursor=xyz", 422, "expected the `next` of an earlier page"),
         ("/runs?limit=9999", 422, "expected a whole number from 1 to 200"),
         ("/variability?cohort=%3Cb%3E", 404, "Cohort &#39;&lt;b&gt;&#39; is not among"),
+        ("/stragglers?kind=socket", 422, "expected one of node, device, rank place, switch"),
+        ("/counters?show=none", 422, "expected one of tested, all"),
+        ("/counters?limit=0", 422, "expected a whole number from 1 to 500"),
+        ("/interference?limit=401", 422, "expected a whole number from 1 to 400"),
+        ("/checks?check=nope", 404, "Check &#39;nope&#39; is not among the newest 20"),
     ],
 )
 def test_a_refusal_is_a_page_to_readers_and_a_problem_to_machines(
@@ -175,11 +197,13 @@ def test_hostile_names_are_text_on_every_page(store: Store, record: Record) -> N
     for number in range(5):
         facts = {"workload": HOSTILE, "configuration": {HOSTILE: HOSTILE}, "tags": tags}
         record(store, f"r{number}", slower_ms=30 * (number == 4), **facts)
-    with TestClient(create_app(store), base_url="http://127.0.0.1") as client:
+    with TestClient(app_of(store), base_url="http://127.0.0.1") as client:
         for address in (
             "/runs",
             "/runs/r4",
-            "/variability",
+            *("/variability", "/stragglers", "/regressions", "/counters", "/interference"),
+            f"/stragglers?node={HOSTILE}",
+            f"/checks?system={HOSTILE}",
             f"/runs?workload={HOSTILE}",
             f"/runs?q={HOSTILE}",
         ):

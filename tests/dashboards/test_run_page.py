@@ -35,6 +35,13 @@ def test_a_run_that_cannot_be_judged_has_no_waterfall(lab: Store) -> None:
     assert seen(lab, "lost").charts == ()
 
 
+def test_a_run_leads_to_the_page_that_knows_more_of_its_cause(lab: Store) -> None:
+    first, *others = seen(lab, "r3").leads
+    assert (first.address, first.is_of_cause) == ("interference?system=lab&workload=nanogpt", True)
+    assert [lead.is_of_cause for lead in others] == [False] * 3
+    assert not [lead for lead in seen(lab, "lost").leads if lead.is_of_cause]
+
+
 def test_an_unknown_run_is_named(lab: Store) -> None:
     with pytest.raises(NotFoundError, match="'nope'"):
         seen(lab, "nope")

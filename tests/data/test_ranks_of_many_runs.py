@@ -21,13 +21,13 @@ def test_nodes_of_many_runs_ranks(catalog: Catalog) -> None:
     fill(catalog)
     many = ["c", "a", *map(str, range(2 * JOBS_AT_ONCE))]
     with catalog.read() as session:
-        assert sorted(session.runs.nodes_of_ranks(many)) == [
+        assert sorted(zip(*session.runs.nodes_of_ranks(many), strict=True)) == [
             ("a", 0, "n0"),
             ("a", 1, "n1"),
             ("c", 0, "n0"),
             ("c", 1, "n5"),
         ]
-        assert session.runs.nodes_of_ranks([]) == []
+        assert session.runs.nodes_of_ranks([]) == ([], [], [])
 
 
 def test_gpus_of_many_runs_ranks_are_those_known(catalog: Catalog) -> None:

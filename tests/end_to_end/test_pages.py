@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
+from tests.models.preflight.stored_checks import store_checks
 
 from crosswind.api.app import create_app
+from crosswind.api.pending import PendingAnswers
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.lake import to_table
@@ -19,8 +21,9 @@ from crosswind.data.store import Store
 MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC
 PREFIX = "/node/gpu07/8000"
-ADDRESSES = ("/runs", "/runs/r3", "/runs/live", "/variability", "/runs/nope")
 FIGURES = {"/runs": 1, "/runs/r3": 4, "/runs/live": 3, "/variability": 3, "/runs/nope": 0}
+FIGURES |= {"/stragglers": 1, "/regressions": 0, "/counters": 0, "/interference": 0, "/checks": 1, "/models": 0}
+ADDRESSES = tuple(FIGURES)
 Open = Callable[..., "Visit"]
 
 
@@ -79,7 +82,10 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for number in range(5):
             record(store, f"r{number}", number=number, slower_ms=30 if number == 3 else 0)
         record(store, "live", number=9, state=RunState.RUNNING)
-        server = server_of(create_app(store, settings))
+        store_checks(store, checks=4, nodes=8, slow={3: "n5"}, links=True)
+        app = create_app(store, settings)
+        app.state.pending = PendingAnswers(app.state.answers, wait_seconds=60)
+        server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
@@ -192,6 +198,22 @@ def test_a_click_on_a_run_in_a_figure_opens_it(visit: Open) -> None:
     opened.page.mouse.down()
     opened.page.mouse.up()
     opened.page.wait_for_url("**/runs/r3")
+
+
+def test_what_is_to_be_excluded_can_be_copied(visit: Open) -> None:
+    opened = visit("/checks", permissions=["clipboard-read", "clipboard-write"])
+    opened.page.get_by_role("button", name="Copy").click()
+    opened.page.get_by_role("button", name="Copied").wait_for()
+    assert opened.page.evaluate("navigator.clipboard.readText()") == "--exclude=n5"
+    assert opened.problems == []
+
+
+def test_a_page_walks_through_its_rows_by_keys(visit: Open) -> None:
+    page = visit("/checks").page
+    for key in ("j", "j", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/checks?system=lab&check=C2")
+    assert page.inner_text("h1") == "8 nodes measured as usual."
 
 
 def test_times_are_the_readers_with_utc_on_hover(visit: Open) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from crosswind.data.prediction import Floats
 
+FILLED = 0.8  # of a phase's excess, from which on seconds that nothing places are taken as spent in it
 COUNTS_BEYOND = 5.0  # standard deviations of the cohort, above which a count speaks for a cause
 
 
@@ -23,9 +24,21 @@ class Excess:
         """That of one column."""
         return self.values[name]
 
+    @property
+    def work(self) -> Floats:
+        """Compute in which the rank did not wait for a core: it ran, or waited for something else."""
+        return self["compute"] - self["run_queue_wait"]
+
+    @property
+    def idle(self) -> Floats:
+        """Compute in which the rank's thread neither ran nor waited for a core."""
+        return self.work - self["cpu_user"] - self["cpu_system"]
+
     def stands_out(self, name: str, *, least: float) -> NDArray[np.bool_]:
         """Where a count is more by `least`, and by more than the cohort's runs ever differ."""
-        return np.asarray(np.nan_to_num(self[name]) > max(least, COUNTS_BEYOND * np.nan_to_num(self.spread[name])))
+        usual = self.spread[name]
+        most = COUNTS_BEYOND * usual if usual == usual else 0.0  # noqa: PLR0124 - NaN where few recorded it
+        return np.asarray(self[name] > max(least, most))
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,17 @@ class Observed:
     def excess(self, name: str) -> float:
         """Measured - expected, NaN when either was not recorded."""
         return self.measured[name] - self.expected[name]
+
+
+def at_most(claim: Floats, most: Floats) -> Floats:
+    """A claim, no larger than what it can have cost, where that is known; NaN where the claim's evidence is missing."""
+    return np.where(np.isnan(most), claim, np.minimum(claim, most))
+
+
+def where_it_fills(excess: Excess, column: str, phase: str) -> Floats:
+    """Seconds of a column that may have been spent anywhere: where they stand out and fill most of a phase's excess."""
+    fills = excess.stands_out(column, least=0.0) & (excess[column] >= FILLED * excess[phase])
+    return np.where(fills, excess[column], 0.0)
 
 
 class Cause(Protocol):

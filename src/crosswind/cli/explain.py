@@ -1,12 +1,14 @@
 """`crosswind explain`: why a run was slow."""
 
 import argparse
+from dataclasses import asdict
 
 from crosswind.cli.output import printable, say, say_json
 from crosswind.cli.render import explanation_text
 from crosswind.cli.show import run_named
 from crosswind.data.store import Store
 from crosswind.models.explain.explain import explain_run
+from crosswind.models.explain.victims import waits_of
 from crosswind.settings import Settings
 
 
@@ -20,8 +22,9 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     with Store.open(settings.home, database=settings.database) as store:
         run = run_named(store, arguments.run)
         explanation = explain_run(store, run.run_id)
+        waits = waits_of(store, run.run_id) if arguments.json else None
     if arguments.json:
-        say_json(explanation)
+        say_json({**asdict(explanation), "waits": waits})
     else:
         say(printable(f"run {run.run_id} of {run.workload} on {run.system}"))
         say(explanation_text(explanation))

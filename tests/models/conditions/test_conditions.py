@@ -55,8 +55,9 @@ def test_counters_become_rates_of_the_newest_two_samples_and_of_the_look_back(st
     rest = ("nice", "system", "irq", "softirq", "steal")
     columns = ticks | {f"{name}_seconds_total": [0, 0, 0] for name in rest}
     sample(CPU, [START - 2.5, START - 1.5, START - 0.5], **columns)
+    sample(CPU, [START - 2.5, START - 1.5, START - 0.5], device="all", **columns)  # the sum of all cores once more
     told = asked(store)
-    assert told["cpu_busy_cores"] == pytest.approx(1.5)
+    assert told["cpu_busy_cores"] == told["cpu_busy_ratio"] == pytest.approx(1.5)
     assert told["cpu_busy_cores_recent"] == pytest.approx(1.25)
     assert told["others_cores"] == pytest.approx(1.5)
 

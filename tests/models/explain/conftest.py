@@ -7,7 +7,7 @@ import pytest
 
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
-from crosswind.models.explain.segments import COLUMNS, Segments
+from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments
 
 Draw = Callable[..., Segments]
 
@@ -46,12 +46,16 @@ def drawn() -> Draw:
         usual |= {"run_queue_wait": 0.001, "cpu_user": 0.038, "cpu_system": 0.001}
         usual |= {"minor_faults": 300.0, "comm_thread_wait": 0.001, "throttled": 0.0}
         usual |= {"out_of_order": 2.0, "timeouts": 0.0, "overlimits": 3.0, "stalled": 0.0, "stalled_fabric": 0.0}
+        usual = dict.fromkeys(COLUMNS, 0.0) | usual
         values = np.tile([(usual | means)[name] for name in COLUMNS], (60, 1))
         noise = np.random.default_rng(seed).normal(1.0, 0.02, 60)
         values[:, COLUMNS.index("compute")] *= noise
         peers = np.tile([usual[name] for name in COLUMNS], (60, 1))
         peers[:, COLUMNS.index("compute")] *= noise - 0.02
-        return Segments(f"run-{seed}", 2, values * pace, np.ones(60), peers * pace)
+        of_ranks = np.array([peers.mean(axis=0), values.mean(axis=0)]) * pace
+        sampled = [COLUMNS.index(name) for name in OF_RUN]
+        of_ranks[0, sampled] = of_ranks[1, sampled]
+        return Segments(f"run-{seed}", 2, values * pace, np.ones(60), peers * pace, of_ranks=of_ranks)
 
     return draw
 

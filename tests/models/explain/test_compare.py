@@ -28,6 +28,8 @@ def test_the_difference_goes_to_causes_that_sum_to_it(drawn: Draw) -> None:
     }
     assert found.difference.low < found.difference.value < found.difference.high
     assert "1.44x" in found.sentence
+    assert len(found.also) == 1
+    assert "Also: " in found.sentence
 
 
 def test_more_steps_are_told_apart_from_slower_ones(drawn: Draw) -> None:

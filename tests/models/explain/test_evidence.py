@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from crosswind.data.features import all_runs
 from crosswind.data.lake import to_table
 from crosswind.data.metric import NODE_KEYS, MetricSet
 from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 from crosswind.ingest.collectors.process import PROCESS
-from crosswind.models.explain.evidence import comm_thread_waits
+from crosswind.models.explain import evidence
+from crosswind.models.explain.evidence import comm_thread_waits, read_segments
 
 SECOND = 10**9
 RUN = Run("r", "w", "s", RunState.COMPLETED)
@@ -84,3 +88,15 @@ def test_few_samples_or_none_or_none_of_the_waits_tell_nothing(store: Store) -> 
     assert comm_thread_waits(store, [OTHER]) == {}
     samples(store, "n", 7, [(0, None, None), (2, None, None), (4, None, None)])
     assert comm_thread_waits(store, [RUN]) == {}
+
+
+def test_runs_read_one_by_one_tell_the_same_as_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_lab_samples(store)
+    runs = [run for run in all_runs(store) if "split" in run.tags][:9]
+    together = read_segments(store, runs)
+    monkeypatch.setattr(evidence, "ROWS_TOGETHER", 1)
+    alone = read_segments(store, runs)
+    assert list(together) == list(alone) == [run.run_id for run in runs]
+    for run_id, segments in together.items():
+        np.testing.assert_allclose(segments.values, alone[run_id].values, rtol=1e-9)
+        np.testing.assert_array_equal(segments.culprits, alone[run_id].culprits)

@@ -1,0 +1,116 @@
+"""What a check measured on each node, beside what is usual."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import plotly.graph_objects as go
+
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.palette import BLUE, INK, MUTED, VERMILION
+from crosswind.dashboards.wording import count, percent, words
+from crosswind.data.checks import QUANTITIES
+from crosswind.models.preflight.findings import Finding
+
+DRAWN = 300  # values of one measure, the worst
+ROW_PIXELS, AROUND_PIXELS = 44, 110
+
+
+@dataclass(frozen=True)
+class CheckedValue:
+    """One value as a share of the usual, turned so that less is always worse."""
+
+    place: str
+    measure: str
+    goodness: float
+    is_slow: bool
+
+
+@dataclass(frozen=True)
+class CheckedValues:
+    """The values of a check of which it is known what is usual, by measure; the worst first."""
+
+    name: ClassVar[str] = "checks"
+    values: tuple[CheckedValue, ...]
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        slow = [each for each in self.values if each.is_slow]
+        if not slow:
+            return f"All {count(len(self.values), 'value')} are as usual"
+        worst = slow[0]
+        return f"{worst.place} reaches {percent(worst.goodness)} of the usual {words(worst.measure)}"
+
+    @property
+    def sentence(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        slow = sum(each.is_slow for each in self.values)
+        return (
+            f"{count(len(self.values), 'value')} as shares of what is usual, {slow} of them slow; of times and noise, "
+            "which are better the smaller, the usual over the value."
+        )
+
+    @property
+    def table(self) -> Table:
+        """The numbers drawn, the worst first."""
+        rows = (
+            (each.place, words(each.measure), percent(each.goodness), "slow" if each.is_slow else "as usual")
+            for each in self.values[:TABLE_ROWS]
+        )
+        return Table(("where", "measure", "of the usual", "verdict"), tuple(rows))
+
+    def draw(self) -> go.Figure:
+        """The plotly figure."""
+        present = {each.measure for each in self.values}
+        measures = [name for name in QUANTITIES if name in present]
+        height = AROUND_PIXELS + ROW_PIXELS * len(measures)
+        figure = paper(self.title, height=height, x="share of the usual, %", y="")
+        for is_slow, word, colour, symbol in (
+            (False, "as usual", BLUE, "circle-open"),
+            (True, "slow", VERMILION, "triangle-up"),
+        ):
+            shown = [each for name in measures for each in self._of(name) if each.is_slow is is_slow]
+            if shown:
+                figure.add_scatter(
+                    x=[100 * each.goodness for each in shown],
+                    y=[measures.index(each.measure) for each in shown],
+                    name=word,
+                    mode="markers",
+                    marker={"color": colour, "symbol": symbol, "size": 10},
+                    hovertext=[f"{label(each.place)}: {percent(each.goodness)} of usual" for each in shown],
+                    hoverinfo="text",
+                )
+        figure.add_vline(x=100, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.update_xaxes(rangemode="tozero")
+        return figure.update_yaxes(
+            tickvals=list(range(len(measures))),
+            ticktext=list(map(words, measures)),
+            range=[len(measures) - 0.5, -0.5],
+            tickfont={"color": INK},
+        )
+
+    def _of(self, measure: str) -> list[CheckedValue]:
+        return [each for each in self.values if each.measure == measure][: DRAWN // 2]
+
+
+def checked_values(findings: Sequence[Finding]) -> CheckedValues | None:
+    """The findings that have something usual beside them, or None without any."""
+    values = [
+        CheckedValue(
+            place_of(each),
+            each.measure,
+            each.ratio if QUANTITIES[each.measure].is_more_better else 1 / each.ratio,
+            each.is_slow,
+        )
+        for each in findings
+        if each.ratio
+    ]
+    return CheckedValues(tuple(sorted(values, key=lambda each: (not each.is_slow, each.goodness)))) if values else None
+
+
+def place_of(finding: Finding) -> str:
+    """Where it was measured: `n0 - n2`, `n1 gpu3`, `n1`."""
+    if finding.peer:
+        return f"{finding.node} - {finding.peer}"
+    return f"{finding.node} {finding.device}" if finding.device and finding.device != "cpu" else finding.node

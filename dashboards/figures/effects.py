@@ -1,0 +1,116 @@
+"""Effects beside each other, each with its interval: counters, neighbours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import plotly.graph_objects as go
+
+from crosswind.dashboards.figures.chart import Table, label, paper
+from crosswind.dashboards.palette import INK, MUTED, PEER, VERMILION
+from crosswind.dashboards.wording import number, times
+
+ROWS = 15  # drawn; more would not be read
+LETTERS = 46  # of a name; as many as a narrow page holds
+MARGIN = 0.05  # of the axis, on both sides
+ROW_PIXELS, AROUND_PIXELS = 34, 110
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One row: how many times as long runs take, with its 90 % interval; `note` says how sure that is."""
+
+    name: str
+    ratio: float
+    low: float
+    high: float
+    is_sure: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The surest effects, in the order given: `axis` is what the ratios are of, `verdicts` of sure and other ones."""
+
+    name: ClassVar[str] = "effects"
+    effects: tuple[Effect, ...]
+    finding: str
+    axis: str
+    verdicts: tuple[str, str]
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        return self.finding
+
+    @property
+    def sentence(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        sure = sum(each.is_sure for each in self.effects)
+        return (
+            f"{self.axis[:1].upper()}{self.axis[1:]}, of the {len(self.effects)} told most surely; {sure} marked: "
+            f"{self.verdicts[0]}. Lines are 90 % intervals, 1 is no difference."
+        )
+
+    @property
+    def table(self) -> Table:
+        """The numbers drawn."""
+        rows = ((each.name, _range(each), each.note, self._word(each)) for each in self.effects)
+        return Table(("what", f"{self.axis} [90 % interval]", "how sure", "verdict"), tuple(rows))
+
+    def draw(self) -> go.Figure:
+        """The plotly figure; names stand above their rows, so that they take no width from a narrow page."""
+        figure = paper(self.title, height=AROUND_PIXELS + ROW_PIXELS * len(self.effects), x=self.axis, y="")
+        for is_sure, colour, symbol in ((True, VERMILION, "triangle-up"), (False, PEER, "circle-open")):
+            places = [place for place, each in enumerate(self.effects) if each.is_sure is is_sure]
+            if places:
+                figure.add_scatter(**self._marks(places), marker={"color": colour, "symbol": symbol, "size": 10})
+        for place, each in enumerate(self.effects):
+            figure.add_annotation(
+                x=0,
+                xref="paper",
+                y=place,
+                text=label(each.name if len(each.name) <= LETTERS else f"{each.name[: LETTERS - 1]}\u2026"),
+                showarrow=False,
+                xanchor="left",
+                yshift=13,
+                font={"size": 12, "color": INK if each.is_sure else MUTED},
+            )
+        figure.add_vline(x=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        least, most = (
+            min([1.0, *(each.low for each in self.effects)]),
+            max([1.0, *(each.high for each in self.effects)]),
+        )
+        figure.update_xaxes(range=[least - MARGIN * (most - least), most + MARGIN * (most - least)])
+        rows = {"range": [len(self.effects) - 0.4, -0.9], "showticklabels": False, "showgrid": False, "ticks": ""}
+        return figure.update_yaxes(**rows).update_layout(showlegend=True)
+
+    def _marks(self, places: Sequence[int]) -> dict[str, object]:
+        rows = [self.effects[place] for place in places]
+        return {
+            "x": [each.ratio for each in rows],
+            "y": list(places),
+            "error_x": {
+                "type": "data",
+                "array": [each.high - each.ratio for each in rows],
+                "arrayminus": [each.ratio - each.low for each in rows],
+                "thickness": 1.5,
+                "width": 0,
+            },
+            "mode": "markers",
+            "name": self._word(rows[0]),
+            "hovertext": [f"{label(each.name)}<br>{_range(each)}, {label(each.note)}" for each in rows],
+            "hoverinfo": "text",
+        }
+
+    def _word(self, effect: Effect) -> str:
+        return self.verdicts[not effect.is_sure]
+
+
+def effects_plot(effects: Sequence[Effect], *, finding: str, axis: str, verdicts: tuple[str, str]) -> Effects | None:
+    """The first effects, or None without any."""
+    return Effects(tuple(effects[:ROWS]), finding, axis, verdicts) if effects else None
+
+
+def _range(effect: Effect) -> str:
+    return f"{times(effect.ratio)} [{number(effect.low)} to {number(effect.high)}]"

@@ -1,0 +1,117 @@
+"""Nodes, devices or places of a fleet in one row, the slowest first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import plotly.graph_objects as go
+
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.palette import BLUE, MUTED, ORANGE, VERMILION
+from crosswind.dashboards.wording import count, number, percent, times
+from crosswind.models.stragglers.ranking import SLOWER, Kind, Ranked
+
+DRAWN = 500
+MAYBE = 0.5  # probability of being slower from which on a thing is worth a look
+LOOKS = {  # the word, colour and symbol of each
+    "slower than its peers": (VERMILION, "triangle-up"),
+    "may be slower": (ORANGE, "diamond"),
+    "as its peers": (BLUE, "circle-open"),
+}
+LABELLED = 5  # stragglers whose names stand in the figure
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Things of one kind, the slowest first; of `compared` these are the slowest."""
+
+    name: ClassVar[str] = "fleet"
+    kind: Kind
+    ranked: tuple[Ranked, ...]
+    compared: int
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        named = [each for each in self.ranked if each.named]
+        if not named:
+            return f"No {self.kind} of {self.compared} is surely slower than its peers"
+        worst = max(named, key=lambda each: each.ratio)
+        if len(named) == 1:
+            return f"{worst.name} takes {times(worst.ratio)} the time of its peers"
+        return f"{count(len(named), str(self.kind))} take {number(min(each.ratio for each in named))} to " + (
+            f"{times(worst.ratio)} the time of their peers"
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        part = f"the {len(self.ranked)} slowest of " if len(self.ranked) < self.compared else ""
+        return (
+            f"Time over the peers' median of {part}{count(self.compared, str(self.kind))}, shrunken by how little is "
+            f"known; lines are 90 % intervals, the dotted line is {percent(SLOWER)} slower."
+        )
+
+    @property
+    def table(self) -> Table:
+        """The numbers drawn, the slowest first."""
+        rows = (
+            (each.name, each.system, _range(each), percent(each.chance_slower), str(each.runs))
+            for each in self.ranked[:TABLE_ROWS]
+        )
+        return Table(
+            (str(self.kind), "system", "time of its peers [90 % interval]", "surely slower", "runs"), tuple(rows)
+        )
+
+    def draw(self) -> go.Figure:
+        """The plotly figure."""
+        figure = paper(self.title, height=320, x=f"{self.kind}s, the slowest first", y="time / peers' median")
+        for word, (colour, symbol) in LOOKS.items():
+            places = [place for place, each in enumerate(self.ranked) if _word(each) == word]
+            if places:
+                marker = {"color": colour, "symbol": symbol, "size": 9}
+                figure.add_scatter(**self._marks(places), name=word, marker=marker)
+        named = [place for place, each in enumerate(self.ranked) if each.named][:LABELLED]
+        for place in named:
+            text = label(self.ranked[place].name[:24])
+            figure.add_annotation(
+                x=place + 1, y=self.ranked[place].high_ratio, text=text, showarrow=False, yshift=9, xanchor="left"
+            )
+        figure.add_hline(y=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
+        figure.add_hline(y=1 + SLOWER, line={"color": MUTED, "width": 1, "dash": "dot"}, layer="below")
+        tick = max(1, round(len(self.ranked) / 8))
+        return figure.update_xaxes(showgrid=False, range=[0.4, len(self.ranked) + 0.6], dtick=tick, tick0=1)
+
+    def _marks(self, places: Sequence[int]) -> dict[str, object]:
+        rows = [self.ranked[place] for place in places]
+        return {
+            "x": [place + 1 for place in places],
+            "y": [each.ratio for each in rows],
+            "error_y": {
+                "type": "data",
+                "array": [each.high_ratio - each.ratio for each in rows],
+                "arrayminus": [each.ratio - each.low_ratio for each in rows],
+                "thickness": 1,
+                "width": 0,
+            },
+            "mode": "markers",
+            "customdata": [[each.name, f"{label(each.name)}<br>{_range(each)}, {each.runs} runs"] for each in rows],
+            "hovertemplate": "%{customdata[1]}<extra></extra>",
+        }
+
+
+def fleet_plot(kind: Kind, ranked: Sequence[Ranked]) -> Fleet | None:
+    """The things of a kind among those ranked, or None without any."""
+    of_kind = sorted((each for each in ranked if each.kind is kind), key=lambda each: -each.ratio)
+    return Fleet(kind, tuple(of_kind[:DRAWN]), len(of_kind)) if of_kind else None
+
+
+def _word(each: Ranked) -> str:
+    slower, maybe, alike = LOOKS
+    if each.named:
+        return slower
+    return maybe if each.chance_slower >= MAYBE else alike
+
+
+def _range(each: Ranked) -> str:
+    return f"{times(each.ratio)} [{number(each.low_ratio)} to {number(each.high_ratio)}]"

@@ -1,0 +1,132 @@
+"""The Checks page: what allocations measured before their jobs, against the fleet's history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.checks import checked_values, place_of
+from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.wording import count, words
+from crosswind.data.errors import MalformedError, NotFoundError
+from crosswind.data.hostlist import compress
+from crosswind.models.preflight.findings import Finding
+from crosswind.models.preflight.past import CHECKS, PastCheck, checked_systems, past_checks
+
+SHOWN, MOST_SHOWN = 20, 500
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """One check of the list."""
+
+    check_id: str
+    at_ns: int
+    job_id: str | None
+    nodes: int
+    first_node: str
+    values: int
+    slow: int
+    excluded: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """One value of the check selected."""
+
+    where: str
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class ReasonRow:
+    """Why a node should be left out."""
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ChecksView:
+    """What the page shows; of the selected check's `values` the worst are in `findings`."""
+
+    sentence: str
+    system: str | None
+    systems: tuple[str, ...]
+    checks: tuple[CheckRow, ...]
+    selected: CheckRow | None
+    findings: tuple[FindingRow, ...]
+    reasons: tuple[ReasonRow, ...]
+    exclude: str
+    notes: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    next_place: Place | None = None
+
+    title = "Checks"
+
+
+def view(sources: Sources, asked: Asked) -> ChecksView:
+    """The newest checks of a system, and one of them in detail. Raises: NotFoundError."""
+    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
+    known = sources.ask(checked_systems)
+    system = asked.word("system") or (known[0] if known else None)
+    checks = sources.ask(past_checks, system) if system in known and system else ()
+    systems = tuple(sorted({*known, *([system] if system else [])}))
+    selected = _selected(checks, asked.word("check"))
+    if selected is None:
+        return ChecksView("", system, systems, (), None, (), (), "", (), ())
+    verdict = selected.verdict
+    chart = checked_values(verdict.findings)
+    worst = sorted(verdict.findings, key=lambda each: (not each.is_slow, each.z if each.z is not None else 0.0))
+    return ChecksView(
+        sentence=_sentence(selected),
+        system=system,
+        systems=systems,
+        checks=tuple(map(_row, checks)),
+        selected=_row(selected),
+        findings=tuple(FindingRow(place_of(each), each) for each in worst[:limit]),
+        reasons=tuple(ReasonRow(each.node, f"{words(each.measure)}: {each.reason}") for each in verdict.blames),
+        exclude=_exclude(verdict.excluded),
+        notes=verdict.notes,
+        charts=() if chart is None else (chart,),
+    )
+
+
+PAGE = Page("checks", "/checks", "checks.html", view, label="Checks", section="checks")
+
+
+def _selected(checks: Sequence[PastCheck], wanted: str | None) -> PastCheck | None:
+    if wanted is None:
+        return checks[0] if checks else None
+    for each in checks:
+        if each.check_id == wanted:
+            return each
+    raise NotFoundError(f"check {wanted[:60]!r} is not among the newest {CHECKS} of its system")
+
+
+def _row(check: PastCheck) -> CheckRow:
+    verdict = check.verdict
+    slow = sum(each.is_slow for each in verdict.findings)
+    counts = (len(check.nodes), check.nodes[0] if check.nodes else "", len(verdict.findings), slow)
+    return CheckRow(check.check_id, check.at_ns, check.job_id, *counts, verdict.excluded)
+
+
+def _exclude(nodes: Sequence[str]) -> str:
+    try:
+        return f"--exclude={compress(nodes)}" if nodes else ""
+    except MalformedError:  # a name that Slurm would not take
+        return ""
+
+
+def _sentence(check: PastCheck) -> str:
+    verdict = check.verdict
+    compared = [each for each in verdict.findings if each.expected is not None]
+    looked = count(len(check.nodes), "node")
+    if verdict.excluded:
+        named = ", ".join(verdict.excluded[:3]) + (" and more" if len(verdict.excluded) > 3 else "")
+        return f"{len(verdict.excluded)} of {looked} should be left out: {named}."
+    if not compared:
+        return f"Nobody can say what is usual of {looked} yet, so none is blamed."
+    slow = sum(each.is_slow for each in compared)
+    if slow:
+        return f"{count(slow, 'slow value')} on {looked}, and nothing tells which node that is due to."
+    return f"{looked[:1].upper()}{looked[1:]} measured as usual."

@@ -1,0 +1,161 @@
+"""The Models page: which models answer, what they are worth beside naive baselines, and what became of them."""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import pandas as pd
+
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
+from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.wording import count, percent
+from crosswind.data.errors import NotFoundError
+from crosswind.data.model import Change, ModelRecord, ModelState
+from crosswind.models.registry.evidence import objection, skill_of
+from crosswind.models.registry.trainers import TRAINERS
+
+MOST_VERSIONS = 50  # the newest of one model
+
+
+@dataclass(frozen=True)
+class VersionRow:
+    """One version; `objection` says why it must not answer, if anything does."""
+
+    version: int
+    state: str
+    made_ns: int
+    promoted_ns: int | None
+    rows: int
+    validated_rows: int
+    loss: float
+    best_baseline: str | None
+    best_loss: float | None
+    skill: float | None
+    parent: int | None
+    objection: str | None
+    note: str
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One model, by the version that answers or else the newest."""
+
+    name: str
+    versions: int
+    promoted: int | None
+    shown: VersionRow
+
+
+@dataclass(frozen=True)
+class ModelsView:
+    """What the page shows; `selected` is the model and version in detail, of `held` versions the newest are told."""
+
+    sentence: str
+    models: tuple[ModelRow, ...]
+    untrained: tuple[str, ...]
+    model: str | None
+    selected: VersionRow | None
+    held: int
+    versions: tuple[VersionRow, ...]
+    features: tuple[str, ...]
+    from_ns: int | None
+    to_ns: int | None
+    history: tuple[Change, ...]
+    charts: tuple[Chart, ...]
+    next_place: Place | None = None
+
+    title = "Models"
+
+
+def view(sources: Sources, asked: Asked) -> ModelsView:
+    """Every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
+    with sources.store.catalog.read() as session:
+        groups = {name: list(records) for name, records in groupby(session.models.all(), key=lambda each: each.name)}
+    untrained = tuple(name for name in TRAINERS if name not in groups)
+    if not groups:
+        return ModelsView("", (), untrained, None, None, 0, (), (), None, None, (), ())
+    models = tuple(_model(name, records) for name, records in groups.items())
+    name = asked.word("model") or next((each.name for each in models if each.promoted), models[0].name)
+    record = _record(groups, name, asked)
+    return ModelsView(
+        sentence=_sentence(models),
+        models=models,
+        untrained=untrained,
+        model=name,
+        selected=_version(record),
+        held=len(groups[name]),
+        versions=tuple(map(_version, groups[name][:MOST_VERSIONS])),
+        features=record.evidence.learned.features,
+        from_ns=record.evidence.learned.from_ns,
+        to_ns=record.evidence.learned.to_ns,
+        history=record.history[::-1],
+        charts=_charts(record),
+    )
+
+
+PAGE = Page("models", "/models", "models.html", view, label="Models", section="models")
+
+
+def _record(groups: dict[str, list[ModelRecord]], name: str, asked: Asked) -> ModelRecord:
+    """The version asked for, else the one that answers, else the newest."""
+    if name not in groups:
+        raise NotFoundError(f"model {name[:60]!r} is not registered: known are {', '.join(groups)}")
+    records = groups[name]
+    if asked.word("version") is None:
+        return _answering(records) or records[0]
+    number = asked.amount("version", 1, most=10**9)
+    for each in records:
+        if each.version == number:
+            return each
+    raise NotFoundError(f"version {number} of model {name[:60]!r} is not registered")
+
+
+def _answering(records: list[ModelRecord]) -> ModelRecord | None:
+    return next((each for each in records if each.state is ModelState.PROMOTED), None)
+
+
+def _model(name: str, records: list[ModelRecord]) -> ModelRow:
+    promoted = _answering(records)
+    return ModelRow(name, len(records), promoted.version if promoted else None, _version(promoted or records[0]))
+
+
+def _version(record: ModelRecord) -> VersionRow:
+    evidence = record.evidence
+    best = min(evidence.baselines, key=lambda name: evidence.baselines[name], default=None)
+    return VersionRow(
+        version=record.version,
+        state=str(record.state),
+        made_ns=record.made_ns,
+        promoted_ns=record.promoted_ns,
+        rows=evidence.learned.rows,
+        validated_rows=evidence.validated_rows,
+        loss=evidence.loss,
+        best_baseline=best,
+        best_loss=None if best is None else evidence.baselines[best],
+        skill=skill_of(evidence),
+        parent=record.parent,
+        objection=objection(record),
+        note=record.note,
+    )
+
+
+def _sentence(models: tuple[ModelRow, ...]) -> str:
+    answering = [each for each in models if each.promoted is not None]
+    if not answering:
+        return f"No model answers yet: none of {count(len(models), 'model')} has a promoted version."
+    known = [each for each in answering if each.shown.skill is not None]
+    if not known:
+        return f"{count(len(answering), 'model')} answer, none of them compared with a baseline."
+    best = max(known, key=lambda each: each.shown.skill or 0.0)
+    answer = "answers" if len(answering) == 1 else "answer"
+    err = f"{best.name} errs {percent(best.shown.skill)} less than the best naive baseline"
+    return f"{count(len(answering), 'model')} of {len(models)} {answer}; {err}."
+
+
+def _charts(record: ModelRecord) -> tuple[Chart, ...]:
+    evidence = record.evidence
+    losses = [(record.name, evidence.loss, True), *((name, loss, False) for name, loss in evidence.baselines.items())]
+    table = pd.DataFrame(losses, columns=["method", "loss", "is_model"]).astype({"is_model": bool})
+    points = pd.DataFrame(list(evidence.coverage), columns=["level", "share"])
+    charts = (leaderboard(table), coverage_plot(points, runs=evidence.validated_rows))
+    return tuple(chart for chart in charts if chart is not None)

@@ -1,0 +1,91 @@
+"""The Regressions page: workloads that became slower or faster for good, and what changed just then."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.levels import levels_plot
+from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.scope import Scope, scope_of
+from crosswind.dashboards.wording import count, times, utc
+from crosswind.data.run import RunState
+from crosswind.models.stragglers.coincidences import Suspect
+from crosswind.models.stragglers.history import history
+from crosswind.models.stragglers.regressions import Regression, Regressions, regressions
+
+MOST_SHOWN = 50  # changes, the newest
+
+
+@dataclass(frozen=True)
+class RegressionsView:
+    """What the page shows; of `told` changes the newest are in `changes`."""
+
+    sentence: str
+    scope: Scope
+    runs: int
+    workloads: int
+    told: int
+    slower: int
+    changes: tuple[Regression, ...]
+    drawn: tuple[str, str] | None  # system and workload of the figure
+    too_few: tuple[str, ...]
+    warnings: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    next_place: Place | None = None
+
+    title = "Regressions"
+
+
+def view(sources: Sources, asked: Asked) -> RegressionsView:
+    """Lasting changes, the newest first, and the runs of one workload."""
+    scope = scope_of(sources, asked, RunState.COMPLETED)
+    if not scope.runs:
+        return RegressionsView("", scope, 0, 0, 0, 0, (), None, (), (), ())
+    found = sources.ask(regressions, scope.system, scope.workload)
+    drawn = _drawn(found, scope)
+    chart = None if drawn is None else levels_plot(sources.ask(history, *drawn))
+    return RegressionsView(
+        sentence=_sentence(found),
+        scope=scope,
+        runs=found.runs,
+        workloads=found.workloads,
+        told=len(found.changes),
+        slower=sum(each.ratio > 1 for each in found.changes),
+        changes=found.changes[:MOST_SHOWN],
+        drawn=drawn if chart else None,
+        too_few=found.too_few[:MOST_SHOWN],
+        warnings=found.warnings,
+        charts=() if chart is None else (chart,),
+    )
+
+
+PAGE = Page("regressions", "/regressions", "regressions.html", view, label="Regressions", section="regressions")
+
+
+def _drawn(found: Regressions, scope: Scope) -> tuple[str, str] | None:
+    """The workload with the newest change; the one asked for, where nothing changed."""
+    if found.changes:
+        newest = next((each for each in found.changes if each.ratio > 1), found.changes[0])
+        return newest.system, newest.workload
+    workload = scope.workload or (scope.workloads[0] if len(scope.workloads) == 1 else None)
+    system = scope.system or (scope.systems[0] if len(scope.systems) == 1 else None)
+    return (system, workload) if workload and system else None
+
+
+def _sentence(found: Regressions) -> str:
+    looked = count(found.workloads, "workload")
+    if found.workloads == len(found.too_few):
+        return "No workload has runs enough to tell a lasting change."
+    if not found.changes:
+        return f"Nothing changed for good in {looked}, over {count(found.runs, 'run')}."
+    slower = [each for each in found.changes if each.ratio > 1]
+    if not slower:
+        newest = found.changes[0]
+        return f"Nothing became slower for good in {looked}; {newest.workload} became faster, {times(newest.ratio)}."
+    newest = slower[0]
+    since = f"has taken {times(newest.ratio)} its time since {utc(newest.since_ns)[:10]}"
+    return f"{newest.workload} on {newest.system} {since}{_because(newest.suspects)}."
+
+
+def _because(suspects: Sequence[Suspect]) -> str:
+    return f"; {suspects[0].fact} changed just then" if suspects else "; no recorded fact changed just then"

@@ -1,0 +1,46 @@
+"""Of which system and workload a page about many runs tells, and what else could be chosen."""
+
+from dataclasses import dataclass
+
+from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.dashboards.wording import count
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.run import RunState
+
+NEWEST = 500  # runs whose systems and workloads can be chosen
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What was asked for, None for all; `runs` are the ones stored of that, `stored` those of any kind."""
+
+    system: str | None
+    workload: str | None
+    systems: tuple[str, ...]
+    workloads: tuple[str, ...]
+    runs: int
+    stored: int
+
+    @property
+    def words(self) -> str:
+        """What was asked for: ` of bert on lab`."""
+        of = f" of {self.workload}" if self.workload else ""
+        return f"{of} on {self.system}" if self.system else of
+
+    @property
+    def told(self) -> str:
+        """How many runs there are of that."""
+        return count(self.runs, "run")
+
+
+def scope_of(sources: Sources, asked: Asked, state: RunState | None = None) -> Scope:
+    """The system and the workload of the query, among runs of a state, or of all."""
+    system, workload = asked.word("system"), asked.word("workload")
+    with sources.store.catalog.read() as session:
+        newest = session.runs.find(RunFilter(state=state), limit=NEWEST)
+        runs = session.runs.stand(RunFilter(system=system, workload=workload, state=state))[0]
+        stored = session.runs.count()
+    here = [run for run in newest if system in (None, run.system)]
+    systems = {run.system for run in newest} | ({system} if system else set())
+    workloads = {run.workload for run in here} | ({workload} if workload else set())
+    return Scope(system, workload, tuple(sorted(systems)), tuple(sorted(workloads)), runs, stored)

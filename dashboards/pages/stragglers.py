@@ -1,0 +1,108 @@
+"""The Stragglers page: nodes, devices and rank places that are slower than their peers, and since when."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.fleet import fleet_plot
+from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.scope import Scope, scope_of
+from crosswind.dashboards.wording import count, number, times
+from crosswind.data.errors import MalformedError
+from crosswind.data.hostlist import compress
+from crosswind.models.stragglers.fleet import fleet_ranking
+from crosswind.models.stragglers.ranking import Kind, Ranked
+
+SHOWN, MOST_SHOWN = 25, 500
+
+
+@dataclass(frozen=True)
+class StragglersView:
+    """What the page shows; of `listed` things of the kind chosen the first are in the rows.
+
+    `exclude` is Slurm's option that leaves the named nodes of one system out; empty when there are none.
+    """
+
+    sentence: str
+    scope: Scope
+    compared_runs: int
+    timed_runs: int
+    runs: int
+    noise_ratio: float | None
+    kind: str | None
+    kinds: tuple[str, ...]
+    node: str | None
+    named: int
+    listed: int
+    rows: tuple[Ranked, ...]
+    exclude: str
+    warnings: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    next_place: Place | None = None
+
+    title = "Stragglers"
+
+
+def view(sources: Sources, asked: Asked) -> StragglersView:
+    """The fleet's ranking; one node of it where the query names one. Raises: InvalidInputError."""
+    kind, node = asked.choice("kind", tuple(Kind)), asked.word("node")
+    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(sources, asked)
+    if not scope.runs:
+        return StragglersView("", scope, 0, 0, 0, None, kind, tuple(Kind), node, 0, 0, (), "", (), ())
+    found = sources.ask(fleet_ranking, scope.system, scope.workload)
+    listed = [each for each in found.ranked if kind in (None, each.kind) and (node is None or _is_of(each, node))]
+    chart = fleet_plot(Kind(kind) if kind else _telling(found.ranked), found.ranked)
+    return StragglersView(
+        sentence=_sentence(found.named, len(found.ranked)),
+        scope=scope,
+        compared_runs=found.compared_runs,
+        timed_runs=found.timed_runs,
+        runs=found.runs,
+        noise_ratio=found.noise_ratio,
+        kind=kind,
+        kinds=tuple(Kind),
+        node=node,
+        named=len(found.named),
+        listed=len(listed),
+        rows=tuple(listed[:limit]),
+        exclude=_exclude(found.named),
+        warnings=found.warnings,
+        charts=() if chart is None else (chart,),
+    )
+
+
+PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, label="Stragglers", section="stragglers")
+
+
+def _is_of(each: Ranked, node: str) -> bool:
+    """Whether it is the node, or a device of it."""
+    return each.name == node if each.kind is Kind.NODE else each.name.startswith(f"{node} ")
+
+
+def _telling(ranked: Sequence[Ranked]) -> Kind:
+    """The kind of the surest thing that is named; nodes where none is."""
+    return next((each.kind for each in ranked if each.named), Kind.NODE)
+
+
+def _exclude(named: Sequence[Ranked]) -> str:
+    """The option for the nodes of the system of the surest one."""
+    nodes = [each for each in named if each.kind is Kind.NODE]
+    if not nodes:
+        return ""
+    try:
+        return f"--exclude={compress(each.name for each in nodes if each.system == nodes[0].system)}"
+    except MalformedError:  # made-up names that Slurm would not take
+        return ""
+
+
+def _sentence(named: Sequence[Ranked], compared: int) -> str:
+    if not compared:
+        return "Nothing can be compared yet."
+    if not named:
+        return f"Nothing is surely slower than its peers, of {compared} nodes, devices and rank places compared."
+    worst = max(named, key=lambda each: each.ratio)
+    took = f"{times(worst.ratio)} [{number(worst.low_ratio)} to {number(worst.high_ratio)}]"
+    others = f"; {count(len(named) - 1, 'other straggler')} beside it" if len(named) > 1 else ""
+    kind = str(worst.kind).capitalize()
+    return f"{kind} {worst.name} takes {took} the time of its peers{others}."

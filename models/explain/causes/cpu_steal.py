@@ -1,0 +1,32 @@
+"""CPU steal: the hypervisor ran another guest on the rank's core."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+
+
+@dataclass(frozen=True)
+class CpuSteal:
+    """Claims stolen time, the mean of the node's cores, in compute.
+
+    Source: proc_stat(5), steal.
+    """
+
+    name: ClassVar[str] = "cpu_steal"
+    next_action: ClassVar[str] = (
+        "Ask for a guest with cores of its own (no overcommit, or a dedicated host); leave this one out of the next "
+        "job: #SBATCH --exclude=NODE."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("stolen",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """Compute, where the rank did not wait for a core of its own guest."""
+        return {"compute": at_most(excess["stolen"], excess.work)}
+
+    def evidence(self, observed: Observed) -> str:
+        """How long cores were away."""
+        measured, expected = observed.measured["stolen"], observed.expected["stolen"]
+        return f"the hypervisor took {milliseconds(measured)} of each core a step, expected {milliseconds(expected)}"

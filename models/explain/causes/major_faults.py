@@ -1,0 +1,37 @@
+"""Major page faults: the rank's thread waited for a disk to bring a page of a file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed
+
+FAULTS_LEAST = 1.0  # a step
+
+
+@dataclass(frozen=True)
+class MajorFaults:
+    """Claims idle time of compute where the loop's thread had clearly more major faults than in the cohort.
+
+    Source: getrusage(2), ru_majflt.
+    """
+
+    name: ClassVar[str] = "major_faults"
+    next_action: ClassVar[str] = (
+        "Read mapped files once before training (vmtouch -t, cat FILE > /dev/null), or copy them into memory; leave "
+        "room for the file cache: #SBATCH --mem=..."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("compute",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """Compute in which the rank was idle."""
+        faulted = excess.stands_out("major_faults", least=FAULTS_LEAST)
+        return {"compute": np.where(faulted, excess.idle, 0.0)}
+
+    def evidence(self, observed: Observed) -> str:
+        """Faults of the loop's thread."""
+        measured, expected = observed.measured["major_faults"], observed.expected["major_faults"]
+        return f"its thread waited for a disk in {measured:.3g} page faults a step, expected {expected:.3g}"

@@ -1,0 +1,32 @@
+"""Memory pressure: tasks of the node waited for memory to be reclaimed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+
+
+@dataclass(frozen=True)
+class MemoryPressure:
+    """Claims the time in which some task waited for memory (PSI), in compute.
+
+    Source: Documentation/accounting/psi.rst.
+    """
+
+    name: ClassVar[str] = "memory_pressure"
+    next_action: ClassVar[str] = (
+        "Give the job more memory (#SBATCH --mem=..., or memory.high of its control group), or let it use less: a "
+        "smaller batch, DataLoader(num_workers=fewer)."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("memory_stalled",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """Compute, where the thread waited or was in the kernel: an allocation reclaims for itself."""
+        return {"compute": at_most(excess["memory_stalled"], excess.work - excess["cpu_user"])}
+
+    def evidence(self, observed: Observed) -> str:
+        """For how long tasks waited for memory."""
+        measured, expected = observed.measured["memory_stalled"], observed.expected["memory_stalled"]
+        return f"tasks waited {milliseconds(measured)} a step for memory, expected {milliseconds(expected)}"

@@ -1,0 +1,31 @@
+"""Power cap: a GPU lowered its clocks to stay within its power limit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+
+
+@dataclass(frozen=True)
+class PowerCap:
+    """Claims the time in which the limit of a GPU, or of its board, held clocks down, in compute, as far as that grew.
+
+    Source: nvml.h, NVML_PERF_POLICY_POWER and NVML_PERF_POLICY_BOARD_LIMIT.
+    """
+
+    name: ClassVar[str] = "power_cap"
+    next_action: ClassVar[str] = (
+        "Compare the power limits of the run's GPUs (nvidia-smi -q -d POWER) and set them alike: nvidia-smi -pl WATTS."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("power_throttled",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """Compute, where the rank did not wait for a core."""
+        return {"compute": at_most(excess["power_throttled"], excess.work)}
+
+    def evidence(self, observed: Observed) -> str:
+        """For how long it was throttled."""
+        measured, expected = observed.measured["power_throttled"], observed.expected["power_throttled"]
+        return f"a power limit held clocks down for {milliseconds(measured)} a step, expected {milliseconds(expected)}"

@@ -1,0 +1,32 @@
+"""Slow storage: the last rank waited for its batch while tasks of its job waited for storage."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds, where_it_fills
+
+
+@dataclass(frozen=True)
+class SlowStorage:
+    """Claims the input phase, as far as tasks of the job waited longer for storage (PSI), or reads of its node did.
+
+    Source: Documentation/accounting/psi.rst; linux/nfs_iostat.h; lustre/llite/lproc_llite.c.
+    """
+
+    name: ClassVar[str] = "slow_storage"
+    next_action: ClassVar[str] = (
+        "Copy the data set to a local disk before training ($SLURM_TMPDIR), pack small files into large ones, or raise "
+        "DataLoader(prefetch_factor=...)."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("io_stalled",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """The input phase."""
+        return {"input": where_it_fills(excess, "io_stalled", "input")}
+
+    def evidence(self, observed: Observed) -> str:
+        """For how long tasks waited for storage."""
+        measured, expected = observed.measured["io_stalled"], observed.expected["io_stalled"]
+        return f"tasks of the job waited {milliseconds(measured)} a step for storage, expected {milliseconds(expected)}"

@@ -1,0 +1,37 @@
+"""Swap: the rank waited for pages of its own memory to come back from the swap space."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+
+PAGES_LEAST = 10.0  # a step
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Claims idle time of compute where pages were read from swap clearly more often than in the cohort.
+
+    Source: pswpin of /proc/vmstat; Documentation/accounting/psi.rst.
+    """
+
+    name: ClassVar[str] = "swap"
+    next_action: ClassVar[str] = (
+        "Give the job more memory (#SBATCH --mem=...), or let it use less: a smaller batch, fewer loader workers; "
+        "swapoff -a on nodes that compute."
+    )
+    columns: ClassVar[tuple[str, ...]] = ("compute",)
+
+    def claims(self, excess: Excess) -> Mapping[str, Floats]:
+        """Compute in which the rank was idle; no more than tasks waited for memory, where that was sampled."""
+        swapped = excess.stands_out("swapped_in", least=PAGES_LEAST)
+        return {"compute": np.where(swapped, at_most(excess.idle, excess["memory_stalled"]), 0.0)}
+
+    def evidence(self, observed: Observed) -> str:
+        """Pages that came back."""
+        measured, expected = observed.measured["swapped_in"], observed.expected["swapped_in"]
+        return f"{measured:.3g} pages a step were read from swap, expected {expected:.3g}"

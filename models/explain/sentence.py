@@ -1,0 +1,53 @@
+"""An explanation as a sentence."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crosswind.models.explain.causes.cause import milliseconds
+from crosswind.models.explain.notable import BY_NAME, Notable
+from crosswind.models.explain.segments import OF_ALL_RANKS
+from crosswind.models.explain.split import Split
+
+ALL = 1.1  # of an excess, which is as much as all of it: something else went a little quicker
+
+
+def sentence(parts: Split, named: Sequence[Notable], *, is_slow: bool, culprit: int, ranks: Sequence[int]) -> str:
+    """How slow the run was, and what stands out; `culprit` is the rank of the first, `ranks` those of the rows."""
+    ratios = 1 + np.quantile(parts.replicates["excess"], (0.05, 0.95)) / parts.expected_time
+    low, high = np.maximum(ratios, 0.0)  # where a cohort's runs differ by more than all of their time
+    times = f"{1 + parts.excess / parts.expected_time:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
+    if not is_slow:
+        return f"Not slow: {times}, within what this cohort usually shows."
+    if not named:
+        return f"Slow: {times}; no cause has enough evidence."
+    first, *others = named
+    place = f" on rank {culprit}" if first.rank is not None or is_of_a_rank(first.cause, parts) else ""
+    slow = "Slow" if parts.excess > 0 else "Slow for its pace"
+    told = f"{slow}: {times}. {words(first.cause).capitalize()}{place} {_did(first, parts)}."
+    further = [f"{words(each.cause)}{_on(each, ranks)} {_did(each, parts)}" for each in others]
+    return f"{told} Also: {'; '.join(further)}." if further else told
+
+
+def words(cause: str) -> str:
+    """A cause's name as it reads."""
+    return cause.replace("_", " ")
+
+
+def is_of_a_rank(cause: str, parts: Split) -> bool:
+    """Whether one rank is its place; what keeps the collectives is nobody's who came last."""
+    columns = BY_NAME[cause].columns
+    own = [name for name in columns if name not in OF_ALL_RANKS]
+    return "fabric" not in columns and any(parts.measured[name] > parts.expected[name] for name in own)
+
+
+def _on(each: Notable, ranks: Sequence[int]) -> str:
+    return "" if each.rank is None else f" on rank {ranks[each.rank]}"
+
+
+def _did(each: Notable, parts: Split) -> str:
+    if each.rank is not None:
+        return f"costs it {milliseconds(each.seconds)} a step more than the others"
+    if 0 < each.seconds <= ALL * parts.excess:
+        return f"took {min(each.seconds / parts.excess, 1):.0%} of the excess"
+    return f"cost {milliseconds(each.seconds)} a step, while other things went quicker than usual"

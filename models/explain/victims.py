@@ -1,0 +1,117 @@
+"""Who waited for whom: a run's ranks as a graph of culprits and victims, and its pipeline stages beside each other.
+
+In a step the rank that waits least came last; what another waits beyond that, it waits for that rank. Sums over steps
+tell how many seconds each rank cost each other. Of a pipeline, ranks of one stage do the same work and stages do not:
+there a stage that spends longest by itself, step after step, is out of balance, whichever rank came last.
+
+Source: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025; POP metrics
+definitions, for load balance = mean / largest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosswind.data.features import WARM_UP_STEPS
+from crosswind.data.prediction import Floats
+from crosswind.data.steps_summary import time_of
+from crosswind.data.store import Store
+from crosswind.models.explain.step_grid import grid_of, rows_of
+from crosswind.models.stragglers.live import STAGES
+
+MOST_EDGES = 100  # told, the largest
+DURATION, WAITED = "duration_seconds", "comm_seconds"
+_STEPS = f"select rank, step, {DURATION}, {WAITED} from step where run_id = ? and step >= {WARM_UP_STEPS}"  # noqa: S608
+_GROUPS = """select distinct "group" from collective where run_id = ? and "group" like 'pipeline %'"""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """For how many seconds, in how many steps, one rank waited for another."""
+
+    culprit: int
+    victim: int
+    seconds: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pipeline's stage: the mean seconds a step of its ranks, by themselves and waiting."""
+
+    name: str
+    ranks: tuple[int, ...]
+    own_seconds: float
+    waited_seconds: float
+
+
+@dataclass(frozen=True)
+class Waits:
+    """The graph of a run: its largest `edges` first, of `lost_seconds` in all, summed over victims and steps.
+
+    `stages` are in the order of their names; none without a pipeline. `balance_ratio` is mean / largest of their own
+    seconds.
+    """
+
+    run_id: str
+    steps: int
+    lost_seconds: float
+    edges: tuple[Wait, ...]
+    stages: tuple[Stage, ...]
+    balance_ratio: float | None
+
+
+def waits_of(store: Store, run_id: str) -> Waits:
+    """Who waited for whom in the steps after warm-up that all ranks recorded. Raises: NotFoundError, MalformedError."""
+    with store.catalog.read() as session:
+        within = time_of([session.runs.get(run_id)])
+    rows = rows_of(store.lake.frame(_STEPS, [run_id], within=within), ("rank", "step", DURATION, WAITED))
+    _, ranks, grid = grid_of(rows, (DURATION, WAITED))
+    whole = ~np.isnan(grid[DURATION] + grid[WAITED]).any(axis=1)
+    waited, own = grid[WAITED][whole], (grid[DURATION] - grid[WAITED])[whole]
+    groups = store.lake.frame(_GROUPS, [run_id], within=within)["group"].tolist()
+    stages = _stages(stage_names(groups), ranks, own, waited) if len(own) else ()
+    longest = max((each.own_seconds for each in stages), default=0.0)
+    balance = float(np.mean([each.own_seconds for each in stages])) / longest if longest > 0 else None
+    edges = _edges(ranks, waited) if len(own) else []
+    lost = sum(each.seconds for each in edges)
+    return Waits(run_id, len(own), lost, tuple(edges[:MOST_EDGES]), stages, balance)
+
+
+def stage_names(groups: list[str]) -> dict[int, str]:
+    """The stage of each rank, by the names of the groups in which stages send each other something."""
+    found: dict[int, str] = {}
+    for group in groups:
+        if told := STAGES.fullmatch(group):
+            found |= {int(told[3]): told[1], int(told[4]): told[2]}
+    return found
+
+
+def _edges(ranks: Floats, waited: Floats) -> list[Wait]:
+    """Every pair in which one waited for the other, the most seconds first; `waited` has shape (n_steps, n_ranks)."""
+    culprit = np.argmin(waited, axis=1)
+    lost = waited - waited[np.arange(len(waited)), culprit][:, None]
+    seconds = np.zeros((len(ranks), len(ranks)))
+    steps = np.zeros_like(seconds)
+    np.add.at(seconds, culprit, lost)
+    np.add.at(steps, culprit, lost > 0)
+    pairs = np.argwhere(seconds > 0)
+    order = np.argsort(-seconds[pairs[:, 0], pairs[:, 1]], kind="stable")
+    return [
+        Wait(int(ranks[last]), int(ranks[other]), float(seconds[last, other]), int(steps[last, other]))
+        for last, other in pairs[order]
+    ]
+
+
+def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats) -> tuple[Stage, ...]:
+    """The stages, where every rank's is known and there are two at least."""
+    of_rank = [names.get(int(rank), "") for rank in ranks]
+    if "" in of_rank or len(set(of_rank)) < 2:
+        return ()
+    found = []
+    for name in sorted(set(of_rank), key=lambda each: (len(each), each)):
+        members = np.array([each == name for each in of_rank])
+        told = tuple(int(rank) for rank in ranks[members])
+        found.append(Stage(name, told, float(own[:, members].mean()), float(waited[:, members].mean())))
+    return tuple(found)

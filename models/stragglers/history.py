@@ -1,0 +1,55 @@
+"""A workload's runs over time, each over the usual time of its cohort, and the levels that they kept."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.features import all_runs, summaries
+from crosswind.data.run import RunState
+from crosswind.data.store import Store
+from crosswind.models.forecast.level_changes import SHORTEST, levelled
+from crosswind.models.stragglers.regressions import RUNS, known_times
+
+
+@dataclass(frozen=True)
+class RunTime:
+    """A run's time over the usual one of its cohort."""
+
+    run_id: str
+    started_ns: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Level:
+    """What runs kept in the median, from the first one's start to the last one's."""
+
+    since_ns: int
+    until_ns: int
+    ratio: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs and levels, oldest first; no levels where fewer than 2 * SHORTEST runs are known."""
+
+    system: str
+    workload: str
+    runs: tuple[RunTime, ...]
+    levels: tuple[Level, ...]
+
+
+def history(store: Store, system: str, workload: str, *, runs: int = RUNS) -> History:
+    """Of the newest completed `runs` of a workload on a system. Raises: MalformedError for a damaged file."""
+    found = all_runs(store, RunFilter(system=system, workload=workload, state=RunState.COMPLETED), limit=runs)
+    table = known_times(summaries(store, found)).sort_values("started_ns", kind="stable")
+    if len(table) < 2 * SHORTEST:
+        return History(system, workload, (), ())
+    logs, segments = levelled(table)
+    starts = table["started_ns"].tolist()
+    ratios = np.exp(logs).tolist()
+    told = tuple(map(RunTime, table["run_id"], starts, ratios))
+    levels = (Level(starts[e.first], starts[e.end - 1], float(e.level), e.end - e.first) for e in segments)
+    return History(system, workload, told, tuple(levels))

@@ -1,0 +1,209 @@
+"""What the pages about the whole fleet show, over stores whose truth is known."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+from tests.models.forecast.stored_weather import store_weather
+from tests.models.interference.stored import neighbourhood
+from tests.models.preflight.stored_checks import store_checks
+from tests.models.registry.models import poor, trained
+from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
+
+from crosswind.api.app import create_app
+from crosswind.api.pending import PendingAnswers
+from crosswind.dashboards.pages import checks, counters, interference, models, regressions, stragglers
+from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.data.errors import NotFoundError
+from crosswind.data.features import all_runs
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.models.baseline import Ewma
+from crosswind.models.explain.explain import explain_runs
+from crosswind.models.registry.registry import Registry
+from crosswind.models.stragglers.ranking import Kind
+
+SLOWER_FROM = 100
+
+
+def sources(store: Store) -> Sources:
+    return Sources(store, explain_runs)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """80 runs on 4 of 12 nodes each, of which n3 takes 1.2 times as long."""
+    home = tmp_path_factory.mktemp("fleet")
+    store_fleet(home, drawn_nodes(80, 4, 12), {3: np.log(1.2)})
+    with Store.open(home) as store:
+        yield store
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "home") as store:
+        yield store
+
+
+def page(store: Store, address: str) -> str:
+    app = create_app(store)
+    app.state.pending = PendingAnswers(app.state.answers, wait_seconds=600)
+    with TestClient(app, base_url="http://localhost:8000") as client:
+        answer = client.get(address, headers={"Accept": "text/html"})
+    assert answer.status_code == 200
+    return answer.text
+
+
+def test_the_straggler_leads_and_can_be_excluded(fleet: Store) -> None:
+    shown = stragglers.view(sources(fleet), Asked())
+    assert shown.sentence.startswith("Node n3 takes 1.1")
+    assert (shown.exclude, shown.named, shown.listed, shown.rows[0].name) == ("--exclude=n3", 1, 16, "n3")
+    assert [chart.name for chart in shown.charts] == ["fleet"]
+    assert shown.charts[0].title.startswith("n3 takes 1.1")
+    html = page(fleet, "/stragglers")
+    assert '<code id="copy-exclude">--exclude=n3</code> <button type="button" data-copy="copy-exclude" hidden>' in html
+    assert '<a class="row-link" href="./runs?q=n3"' in html
+
+
+def test_one_kind_and_one_node_can_be_asked_for(fleet: Store) -> None:
+    places = stragglers.view(sources(fleet), Asked({"kind": "rank place"}))
+    assert {row.kind for row in places.rows} == {Kind.PLACE}
+    assert places.listed == 4
+    of_node = stragglers.view(sources(fleet), Asked({"node": "n7"}))
+    assert [row.name for row in of_node.rows] == ["n7"]
+    assert "was in no run that can be compared" in page(fleet, "/stragglers?node=n99")
+
+
+def test_a_table_holds_no_more_rows_than_asked_for(fleet: Store) -> None:
+    shown = stragglers.view(sources(fleet), Asked({"limit": "2"}))
+    assert (len(shown.rows), shown.listed) == (2, 16)
+    assert 'href="./stragglers?limit=500">Show all 16</a>' in page(fleet, "/stragglers?limit=2")
+
+
+def test_nothing_stands_out_among_equals(tmp_path: Path) -> None:
+    store_fleet(tmp_path, drawn_nodes(80, 4, 12), {})
+    with Store.open(tmp_path) as store:
+        shown = stragglers.view(sources(store), Asked())
+    assert shown.sentence.startswith("Nothing is surely slower than its peers, of 16 ")
+    assert (shown.exclude, shown.charts[0].title) == ("", "No node of 12 is surely slower than its peers")
+
+
+def test_a_regression_is_told_with_what_changed_then(tmp_path: Path) -> None:
+    store_weather(tmp_path, 160, lambda hours: 1.25 if hours >= SLOWER_FROM else 1.0)
+    with Store.open(tmp_path) as store:
+        with store.catalog.write() as session:
+            for hour, run in enumerate(all_runs(store)):
+                session.runs.merge(replace(run, software={"torch": "2.12" if hour < SLOWER_FROM else "2.13"}))
+        shown = regressions.view(sources(store), Asked())
+        of_one = regressions.view(sources(store), Asked({"workload": "bert"}))
+        html = page(store, "/regressions?workload=bert")
+    assert (shown.told, shown.slower, len(shown.changes)) == (2, 2, 2)
+    assert shown.sentence.endswith("its time since 2026-01-05; software torch changed just then.")
+    assert (of_one.drawn, of_one.told) == (("lab", "bert"), 1)
+    assert of_one.charts[0].title.startswith("bert became slower on 2026-01-05, 1.2")
+    assert '<th scope="row" data-label="What changed">software torch</th>' in html
+
+
+def test_a_steady_workload_is_drawn_too(fleet: Store) -> None:
+    shown = regressions.view(sources(fleet), Asked())
+    assert shown.sentence == "Nothing changed for good in 1 workload, over 80 runs."
+    assert shown.charts[0].title == "bert kept one level over 80 runs"
+
+
+def test_who_slows_runs_is_told_by_pseudonym_and_the_others_are_not_shown_to(empty: Store) -> None:
+    neighbourhood(empty)
+    shown = interference.view(sources(empty), Asked())
+    blamed, other = shown.rows
+    assert (shown.blamed, shown.told, blamed.is_blamed, other.is_blamed) == (1, 2, True, False)
+    assert blamed.name.startswith("user u-")
+    assert blamed.suspect.slowdown_ratio == pytest.approx(1.2, rel=0.05)
+    html = page(empty, "/interference")
+    assert "mallory" not in html
+    assert (html.count("slows runs</span>"), html.count("not shown</span>")) == (1, 1)
+    assert "No switches or racks are known: only neighbours on the same nodes are looked for." in html
+
+
+def test_few_runs_say_what_is_missing(fleet: Store, empty: Store) -> None:
+    store_weather(empty.home, 8)
+    for view in (counters.view, interference.view):
+        shown = view(sources(empty), Asked())
+        assert shown.charts == shown.rows == ()
+        assert "expected 20 or more" in shown.warnings[-1]
+    assert "No counter can be ranked yet: 8 of 8 runs can be compared." in page(empty, "/counters")
+    unsampled = counters.view(sources(fleet), Asked())
+    assert unsampled.warnings[0].startswith("nothing was sampled on the runs' nodes")
+    assert unsampled.sentence == "No counter can be ranked yet: nothing was sampled during 80 runs."
+    assert "while they ran: <code>crosswind agent</code> or <code>crosswind run</code> does." in page(
+        fleet, "/counters"
+    )
+
+
+def test_runs_without_an_end_say_that_nothing_is_known_of_them(empty: Store) -> None:
+    with empty.catalog.write() as session:
+        session.runs.merge(Run("r0", "bert", "lab", RunState.COMPLETED))
+    for address in ("/counters", "/interference"):
+        html = page(empty, address)
+        assert "yet.</h1>" in html
+        assert "no run of it has completed" in html
+
+
+def test_the_newest_check_leads_and_an_older_one_can_be_chosen(empty: Store) -> None:
+    store_checks(empty, checks=4, nodes=8, slow={2: "n5"})
+    newest = checks.view(sources(empty), Asked())
+    assert (newest.sentence, newest.exclude, newest.reasons) == ("8 nodes measured as usual.", "", ())
+    assert [row.excluded for row in newest.checks] == [(), ("n5",), (), ()]
+    older = checks.view(sources(empty), Asked({"check": "C2"}))
+    assert (older.sentence, older.exclude) == ("1 of 8 nodes should be left out: n5.", "--exclude=n5")
+    assert (older.findings[0].where, older.findings[0].finding.is_slow) == ("n5", True)
+    assert older.charts[0].title == "n5 reaches 50 % of the usual gemm"
+    assert older.reasons[0].reason.startswith("gemm: 50%")
+    first = checks.view(sources(empty), Asked({"check": "C0", "limit": "3"}))
+    assert (len(first.findings), first.selected and first.selected.values) == (3, 8)
+    assert 'aria-current="true"' in page(empty, "/checks?check=C2")
+    with pytest.raises(NotFoundError, match="'C9' is not among the newest 20"):
+        checks.view(sources(empty), Asked({"check": "C9"}))
+
+
+def test_before_the_first_check_there_is_the_command(empty: Store) -> None:
+    assert "<code>srun --ntasks-per-node=1 crosswind check</code>" in page(empty, "/checks")
+    assert "No check of far is stored." in page(empty, "/checks?system=far")
+
+
+def test_models_stand_beside_their_baselines(empty: Store) -> None:
+    registry, evidence = Registry(empty), trained().evidence
+    for found in (evidence, evidence, poor(evidence)):
+        registry.register("step-time", Ewma(), found)
+    registry.promote("step-time", 1)
+    shown = models.view(sources(empty), Asked())
+    assert shown.sentence.startswith("1 model of 1 answers; step-time errs ")
+    assert (shown.selected and shown.selected.version, [row.version for row in shown.versions]) == (1, [3, 2, 1])
+    assert [chart.name for chart in shown.charts] == ["leaderboard", "coverage"]
+    newest = models.view(sources(empty), Asked({"version": "3"}))
+    assert newest.selected is not None
+    assert newest.selected.objection is not None
+    assert "must not answer: its loss is" in page(empty, "/models?model=step-time&version=3")
+    assert "crosswind models promote step-time 2" in page(empty, "/models?version=2")
+    for query in ({"model": "nope"}, {"version": "9"}):
+        with pytest.raises(NotFoundError, match="is not registered"):
+            models.view(sources(empty), Asked(query))
+
+
+def test_without_a_model_there_is_the_command(empty: Store) -> None:
+    html = page(empty, "/models")
+    assert "<h1>No model is registered yet.</h1>" in html
+    assert "crosswind models train step_p50_seconds" in html
+
+
+def test_a_promoted_model_that_was_taken_back_says_why(empty: Store) -> None:
+    registry, evidence = Registry(empty), trained().evidence
+    for version in (1, 2):
+        registry.register("step-time", Ewma(), evidence)
+        registry.promote("step-time", version)
+    registry.rollback("step-time", "it drifted", version=2)
+    shown = models.view(sources(empty), Asked({"version": "2"}))
+    assert shown.selected is not None
+    assert (shown.selected.state, shown.selected.note, shown.models[0].promoted) == ("demoted", "it drifted", 1)
+    assert shown.history[0].reason == "it drifted"
