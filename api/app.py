@@ -27,6 +27,7 @@ from crosswind.api import (
     stragglers,
     studies,
     trials,
+    waits,
     weather,
 )
 from crosswind.api.gate import BodyCheck, Gate, Prefix
@@ -45,7 +46,7 @@ from crosswind.models.registry.trainers import TRAINERS
 
 ROUTERS = (  # asked one after the other: first those that programs ask again and again
     *(predictions, batches, trials, health),
-    *(runs, remaining, shares, weather, jobs, nodes, advice, models, operations),
+    *(runs, waits, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
     *(stragglers, studies, series, checks, problems, pages),
 )

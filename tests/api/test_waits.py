@@ -1,0 +1,48 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from crosswind.api.app import create_app
+from crosswind.data.lake import to_table
+from crosswind.data.run import Run, RunState
+from crosswind.data.steps import STEP
+from crosswind.data.store import Store
+
+STEPS, SECOND = 8, 10**9
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    """A server with a run in which rank 0 waits half a second for rank 1 in every step, and one without steps."""
+    with Store.open(tmp_path) as store:
+        with store.catalog.write() as session:
+            for run_id in ("r", "empty"):
+                session.runs.merge(Run(run_id, "w", "s", RunState.COMPLETED, world_size=2))
+        ranks, steps = [0, 1] * STEPS, [step for step in range(STEPS) for _ in range(2)]
+        columns = {
+            "ts_ns": [step * SECOND for step in steps],
+            "run_id": ["r"] * len(steps),
+            "rank": ranks,
+            "step": steps,
+        }
+        times = {"duration_seconds": [SECOND] * len(steps), "comm_seconds": [SECOND * 6 // 10, SECOND // 10] * STEPS}
+        store.lake.append("steps", to_table(STEP, columns | times))
+        yield TestClient(create_app(store), base_url="http://127.0.0.1")
+
+
+def test_who_waited_for_whom(client: TestClient) -> None:
+    told = client.get("/v1/runs/r/waits").json()
+    assert (told["edges"][0]["culprit"], told["edges"][0]["victim"]) == (1, 0)
+    assert told["edges"][0]["seconds"] == pytest.approx(0.5 * told["steps"])
+    assert (told["stages"], told["balance_ratio"]) == ([], None)
+
+
+def test_a_run_without_steps_has_nobody_who_waited(client: TestClient) -> None:
+    told = client.get("/v1/runs/empty/waits").json()
+    assert (told["steps"], told["lost_seconds"], told["edges"]) == (0, 0.0, [])
+
+
+def test_a_run_that_is_not_there_is_not_found(client: TestClient) -> None:
+    assert client.get("/v1/runs/nobody/waits").status_code == 404
