@@ -32,7 +32,8 @@ from crosswind.api import (
 )
 from crosswind.api.gate import BodyCheck, Gate, Prefix
 from crosswind.api.intake import Intake, segment_rule
-from crosswind.api.remembered import RememberedAnswers
+from crosswind.api.pending import PendingAnswers
+from crosswind.api.remembered import RememberedAnswers, RememberedExplanations
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.shield import Net, Shield, Validators
@@ -71,7 +72,9 @@ def create_app(
     app.state.runner = Runner(store, trainers)
     app.state.next_run_desk = next_run_desk(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
     app.state.weather_desk = WeatherDesk(store, fresh_seconds=WEATHER_FRESH_SECONDS)
+    app.state.explanations = RememberedExplanations()
     app.state.answers = RememberedAnswers()
+    app.state.pending = PendingAnswers(app.state.answers)
     app.state.tally = Tally()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)

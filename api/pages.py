@@ -7,10 +7,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 
-from crosswind.api.pending import PendingAnswers, PendingError
+from crosswind.api.pending import PendingError
 from crosswind.api.problems import OF_ERROR
-from crosswind.api.remembered import RememberedAnswers, RememberedExplanations
-from crosswind.api.stored import StoreOf
+from crosswind.api.stored import AnswersOf, StoreOf
 from crosswind.api.wire import cursor_of, place_of
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.listed import FIRST, LISTED
@@ -93,32 +92,11 @@ def _path(request: Request) -> str:
     return path.removeprefix(request.scope.get("root_path", ""))
 
 
-def _explanations(request: Request) -> RememberedExplanations:
-    state = request.app.state
-    if not hasattr(state, "explanations"):
-        state.explanations = RememberedExplanations()
-    explanations: RememberedExplanations = state.explanations
-    return explanations
-
-
-def _answers(request: Request) -> RememberedAnswers:
-    answers: RememberedAnswers = request.app.state.answers
-    return answers
-
-
-def _pending(request: Request) -> PendingAnswers:
-    state = request.app.state
-    if not hasattr(state, "pending"):
-        state.pending = PendingAnswers(_answers(request))
-    pending: PendingAnswers = state.pending
-    return pending
-
-
 def _answer(page: Page, store: Store, request: Request, answers: Answers) -> tuple[View, Address]:
     query = dict(request.query_params)
     run_id = request.path_params.get("run_id", "")
     asked = Asked(query, run_id, place_of(query.get("cursor"), int, str))
-    view = page.view(Sources(store, _explanations(request), answers), asked)
+    view = page.view(Sources(store, request.app.state.explanations, answers), asked)
     path = page.path.replace("{run_id}", run_id)
     cursor = None if view.next_place is None else cursor_of(*view.next_place)
     return view, Address(root_of(request), path, query, cursor)
@@ -126,15 +104,15 @@ def _answer(page: Page, store: Store, request: Request, answers: Answers) -> tup
 
 def _as_html(page: Page) -> Callable[..., HTMLResponse]:
     def show(request: Request, store: StoreOf) -> HTMLResponse:
-        view, address = _answer(page, store, request, _pending(request))
+        view, address = _answer(page, store, request, request.app.state.pending)
         return HTMLResponse(render(page, view, address))
 
     return show
 
 
 def _as_json(page: Page) -> Callable[..., JSONResponse]:
-    def tell(request: Request, store: StoreOf) -> JSONResponse:
-        view, address = _answer(page, store, request, _answers(request))
+    def tell(request: Request, store: StoreOf, answers: AnswersOf) -> JSONResponse:
+        view, address = _answer(page, store, request, answers)
         return JSONResponse(as_json(page, view, address))
 
     return tell

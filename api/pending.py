@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from crosswind.api.remembered import RememberedAnswers
+from crosswind.api.remembered import RememberedAnswers, key_of_question
 from crosswind.data.errors import UnavailableError
 from crosswind.data.store import Store
 
@@ -39,7 +39,7 @@ class PendingAnswers:
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The answer. Raises: PendingError while it is not known; what the question raises."""
-        key = (question, args, tuple(sorted(kwargs.items())))
+        key = key_of_question(question, *args, **kwargs)
         with self._lock:
             task = self._tasks.get(key)
             if task is None:

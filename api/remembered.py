@@ -20,8 +20,7 @@ MOST_ANSWERS = 64  # kept; one about thousands of nodes is some megabytes
 AT_THE_SAME_TIME = 16  # questions; of more some wait for others
 AT_ONCE_SECONDS = 1.0  # an answer that took less is made anew whenever something came new
 PATIENCE = 10.0  # another is kept so many times as long as it took: a tenth of a core is spent on it at most
-Contents = tuple[Ingested, int]  # what the store holds: an explanation may change with any run of its cohort
-Stand = tuple[Ingested, tuple[int, int], tuple[int, int]]  # the same, when runs ended, and accounts of jobs
+Stand = tuple[Ingested, tuple[int, int]]  # what is stored, and when runs ended: an explanation may change with each
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -31,34 +30,29 @@ class RememberedExplanations:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._contents: Contents | None = None
+        self._stand: Stand | None = None
         self._known: dict[str, Explanation] = {}
 
     def __call__(self, store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]:
         """An explanation of every given run, by run id."""
-        contents = _contents(store)
-        known = self._held(contents)
+        stand = _stand(store)
+        known = self._held(stand)
         found = {run.run_id: known[run.run_id] for run in runs if run.run_id in known}
         missing = [run for run in runs if run.run_id not in found]
         fresh = explain_runs(store, missing) if missing else {}
-        self._hold(contents, fresh)
+        self._hold(stand, fresh)
         return {**found, **fresh}
 
-    def _held(self, contents: Contents) -> dict[str, Explanation]:
+    def _held(self, stand: Stand) -> dict[str, Explanation]:
         with self._lock:
-            if contents != self._contents or len(self._known) > MOST:
-                self._contents, self._known = contents, {}
+            if stand != self._stand or len(self._known) > MOST:
+                self._stand, self._known = stand, {}
             return dict(self._known)
 
-    def _hold(self, contents: Contents, fresh: Mapping[str, Explanation]) -> None:
+    def _hold(self, stand: Stand, fresh: Mapping[str, Explanation]) -> None:
         with self._lock:
-            if contents == self._contents:
+            if stand == self._stand:
                 self._known.update(fresh)
-
-
-def _contents(store: Store) -> Contents:
-    with store.catalog.read() as session:
-        return session.ingested(), session.runs.count()
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class _Answer:
     """What was answered, from what, when that began, and how long it took."""
 
     value: Any
-    stand: Stand
+    stand: tuple[Stand, tuple[int, int]]  # and accounts of jobs
     began: float
     seconds: float
 
@@ -88,9 +82,9 @@ class RememberedAnswers:
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The answer. Raises: what the question raises, which is not remembered."""
-        key = (question, args, tuple(sorted(kwargs.items())))
+        key = key_of_question(question, *args, **kwargs)
         with self._asking[hash(key) % AT_THE_SAME_TIME]:
-            stand, known = _stand(store), self._held(key)
+            stand, known = _stand_with_jobs(store), self._held(key)
             if known is None or not self._is_good(known, stand):
                 began = self._clock()
                 known = _Answer(question(store, *args, **kwargs), stand, began, self._clock() - began)
@@ -98,7 +92,7 @@ class RememberedAnswers:
         answer: T = known.value
         return answer
 
-    def _is_good(self, known: _Answer, stand: Stand) -> bool:
+    def _is_good(self, known: _Answer, stand: tuple[Stand, tuple[int, int]]) -> bool:
         is_costly = known.seconds >= AT_ONCE_SECONDS
         age = self._clock() - known.began - known.seconds
         return known.stand == stand or (is_costly and age < self._patience * known.seconds)
@@ -115,7 +109,15 @@ class RememberedAnswers:
                 self._known.popitem(last=False)
 
 
+def key_of_question(question: Callable[..., object], *args: object, **kwargs: object) -> Hashable:
+    """What tells a question with its arguments from others."""
+    return question, args, tuple(sorted(kwargs.items()))
+
+
 def _stand(store: Store) -> Stand:
     with store.catalog.read() as session:
-        held = session.ingested(), session.runs.stand(ANY_RUN)
-    return *held, jobs_stand(store)
+        return session.ingested(), session.runs.stand(ANY_RUN)
+
+
+def _stand_with_jobs(store: Store) -> tuple[Stand, tuple[int, int]]:
+    return _stand(store), jobs_stand(store)

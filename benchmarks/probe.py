@@ -1,8 +1,9 @@
 """What the probe costs: a step of DDP with it and without it, an event in it, and its memory.
 
 Two ranks train by DDP over gloo, one a core, in blocks that go A B B A: without a watcher, with it, with it, without.
-Each such turn is one pair; told are the mean and the median of the pairs with their 95 % intervals, of wall time and of
-processor time, which other programs on the machine disturb less, and what the probe's writer takes of the latter. The
+Each such turn is one pair; told are the mean and the median of the pairs with their 95 % intervals, of wall time, of
+processor time and of the middle one of a block's steps, which other programs on the machine disturb less, and what the
+probe's writer takes of processor time. The
 peer is PyTorch's own profiler (CPU activity, its cheapest use).
 """
 

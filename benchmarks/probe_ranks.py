@@ -1,5 +1,6 @@
 """One rank of the probe's benchmark; run by torchrun from `benchmarks.probe`."""
 
+import itertools
 import json
 import math
 import os
@@ -23,8 +24,10 @@ STEPS = 80  # of a block
 WARM_UP = 5  # of them, that do not count
 T_95 = 1.96
 EVENTS = 20_000
-Times = tuple[float, float, float]  # wall, processor and, of that, the probe's writer's seconds a step
-KINDS = ("wall", "processor")
+Now = tuple[float, float, float]
+Times = tuple[float, float, float, float]  # wall, processor, the middle of the steps' wall; of the second the writer's
+KINDS = ("wall", "processor", "typical")
+WRITER = 3
 
 
 def as_rank() -> None:
@@ -101,18 +104,20 @@ class torch_profiler(unwatched):  # noqa: N801
 
 def block(train: Callable[[], Any], watcher: type[unwatched]) -> Times:
     distributed.barrier()
-    begin = 0.0, 0.0, 0.0
+    begin, ends = (0.0, 0.0, 0.0), []
     with watcher(train) as steps:
         for number in steps(range(STEPS)):
             if number == WARM_UP:
                 begin = now()
             train()
+            ends.append(time.perf_counter())
         end = now()
     wall, used, writing = ((after - before) / (STEPS - WARM_UP) for before, after in zip(begin, end, strict=True))
-    return wall, used, writing
+    typical = statistics.median(after - before for before, after in itertools.pairwise(ends[WARM_UP:]))
+    return wall, used, typical, writing
 
 
-def now() -> Times:
+def now() -> Now:
     """Seconds of the clock, of the process and of the probe's writer, if it runs."""
     writer = next((each for each in threading.enumerate() if each.name == "crosswind-probe"), None)
     if writer is None or writer.ident is None:
@@ -179,7 +184,7 @@ def tell(found: dict[str, list[tuple[Times, Times]]], events: dict[str, float], 
                 f"{name}_{kind}_median_slowdown": round(median, 5),
                 f"{name}_{kind}_step_seconds": round(step_ms / 1e3, 5),
             }
-    writer = statistics.median(with_it[2] / without[1] for without, with_it in found["probe"])
+    writer = statistics.median(with_it[WRITER] / without[1] for without, with_it in found["probe"])
     print(f"of a step's processor time, the probe's writer takes {writer:.3%}")
     figures["writer_share"] = round(writer, 5)
     print(f"memory that the probe took at most: {memory / 1024:.1f} MiB")

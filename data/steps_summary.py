@@ -5,7 +5,6 @@ files that it covers. What is read of it is exact: steps with rows in any file t
 last minutes, are summed up from their rows. A damaged summary counts as none.
 """
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from crosswind.data.damage import DAMAGED, passing_over
 from crosswind.data.lake import Lake, arrow_schema, sql_files
 from crosswind.data.parts import ALWAYS, DAY_NS, Span, compacted_span, days, held, live_in
 from crosswind.data.publish import hidden_name, land, sync
+from crosswind.data.rollups import rollup_place
 from crosswind.data.run import Run
 from crosswind.data.steps import PHASES, STEP
 
@@ -303,8 +303,7 @@ def _asked(run_id: str, window: Window) -> dict[str, object]:
 
 
 def _place(lake: Lake, run_id: str) -> Path:
-    name = hashlib.sha256(run_id.encode()).hexdigest()[:32]
-    return lake.root / "rollup=step" / f"run-{name}.parquet"
+    return rollup_place(lake, "step", run_id, "parquet")
 
 
 def _within_lake(path: Path) -> str:

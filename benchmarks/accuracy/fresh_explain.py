@@ -15,7 +15,7 @@ from benchmarks.accuracy.row import Row
 from crosswind.data.errors import InvalidInputError, ProjectError
 from crosswind.data.features import all_runs
 from crosswind.data.store import Store
-from crosswind.ingest.lab.campaign import Step, position_in, run_plan
+from crosswind.ingest.lab.campaign import Step, missing, position_in, run_plan
 from crosswind.ingest.lab.hosts import remove_abandoned
 from crosswind.ingest.lab.kernel import require_lab
 from crosswind.ingest.lab.plan import SHARES, Plan
@@ -53,8 +53,7 @@ def rows() -> list[Row]:
 
 def measure(plan: Plan, store: Store) -> None:
     """Measures what of the plan is missing in the store. Raises: UnavailableError without root; as `run_plan`."""
-    stored = {position_in(plan, run) for run in all_runs(store)}
-    if {planned.number for planned in plan.runs} <= stored:
+    if not missing(plan, all_runs(store)):
         return
     require_lab()
     remove_abandoned()

@@ -26,7 +26,7 @@ from crosswind.data.features import all_runs, cohort_key
 from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.store import Store
-from crosswind.models.explain.evidence import read_segments
+from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.explanation import Explanation, Verdict
 

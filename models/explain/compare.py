@@ -12,7 +12,7 @@ import numpy as np
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.run import Run
 from crosswind.data.store import Store
-from crosswind.models.explain.evidence import read_segments
+from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
 from crosswind.models.explain.explanation import Interval, Share
 from crosswind.models.explain.notable import SMALLEST_SHARE

@@ -1,14 +1,13 @@
 """What was sampled on a run's nodes while it made its steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from crosswind.data.lake import Lake
-from crosswind.data.prediction import Floats
 from crosswind.data.run import Run
-from crosswind.models.explain.rates import CLOCKS, RATES, SLOWED
+from crosswind.models.explain.rates import CLOCKS, RATES
 from crosswind.models.explain.rates_during import rates_during
 
 GAUGES = {rate.column for rate in RATES if rate.is_gauge}
@@ -18,8 +17,7 @@ NO_QUOTA = "throttled"  # a group without a quota is not sampled: nothing stops 
 def sampled_during(lake: Lake, runs: Sequence[Run], spans: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Of each run what RATES names, each a step: seconds or counts of its worst node, NaN where nobody sampled.
 
-    spans: as `spans_of`. Of gauges it is the mean; in place of the clocks stands SLOWED: by which share the run's
-    clocks lay below the highest of its system's runs. Raises: MalformedError.
+    spans: as `spans_of`. Of gauges it is the mean. Raises: MalformedError.
     """
     by_run = spans.groupby("run_id")
     whole = by_run.agg(
@@ -31,23 +29,13 @@ def sampled_during(lake: Lake, runs: Sequence[Run], spans: pd.DataFrame) -> dict
         return {}
     whole = whole.loc[[run.run_id for run in told]]
     rates = rates_during(lake, _places(told, whole), len(told), RATES)
-    clocks = {name: rates.pop(name) for name in CLOCKS}
     step_seconds = ((whole["end_ns"] - whole["begin_ns"]) / (whole["last"] - whole["first"]) / 1e9).to_numpy(np.float64)
     table = {name: values if name in GAUGES else values * step_seconds for name, values in rates.items()}
-    was_sampled = ~np.all([np.isnan(values) for name, values in table.items() if name != NO_QUOTA], axis=0)
+    others = [values for name, values in table.items() if name not in (NO_QUOTA, *CLOCKS)]
+    was_sampled = ~np.isnan(others).all(axis=0)
     quota = table[NO_QUOTA]
     table[NO_QUOTA] = np.where(np.isnan(quota) & was_sampled, 0.0, quota)
-    table[SLOWED] = _slowed(clocks, [run.system for run in told])
     return dict(zip(whole.index, pd.DataFrame(table).to_dict("records"), strict=True))
-
-
-def _slowed(clocks: Mapping[str, Floats], systems: Sequence[str]) -> Floats:
-    """The largest share by which a clock lies below the highest of the runs of its system; NaN where none is known."""
-    found = np.full(len(systems), np.nan)
-    for hertz in clocks.values():
-        highest = pd.Series(hertz).groupby(list(systems)).transform("max").to_numpy(np.float64)
-        found = np.fmax(found, 1 - hertz / np.where(highest > 0, highest, np.nan))
-    return found
 
 
 def _places(runs: Sequence[Run], spans: pd.DataFrame) -> pd.DataFrame:

@@ -12,11 +12,9 @@ from crosswind.data.run import Rank, Run
 from crosswind.data.series import in_order
 from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
-from crosswind.models.explain.alike import of_runs_alike
 from crosswind.models.explain.cells import Cells
 from crosswind.models.explain.during import sampled_during
-from crosswind.models.explain.segments import COLUMNS, GRID_COLUMNS, Segments, segments_from
-from crosswind.models.explain.slow_nodes import of_slow_nodes, put_slow_nodes
+from crosswind.models.explain.segments import GRID_COLUMNS, Segments, segments_from
 from crosswind.models.explain.step_grid import Rows
 
 # Numbers alone, in any order: of long runs the run's name in every row would cost more than all else.
@@ -38,24 +36,19 @@ FEWEST_SAMPLES = 3
 ROWS_TOGETHER = 300_000  # of steps: more cost more to be put in order than to be asked for again
 
 
-def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
-    """The segments of every run that recorded collectives, by run id.
+def own_segments(
+    store: Store, runs: Sequence[Run], ranks: Sequence[Rank], spans: pd.DataFrame
+) -> Iterator[tuple[str, Segments]]:
+    """Run id and segments of every run that recorded collectives, without what other runs tell of it.
 
-    What runs have in common, software, placement and nodes, is told from these runs beside each other.
+    ranks: all of these runs; spans: as `spans_of`. Raises: MalformedError.
     """
-    ranks, spans = _ranks(store, runs), spans_of(store, runs)
     waited, during = _thread_waits(store, ranks, spans), sampled_during(store.lake, runs, spans)
-    found = {}
     for run_id, rows in _step_rows(store, runs, spans):
         of_run = during.get(run_id, {}) | {"comm_thread_wait": waited.get(run_id, float("nan"))}
         segments = segments_from(run_id, rows, of_run)
         if segments is not None:
-            found[run_id] = segments
-    for run_id, column, seconds in of_runs_alike(runs, found, ranks):
-        found[run_id].values[:, COLUMNS.index(column)] = seconds
-    for run_id, lost in of_slow_nodes(runs, found, ranks):
-        put_slow_nodes(found[run_id], lost)
-    return found
+            yield run_id, segments
 
 
 def _step_rows(store: Store, runs: Sequence[Run], spans: pd.DataFrame) -> Iterator[tuple[str, Rows]]:
@@ -97,10 +90,11 @@ def spans_of(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
 
 def comm_thread_waits(store: Store, runs: Sequence[Run]) -> dict[str, float]:
     """Seconds a step that a rank's threads other than its loop's waited for a core: the worst rank of each run."""
-    return _thread_waits(store, _ranks(store, runs), spans_of(store, runs))
+    return _thread_waits(store, ranks_of(store, runs), spans_of(store, runs))
 
 
-def _ranks(store: Store, runs: Sequence[Run]) -> list[Rank]:
+def ranks_of(store: Store, runs: Sequence[Run]) -> list[Rank]:
+    """The records of all ranks of these runs."""
     with store.catalog.read() as session:
         return [rank for run in runs for rank in session.runs.ranks(run.run_id)]
 

@@ -12,7 +12,7 @@ from crosswind.data.run import Run
 from crosswind.data.store import Store
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Observed
-from crosswind.models.explain.evidence import read_segments
+from crosswind.models.explain.cohort import read_cohort
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 from crosswind.models.explain.hidden import hidden
 from crosswind.models.explain.missing import missing_of
@@ -47,12 +47,12 @@ def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
         for peer in all_runs(store, RunFilter(workload=workload, system=system))
         if cohort_key(peer) in wanted
     ]
-    segments = read_segments(store, peers)
+    segments, others = read_cohort(store, peers, {run.run_id for run in runs})
     cohorts = {run.run_id: cohort_key(run) for run in peers}
     explanations = {}
     for run in runs:
         cohort = [
-            found for other, found in segments.items() if cohorts[other] == cohorts[run.run_id] and other != run.run_id
+            found for other, found in others.items() if cohorts[other] == cohorts[run.run_id] and other != run.run_id
         ]
         own = segments.get(run.run_id)
         explanations[run.run_id] = replace(explain(run.run_id, own, cohort), missing=missing_of(run, own))

@@ -7,6 +7,7 @@ disturbed each in another way, of which the later one hides the other.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -85,6 +86,7 @@ class Compared:
         return self.reference.alike(columns, beyond)
 
 
+@lru_cache(maxsize=1000)
 def spreads_of(runs: float, spreads: float) -> float:
     """So many spreads of a normal distribution, and as improbably many of Student's where they come of few runs."""
     return float(t.isf(norm.sf(spreads), max(runs - 1, 1)))

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from crosswind.models.conditions.reading import BYTES, Over
 
-CLOCKS = ("core_clock", "gpu_clock")  # hertz: what a run lost by them is told against the other runs that are read
-SLOWED = "slowed_ratio"  # share of a clock that is missing, against the highest of its system's runs that are read
+CLOCKS = ("core_clock", "gpu_clock")  # hertz: what a run lost by them is told against other runs
 
 
 @dataclass(frozen=True)

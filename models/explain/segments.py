@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from crosswind.data.features import WARM_UP_STEPS
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.rates import SLOWED
+from crosswind.models.explain.rates import CLOCKS
 from crosswind.models.explain.standing_out import standing_out, uneven
 from crosswind.models.explain.step_grid import Rows, grid_of, rows_of
 
@@ -57,7 +57,8 @@ class Segments:
     `culprits` has shape (n_segments,): the rank that arrived last. Phases of a row sum to the segment's time. `peers`
     has the shape of `values`: the median of the other ranks in the same segment (of all, where they are many), NaN for
     a single rank. `work` is the mean compute of each rank, seconds, without what it waited for a core. `of_ranks` has
-    shape (ranks, len(COLUMNS)): every rank's means, whoever came last; no rows for a single rank.
+    shape (ranks, len(COLUMNS)): every rank's means, whoever came last; no rows for a single rank. `clocks` are the
+    mean CLOCKS, hertz.
     """
 
     run_id: str
@@ -67,6 +68,7 @@ class Segments:
     peers: Floats
     work: Mapping[int, float] = field(default_factory=dict)
     of_ranks: Floats = field(default_factory=lambda: np.empty((0, len(COLUMNS))))
+    clocks: tuple[float, ...] = (np.nan,) * len(CLOCKS)
 
     @property
     def time(self) -> float:
@@ -95,8 +97,8 @@ def segments_of(run_id: str, steps: pd.DataFrame, sampled: Mapping[str, float]) 
     """Segments of a run from the rows of its steps; None when no two steps of all ranks have collectives.
 
     `sampled` holds what OF_RUN names, each a step: `comm_thread_wait`, seconds that a rank's threads other than its
-    loop's waited for a core, `throttled`, seconds for which a quota stopped it, and counts; and SLOWED, the share by
-    which its clock was low. What it lacks is NaN.
+    loop's waited for a core, `throttled`, seconds for which a quota stopped it, and counts; and CLOCKS, hertz. What it
+    lacks is NaN.
     """
     compared = steps[steps["step"].to_numpy(dtype=float) >= WARM_UP_STEPS]
     return segments_from(run_id, rows_of(compared, ("step", "rank", *GRID_COLUMNS)), sampled)
@@ -120,9 +122,8 @@ def segments_from(run_id: str, rows: Rows, sampled: Mapping[str, float]) -> Segm
     last = {name: _at(column, culprit) for name, column in columns.items()}
     work = columns["compute"] - columns["run_queue_wait"]
     time = float(np.median(sum(last[name] for name in PHASES)))
-    slowed = last["compute"] * sampled.get(SLOWED, np.nan)
-    unknown = np.full(len(culprit), np.nan)  # of the node, until other runs tell
-    found = np.column_stack([standing_out(last, time), uneven(work, culprit), slowed, unknown])
+    unknown = np.full((len(culprit), 2), np.nan)  # of its clocks and its nodes, until other runs tell
+    found = np.column_stack([standing_out(last, time), uneven(work, culprit), unknown])
     of_run = np.tile([sampled.get(name, np.nan) for name in OF_RUN], (len(culprit), 1))
     values = np.column_stack([*last.values(), of_run, found])
     if len(ranks) == 1:
@@ -135,9 +136,9 @@ def segments_from(run_id: str, rows: Rows, sampled: Mapping[str, float]) -> Segm
     means = [column.mean(axis=0) for column in columns.values()]
     found_on = (np.arange(len(ranks))[:, None] == culprit) @ found / len(culprit)
     of_ranks = np.column_stack([*means, np.tile(of_run[0], (len(ranks), 1)), found_on])
-    return Segments(
-        run_id, len(ranks), values, ranks[culprit], peers, per_rank, of_ranks if len(ranks) > 1 else of_ranks[:0]
-    )
+    clocks = tuple(sampled.get(name, np.nan) for name in CLOCKS)
+    known = of_ranks if len(ranks) > 1 else of_ranks[:0]
+    return Segments(run_id, len(ranks), values, ranks[culprit], peers, per_rank, known, clocks)
 
 
 def _marked_late(grid: Mapping[str, Floats], tail: Floats, follows: NDArray[np.bool_]) -> bool:

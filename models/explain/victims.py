@@ -17,13 +17,12 @@ from crosswind.data.features import WARM_UP_STEPS
 from crosswind.data.prediction import Floats
 from crosswind.data.steps_summary import time_of
 from crosswind.data.store import Store
-from crosswind.models.explain.step_grid import grid_of, rows_of
-from crosswind.models.stragglers.live import STAGES
+from crosswind.models.explain.step_grid import grid_of
+from crosswind.models.stragglers.stages import stages_of
 
 MOST_EDGES = 100  # told, the largest
 DURATION, WAITED = "duration_seconds", "comm_seconds"
 _STEPS = f"select rank, step, {DURATION}, {WAITED} from step where run_id = ? and step >= {WARM_UP_STEPS}"  # noqa: S608
-_GROUPS = """select distinct "group" from collective where run_id = ? and "group" like 'pipeline %'"""
 
 
 @dataclass(frozen=True)
@@ -65,27 +64,18 @@ class Waits:
 def waits_of(store: Store, run_id: str) -> Waits:
     """Who waited for whom in the steps after warm-up that all ranks recorded. Raises: NotFoundError, MalformedError."""
     with store.catalog.read() as session:
-        within = time_of([session.runs.get(run_id)])
-    rows = rows_of(store.lake.frame(_STEPS, [run_id], within=within), ("rank", "step", DURATION, WAITED))
+        run = session.runs.get(run_id)
+    within = time_of([run])
+    rows = store.lake.arrays(_STEPS, [run_id], within=within)
     _, ranks, grid = grid_of(rows, (DURATION, WAITED))
     whole = ~np.isnan(grid[DURATION] + grid[WAITED]).any(axis=1)
     waited, own = grid[WAITED][whole], (grid[DURATION] - grid[WAITED])[whole]
-    groups = store.lake.frame(_GROUPS, [run_id], within=within)["group"].tolist()
-    stages = _stages(stage_names(groups), ranks, own, waited) if len(own) else ()
+    stages = _stages(stages_of(store, run), ranks, own, waited) if len(own) else ()
     longest = max((each.own_seconds for each in stages), default=0.0)
     balance = float(np.mean([each.own_seconds for each in stages])) / longest if longest > 0 else None
     edges = _edges(ranks, waited) if len(own) else []
     lost = sum(each.seconds for each in edges)
     return Waits(run_id, len(own), lost, tuple(edges[:MOST_EDGES]), stages, balance)
-
-
-def stage_names(groups: list[str]) -> dict[int, str]:
-    """The stage of each rank, by the names of the groups in which stages send each other something."""
-    found: dict[int, str] = {}
-    for group in groups:
-        if told := STAGES.fullmatch(group):
-            found |= {int(told[3]): told[1], int(told[4]): told[2]}
-    return found
 
 
 def _edges(ranks: Floats, waited: Floats) -> list[Wait]:

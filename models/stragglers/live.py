@@ -1,6 +1,5 @@
 """The stragglers of one run, from its stored steps: of one in progress those that it has now, and those it had."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from crosswind.data.store import Store
 from crosswind.models.stragglers.detector import LEARNED, PHASES, Event, StepRows, StragglerDetector
 from crosswind.models.stragglers.observed import local_times
 from crosswind.models.stragglers.peers import lags
+from crosswind.models.stragglers.stages import stages_of
 from crosswind.models.stragglers.what_if import Slowdown, synchronous_slowdown
 
 ROWS_AT_ONCE = 500_000
@@ -25,8 +25,6 @@ REPLAYED = 2000  # newest steps
 TIMES = ("duration_seconds", "comm_seconds")
 EARLIER, EARLIER_MIN = 20, 3  # runs of its cohort that tell what is usual, and how few do
 LOOKED_AT = 500  # runs of its workload among which they are looked for
-STAGES = re.compile(r"pipeline (\S+)>(\S+) (\d+)>(\d+)")
-_GROUPS = """select distinct "group" from collective where run_id = ? and "group" like 'pipeline %'"""
 _COLUMNS = ("step", "rank", "ts_ns", "comm_seconds", *(f"{phase}_seconds" for phase in PHASES))
 
 
@@ -214,11 +212,7 @@ def _episode(event: Event, noticed: float) -> Episode:
 
 def _stages(store: Store, run: Run, ranks: int) -> list[int] | None:
     """The number of each rank's pipeline stage, where transfers between stages tell it of every rank."""
-    groups = store.lake.frame(_GROUPS, [run.run_id], within=window_of(run).within)["group"]
-    stage_of: dict[int, str] = {}
-    for name in groups:
-        if found := STAGES.fullmatch(name):
-            stage_of |= {int(found[3]): found[1], int(found[4]): found[2]}
+    stage_of = stages_of(store, run)
     if set(stage_of) != set(range(ranks)):
         return None
     names = sorted(set(stage_of.values()))

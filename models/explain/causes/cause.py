@@ -64,6 +64,22 @@ def where_it_fills(excess: Excess, column: str, phase: str) -> Floats:
     return np.where(fills, excess[column], 0.0)
 
 
+def by_runs_alike(excess: Excess, shared: str) -> dict[str, Floats]:
+    """By phase what other runs that share something take more, where it is more than runs that are alike differ by."""
+    columns = {phase: f"{shared}_{phase}" for phase in ("compute", "fabric")}
+    return {
+        phase: np.where(excess.stands_out(column, least=0.0), excess[column], 0.0) for phase, column in columns.items()
+    }
+
+
+def told_by_runs_alike(observed: Observed, shared: str) -> str:
+    """What they take, in words."""
+    measured, expected = (
+        each[f"{shared}_compute"] + each[f"{shared}_fabric"] for each in (observed.measured, observed.expected)
+    )
+    return f"take {milliseconds(measured)} a step, expected {milliseconds(expected)}"
+
+
 class Cause(Protocol):
     """One named way of losing time."""
 

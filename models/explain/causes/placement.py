@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from crosswind.data.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, by_runs_alike, told_by_runs_alike
 
 ALIKE = "other runs spread over nodes in the same way"
 
@@ -25,15 +23,8 @@ class Placement:
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
         """Compute and the fabric's time, where the difference is more than runs that are alike differ by."""
-        return {phase: self._beyond(excess, f"placement_{phase}") for phase in ("compute", "fabric")}
+        return by_runs_alike(excess, "placement")
 
     def evidence(self, observed: Observed) -> str:
         """What runs that are alike take."""
-        measured, expected = (
-            each["placement_compute"] + each["placement_fabric"] for each in (observed.measured, observed.expected)
-        )
-        return f"{ALIKE} take {milliseconds(measured)} a step, expected {milliseconds(expected)}"
-
-    @staticmethod
-    def _beyond(excess: Excess, column: str) -> Floats:
-        return np.where(excess.stands_out(column, least=0.0), excess[column], 0.0)
+        return f"{ALIKE} {told_by_runs_alike(observed, 'placement')}"

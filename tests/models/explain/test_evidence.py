@@ -15,7 +15,8 @@ from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 from crosswind.ingest.collectors.process import PROCESS
 from crosswind.models.explain import evidence
-from crosswind.models.explain.evidence import comm_thread_waits, read_segments
+from crosswind.models.explain.cohort import read_segments
+from crosswind.models.explain.evidence import comm_thread_waits
 
 SECOND = 10**9
 RUN = Run("r", "w", "s", RunState.COMPLETED)

@@ -1,6 +1,6 @@
 """Rates while a run makes its steps, from counters as collectors write them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,9 +27,10 @@ from crosswind.ingest.collectors.protocol import PROTOCOL
 from crosswind.ingest.collectors.qdisc import QDISC
 from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.explain.during import sampled_during
-from crosswind.models.explain.rates import CLOCKS, RATES, SLOWED, Rate
+from crosswind.models.explain.low_clocks import of_low_clocks
+from crosswind.models.explain.rates import CLOCKS, RATES, Rate
 from crosswind.models.explain.rates_during import rates_during
-from crosswind.models.explain.segments import OF_ALIKE, OF_LINKS, OF_NODE
+from crosswind.models.explain.segments import OF_ALIKE, OF_LINKS, OF_NODE, Segments
 
 SECOND = 10**9
 KNOWN = (CGROUP, CPU, CXI, ETHTOOL, FREQUENCY, GPU, INFINIBAND, LUSTRE, MEMORY, NETWORK, NFS, PRESSURE, PROTOCOL, QDISC)
@@ -59,6 +60,12 @@ def spans(begin: float, end: float, *, steps: int = 10, run: Run = RUN) -> pd.Da
     """Steps of one rank from one second to another."""
     times = {"begin_ns": int(begin * SECOND), "end_ns": int(end * SECOND)}
     return pd.DataFrame([{"run_id": run.run_id, "rank": 0, **times, "steps": steps + 1, "first": 0, "last": steps}])
+
+
+def lost(found: Mapping[str, Mapping[str, float]], runs: Sequence[Run], drawn: Callable[..., Segments]) -> list[float]:
+    """The share of its clock that each run lacks."""
+    segments = {run.run_id: replace(drawn(), clocks=tuple(found[run.run_id][name] for name in CLOCKS)) for run in runs}
+    return [share for _, share in of_low_clocks(runs, segments)]
 
 
 def told(store: Store, begin: float = 0.0, end: float = 10.0) -> dict[str, float]:
@@ -162,7 +169,9 @@ def test_what_asks_senders_to_wait(store: Store, sample: Sampled) -> None:
     assert (found["retransmits"], found["retries"]) == (4.0, 5.0)
 
 
-def test_clocks_are_told_against_the_highest_of_the_systems_runs(store: Store, sample: Sampled) -> None:
+def test_clocks_are_told_against_the_highest_of_the_systems_runs(
+    store: Store, sample: Sampled, drawn: Callable[..., Segments]
+) -> None:
     runs = [replace(RUN, run_id=f"r{place}", nodes=(f"n{place}",)) for place in range(3)]
     runs.append(replace(RUN, run_id="else", system="other", nodes=("n3",)))
     for run, kilohertz in zip(runs, (3_000_000, 2_400_000, None, 1_000_000), strict=True):
@@ -170,16 +179,17 @@ def test_clocks_are_told_against_the_highest_of_the_systems_runs(store: Store, s
         sample(FREQUENCY, [1, 3], "cpu1", node=run.nodes[0], frequency_hertz=[800_000, None])  # idle
     of_runs = pd.concat([spans(0, 10, run=run) for run in runs])
     found = sampled_during(store.lake, runs, of_runs)
-    assert [found[run.run_id][SLOWED] for run in runs] == pytest.approx([0.0, 0.2, 1 - 0.8 / 3, 0.0])
+    assert lost(found, runs, drawn) == pytest.approx([0.0, 0.2, 1 - 0.8 / 3, 0.0])
 
 
-def test_of_gpus_those_in_use_count_and_the_slowest_of_them(store: Store, sample: Sampled) -> None:
+def test_of_gpus_those_in_use_count_and_the_slowest_of_them(
+    store: Store, sample: Sampled, drawn: Callable[..., Segments]
+) -> None:
     for node, device, megahertz, used in (("n1", "a", 1980, 90), ("n1", "b", 345, 0), ("n2", "c", 1485, 80)):
         sample(GPU, [1, 3], device, node=node, sm_clock_hertz=[megahertz] * 2, utilization_ratio=[used] * 2)
     runs = [replace(RUN, run_id="fast", nodes=("n1",)), RUN]
     found = sampled_during(store.lake, runs, pd.concat([spans(0, 10, run=run) for run in runs]))
-    assert found["fast"][SLOWED] == 0.0
-    assert found["r"][SLOWED] == pytest.approx(0.25)
+    assert lost(found, runs, drawn) == pytest.approx([0.0, 0.25])
 
 
 def test_a_group_without_a_quota_is_not_throttled_where_anything_was_sampled(store: Store, sample: Sampled) -> None:

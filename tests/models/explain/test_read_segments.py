@@ -13,8 +13,8 @@ from crosswind.data.steps import STEP
 from crosswind.data.store import Store
 from crosswind.ingest.collectors.memory import MEMORY
 from crosswind.ingest.sweep import with_node_keys
-from crosswind.models.explain.evidence import read_segments
-from crosswind.models.explain.rates import SLOWED
+from crosswind.models.explain.cohort import read_segments
+from crosswind.models.explain.low_clocks import put_low_clock
 from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments, segments_of
 
 Rows = Callable[..., pd.DataFrame]
@@ -82,9 +82,12 @@ def test_runs_of_which_nothing_is_known_but_their_steps(store: Store, step_rows:
 
 
 def test_compute_is_lost_in_proportion_to_the_missing_clock(step_rows: Rows) -> None:
-    segments = segments_of("r", step_rows([[0.030, 0.050]] * 10), {SLOWED: 0.2})
+    segments = segments_of("r", step_rows([[0.030, 0.050]] * 10), {})
+    assert segments is not None
+    assert np.isnan(column(segments, "clock_lost")).all()
+    put_low_clock(segments, 0.2)
     assert column(segments, "clock_lost") == pytest.approx(0.010)
-    assert np.isnan(column(segments_of("r", step_rows([[0.030, 0.050]] * 10), {}), "clock_lost")).all()
+    assert segments.of_ranks[:, COLUMNS.index("clock_lost")] == pytest.approx([0.0, 0.010])
 
 
 def test_major_faults_are_those_of_the_rank_that_came_last(step_rows: Rows) -> None:

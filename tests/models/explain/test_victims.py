@@ -11,7 +11,8 @@ from crosswind.data.lake import to_table
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import COLLECTIVE, STEP
 from crosswind.data.store import Store
-from crosswind.models.explain.victims import Wait, stage_names, waits_of
+from crosswind.models.explain.victims import Wait, waits_of
+from crosswind.models.stragglers.stages import stages_in
 
 Rows = Callable[..., pd.DataFrame]
 NS = 10**9
@@ -92,4 +93,4 @@ def test_stages_are_compared_among_themselves(store: Store, keep: Callable[..., 
 def test_where_a_ranks_stage_is_unknown_none_are_compared(store: Store, keep: Callable[..., None]) -> None:
     keep([[0.010, 0.012, 0.031]] * 6, groups=["pipeline stage0>stage1 0>2"])
     assert waits_of(store, "r").stages == ()
-    assert stage_names(["pipeline stage0>stage1 0>2", "world", "pipeline 0>1"]) == {0: "stage0", 2: "stage1"}
+    assert stages_in(["pipeline stage0>stage1 0>2", "world", "pipeline 0>1"]) == {0: "stage0", 2: "stage1"}

@@ -1,0 +1,73 @@
+"""Runs beside each other: their segments, with what they tell of one another."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from crosswind.data.run import Rank, Run
+from crosswind.data.store import Store
+from crosswind.models.explain.alike import of_runs_alike
+from crosswind.models.explain.condensed import condensed
+from crosswind.models.explain.evidence import own_segments, ranks_of, spans_of
+from crosswind.models.explain.kept import Kept
+from crosswind.models.explain.low_clocks import of_low_clocks, put_low_clock
+from crosswind.models.explain.segments import COLUMNS, Segments
+from crosswind.models.explain.slow_nodes import of_slow_nodes, put_slow_nodes
+
+
+def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
+    """The segments of every run that recorded collectives, by run id.
+
+    What runs have in common, software, placement, nodes and clocks, is told from these runs beside each other.
+    """
+    ranks = ranks_of(store, runs)
+    found = dict(own_segments(store, runs, ranks, spans_of(store, runs)))
+    _tell(runs, ranks, found, [found])
+    return found
+
+
+def read_cohort(
+    store: Store, runs: Sequence[Run], asked: Collection[str]
+) -> tuple[dict[str, Segments], dict[str, Segments]]:
+    """The same of those runs that are asked for, by run id; and condensed segments of all of them.
+
+    What was condensed before and still holds is not read again.
+    """
+    ranks = ranks_of(store, runs)
+    kept = Kept(store, runs, ranks)
+    known = {run.run_id: kept.get(run) for run in runs}
+    unread = [run for run in runs if run.run_id in asked or not known[run.run_id].is_known]
+    unread_ids = {run.run_id for run in unread}
+    spans = spans_of(store, unread)
+    whole = dict(own_segments(store, unread, [rank for rank in ranks if rank.run_id in unread_ids], spans))
+    peers = {run_id: found.segments for run_id, found in known.items() if found.segments is not None}
+    for run in unread:
+        peers.pop(run.run_id, None)
+        if run.run_id in whole:
+            peers[run.run_id] = condensed(whole[run.run_id])
+        if not known[run.run_id].is_known:
+            kept.put(run, spans[spans["run_id"] == run.run_id], peers.get(run.run_id))
+    peers = {run.run_id: peers[run.run_id] for run in runs if run.run_id in peers}
+    found = {run_id: segments for run_id, segments in whole.items() if run_id in asked}
+    _tell(runs, ranks, peers, [peers, found])
+    return found, peers
+
+
+def _tell(
+    runs: Sequence[Run],
+    ranks: Sequence[Rank],
+    known: Mapping[str, Segments],
+    told: Sequence[Mapping[str, Segments]],
+) -> None:
+    """Writes down what the known runs tell of each other, in every segments of `told` that are theirs."""
+    for run_id, column, seconds in of_runs_alike(runs, known, ranks):
+        for segments in _of(run_id, told):
+            segments.values[:, COLUMNS.index(column)] = seconds
+    for run_id, lost in of_slow_nodes(runs, known, ranks):
+        for segments in _of(run_id, told):
+            put_slow_nodes(segments, lost)
+    for run_id, share in of_low_clocks(runs, known):
+        for segments in _of(run_id, told):
+            put_low_clock(segments, share)
+
+
+def _of(run_id: str, told: Sequence[Mapping[str, Segments]]) -> list[Segments]:
+    return [each[run_id] for each in told if run_id in each]

@@ -1,0 +1,141 @@
+"""Condensed segments of runs, kept in the lake: of long runs their rows take seconds to read.
+
+Beside each stands what it was made of: the run's record, its ranks, and the files that may hold its rows or samples of
+its nodes meanwhile. When anything of that is another, it counts no more. A damaged file counts as none, and where
+nothing can be written nothing is kept.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from crosswind.data.damage import DAMAGED
+from crosswind.data.holdings import Holdings
+from crosswind.data.parts import Span
+from crosswind.data.prediction import Floats
+from crosswind.data.publish import hidden_name
+from crosswind.data.rollups import rollup_place
+from crosswind.data.run import Rank, Run
+from crosswind.data.steps_summary import time_of, window_of
+from crosswind.data.store import Store
+from crosswind.models.explain.rates import RATES
+from crosswind.models.explain.segments import COLUMNS, Segments
+
+FORM = 1  # of what is kept; another one makes all anew
+MEMORY = 2000  # runs of which it is held in memory, some kilobytes each
+SAMPLED = sorted({"process", *(rate.metric_set for rate in RATES)})
+BROKEN = (*DAMAGED, KeyError, EOFError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of a run: nothing, or its condensed segments, None where it recorded no collectives."""
+
+    is_known: bool
+    segments: Segments | None = None
+
+
+class Kept:
+    """What is kept of these runs in one store as it stands now."""
+
+    def __init__(self, store: Store, runs: Sequence[Run], ranks: Sequence[Rank]) -> None:
+        """`ranks` are all of these runs. Raises: MalformedError."""
+        lake, within = store.lake, time_of(runs)
+        stored = lake.sets() if runs else []
+        self._lake = lake
+        self._steps = Holdings.of(lake, "step", within, {run.run_id for run in runs})
+        self._samples = [Holdings.of(lake, name, within) for name in SAMPLED if name in stored]
+        self._ranks: dict[str, list[Rank]] = {}
+        for rank in ranks:
+            self._ranks.setdefault(rank.run_id, []).append(rank)
+
+    def get(self, run: Run) -> Found:
+        """What is known of the run and still holds."""
+        place = self._place(run)
+        try:
+            told = _read(place, place.stat().st_mtime_ns)
+        except BROKEN:
+            return Found(is_known=False)
+        if told.made_of != self._made_of(run, told.span):
+            return Found(is_known=False)
+        return Found(is_known=True, segments=None if told.segments is None else _copy(told.segments))
+
+    def put(self, run: Run, spans: pd.DataFrame, segments: Segments | None) -> None:
+        """Keeps what was found of a run that has ended. spans: as `spans_of`, of its ranks."""
+        if run.ended_ns is None:
+            return
+        span = (int(spans["begin_ns"].min()), int(spans["end_ns"].max())) if len(spans) else None
+        place = self._place(run)
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            hidden = hidden_name(self._lake.root, place)
+            _write(hidden, _Told(self._made_of(run, span), span, segments))
+            hidden.replace(place)
+
+    def _place(self, run: Run) -> Path:
+        return rollup_place(self._lake, "segments", run.run_id, "npz")
+
+    def _made_of(self, run: Run, span: Span | None) -> str:
+        ranks = sorted((rank.rank, rank.node, rank.pid or 0) for rank in self._ranks.get(run.run_id, ()))
+        files = self._steps.named(window_of(run).within, run.run_id)
+        if span is not None:
+            files += [name for each in self._samples for name in each.named(span)]
+        made_of = [FORM, version("crosswind"), COLUMNS, run.nodes, run.started_ns, run.ended_ns, ranks, files]
+        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Told:
+    made_of: str
+    span: Span | None
+    segments: Segments | None
+
+
+def _copy(segments: Segments) -> Segments:
+    """One that others may write to."""
+    return replace(segments, values=segments.values.copy(), of_ranks=segments.of_ranks.copy())
+
+
+def _write(path: Path, told: _Told) -> None:
+    facts: dict[str, object] = {"made_of": told.made_of, "span": told.span}
+    arrays: dict[str, Floats] = {}
+    if told.segments is not None:
+        run = told.segments
+        facts |= {"run_id": run.run_id, "ranks": run.ranks, "clocks": run.clocks}
+        arrays = {"values": run.values, "culprits": run.culprits, "of_ranks": run.of_ranks}
+        arrays["work"] = np.array(list(run.work.items()), np.float64).reshape(-1, 2)
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays)
+
+
+@lru_cache(maxsize=MEMORY)
+def _read(path: Path, _: int) -> _Told:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
+        facts = json.loads(str(found["facts"]))
+        span = None if facts["span"] is None else (facts["span"][0], facts["span"][1])
+        if "values" not in found:
+            return _Told(facts["made_of"], span, None)
+        work = {int(rank): float(seconds) for rank, seconds in found["work"]}
+        values = found["values"]
+        peers = np.empty((0, values.shape[1]))
+        segments = Segments(
+            facts["run_id"],
+            facts["ranks"],
+            values,
+            found["culprits"],
+            peers,
+            work,
+            found["of_ranks"],
+            tuple(facts["clocks"]),
+        )
+        return _Told(facts["made_of"], span, segments)

@@ -1,0 +1,26 @@
+"""The stages of a pipeline, by the names of the groups in which they send each other something."""
+
+import re
+from collections.abc import Iterable
+
+from crosswind.data.run import Run
+from crosswind.data.steps_summary import window_of
+from crosswind.data.store import Store
+
+NAMES = re.compile(r"pipeline (\S+)>(\S+) (\d+)>(\d+)")
+_GROUPS = """select distinct "group" from collective where run_id = ? and "group" like 'pipeline %'"""
+
+
+def stages_of(store: Store, run: Run) -> dict[int, str]:
+    """The stage of each rank that sent or received between stages. Raises: MalformedError."""
+    groups = store.lake.frame(_GROUPS, [run.run_id], within=window_of(run).within)["group"]
+    return stages_in(groups.tolist())
+
+
+def stages_in(groups: Iterable[str]) -> dict[int, str]:
+    """The same of the names of groups."""
+    found: dict[int, str] = {}
+    for group in groups:
+        if told := NAMES.fullmatch(group):
+            found |= {int(told[3]): told[1], int(told[4]): told[2]}
+    return found
