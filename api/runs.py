@@ -122,6 +122,7 @@ class ExplanationView(View):
     next_action: str
     cohort_runs: int
     steps: int
+    usual_steps: int | None
     measured_seconds: float | None
     expected_seconds: float | None
     excess: IntervalView | None

@@ -29,6 +29,7 @@ from crosswind.data.store import Store
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.explanation import Explanation, Verdict
+from crosswind.models.explain.segments import COLUMNS, Segments
 
 CORES_TAKEN = frozenset({"cpu_contention"})
 FABRIC = frozenset({"network", "link_rate", "packet_loss"})
@@ -60,8 +61,24 @@ class Told:
     run: Run
     kinds: frozenset[str]
     slowdown: float
+    usual: float  # seconds a step of the cohort's undisturbed runs
+    fabric: float  # of this run, less theirs
     explanation: Explanation
     rows: pd.DataFrame
+
+    @cached_property
+    def cost(self) -> float:
+        """By how much the fault alone slowed the run, over its cohort's usual time.
+
+        Of a delay of one rank that is what was lost by it; of links the time that the fabric took beyond the usual one;
+        who takes cores is told by the whole run alone.
+        """
+        if self.kinds <= KNOWN_SECONDS:
+            [delay] = delays_of(self.run, STEPS)
+            return injected_and_lost(self.rows, delay)[1] / self.explanation.steps / self.usual
+        if all(TRUTH[kind] & FABRIC for kind in self.kinds):
+            return self.fabric / self.usual
+        return self.slowdown - 1
 
     @property
     def is_right(self) -> bool:
@@ -108,14 +125,20 @@ def told(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[To
         cohorts.setdefault(cohort_key(run), []).append(run)
     found = []
     for members in cohorts.values():
-        usual = float(np.median([segments[run.run_id].time for run in members if not kinds[run.run_id]]))
+        quiet = [segments[run.run_id] for run in members if not kinds[run.run_id]]
+        usual, fabric = float(np.median([each.time for each in quiet])), float(np.median([*map(_fabric, quiet)]))
         for run in members:
             if run.tags["split"] in splits:
                 run_id = run.run_id
                 others = [segments[other.run_id] for other in members if other is not run]
                 explanation = explain(run_id, segments[run_id], others)
-                found.append(Told(run, kinds[run_id], segments[run_id].time / usual, explanation, steps[run_id]))
+                slowdown, beyond = segments[run_id].time / usual, _fabric(segments[run_id]) - fabric
+                found.append(Told(run, kinds[run_id], slowdown, usual, beyond, explanation, steps[run_id]))
     return found
+
+
+def _fabric(run: Segments) -> float:
+    return float(run.means[COLUMNS.index("fabric")])
 
 
 def figures(runs: Sequence[Told]) -> dict[str, float]:
@@ -123,6 +146,8 @@ def figures(runs: Sequence[Told]) -> dict[str, float]:
     single, pairs = [each for each in runs if len(each.kinds) == 1], [each for each in runs if len(each.kinds) > 1]
     slow = [each for each in single if each.slowdown >= SLOW]
     barely = [each for each in single if BARELY <= each.slowdown < SLOW]
+    caused = [each for each in slow if each.cost >= SLOW - 1]
+    mildly = [each for each in single if BARELY - 1 <= each.cost < SLOW - 1]
     named = [each for each in single if each.is_right]
     placed = [each for each in named if each.slowdown >= SLOW and each.kinds & OF_ONE_RANK]
     known = [each.is_covered for each in named if each.kinds <= KNOWN_SECONDS]
@@ -132,14 +157,20 @@ def figures(runs: Sequence[Told]) -> dict[str, float]:
         "first_or_also_of_slow": _share([each.has_all for each in slow]),
         "right_place_of_slow": _share([each.is_right_place for each in slow]),
         "slow": len(slow),
+        "named_of_slowed_by_it": _share([each.is_right for each in caused]),
+        "slowed_by_it": len(caused),
         "named_of_barely_slow": _share([each.is_right for each in barely]),
         "barely_slow": len(barely),
+        "named_of_barely_slowed_by_it": _share([each.is_right for each in mildly]),
+        "barely_slowed_by_it": len(mildly),
         "both_of_pairs": _share([each.has_all for each in pairs]),
         "pairs": len(pairs),
         "rank_right": _share([each.explanation.culprit_rank in _ranks(each.run) for each in placed]),
+        "rank_wrong": _share([each.explanation.culprit_rank not in {None, *_ranks(each.run)} for each in placed]),
         "false_alarms": _share([each.is_alarm for each in quiet]),
         "false_alarms_but_stolen": _share([each.is_alarm and each.explanation.cause != STOLEN for each in quiet]),
         "false_alarms_of_usual_time": _share([each.is_alarm for each in quiet if each.slowdown < BARELY]),
+        "perhaps_of_undisturbed": _share([each.explanation.verdict is Verdict.PERHAPS_SLOW for each in quiet]),
         "undisturbed": len(quiet),
         "interval_holds_injected": _share([injected for injected, _ in known]),
         "interval_holds_lost": _share([lost for _, lost in known]),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crosswind.dashboards.palette import GREEN, PEER, VERMILION
+from crosswind.dashboards.palette import GREEN, ORANGE, PEER, VERMILION
 from crosswind.models.explain.explanation import Verdict
 
 
@@ -17,6 +17,7 @@ class Look:
 
 LOOKS = {
     Verdict.SLOW: Look("slow", VERMILION, "triangle-up"),
+    Verdict.PERHAPS_SLOW: Look("perhaps slow", ORANGE, "diamond"),
     Verdict.NORMAL: Look("normal", GREEN, "circle"),
     Verdict.INSUFFICIENT_EVIDENCE: Look("no verdict", PEER, "circle-open"),
 }

@@ -15,5 +15,13 @@ def condensed(run: Segments) -> Segments:
     ranks, first = np.unique(run.culprits[order], return_index=True)
     values = np.add.reduceat(run.values[order], first, axis=0) * (len(ranks) / len(run.values))
     return Segments(
-        run.run_id, run.ranks, values, ranks, np.empty((0, values.shape[1])), run.work, run.of_ranks.copy(), run.clocks
+        run.run_id,
+        run.ranks,
+        values,
+        ranks,
+        np.empty((0, values.shape[1])),
+        run.work,
+        run.of_ranks.copy(),
+        run.clocks,
+        run.count,
     )

@@ -19,10 +19,11 @@ from crosswind.models.explain.missing import missing_of
 from crosswind.models.explain.notable import BY_NAME, Compared, Notable, notable, spreads_of
 from crosswind.models.explain.reference import FEWEST_RUNS, TIME, Reference
 from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments
-from crosswind.models.explain.sentence import sentence
+from crosswind.models.explain.sentence import is_of_a_rank, more_steps, sentence
 from crosswind.models.explain.split import UNEXPLAINED, Split, split
 
 FEWEST_SEGMENTS = 10
+ALIKE_STEPS, HALF = 0.01, 0.5  # of a number of steps, which are as many; share of the runs that make as many
 SMALLEST_EXCESS = 0.02  # excess / expected below which no cause makes a run slow that stands out against its cohort
 SMALLEST_SLOWDOWN = 0.10  # of the expected time: of a run's excess without a cause, of a rank's lag in a quick run
 SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
@@ -83,16 +84,20 @@ def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
     whole, ranks = Compared.whole(run, cohort), Compared.ranks(run, cohort)
     parts, steps = split(run.means, whole.reference), len(run.values)
     numbers = sorted(run.work) or list(range(run.ranks))
-    is_slow, named = _named(parts, whole, ranks)
+    verdict, named = _named(parts, whole, ranks)
     first = named[0] if named else None
-    culprit, culprit_ratio = _culprit(run, whole.reference, first, numbers)
+    usual = _usual_steps(cohort)
+    has_place = first is None or first.rank is not None or is_of_a_rank(first.cause, parts)
+    culprit = _culprit(run, whole.reference, first, numbers) if has_place else None
     return Explanation(
         run_id=run.run_id,
-        verdict=Verdict.SLOW if is_slow else Verdict.NORMAL,
-        sentence=sentence(parts, named, is_slow=is_slow, culprit=culprit, ranks=numbers),
-        next_action=BY_NAME[first.cause].next_action if first else NOTHING if not is_slow else SAMPLE,
+        verdict=verdict,
+        sentence=sentence(parts, named, verdict=verdict, culprit=culprit, ranks=numbers)
+        + more_steps(run.count, usual, run.time),
+        next_action=BY_NAME[first.cause].next_action if first else NOTHING if verdict is Verdict.NORMAL else SAMPLE,
         cohort_runs=len(cohort),
         steps=steps,
+        usual_steps=usual,
         measured_seconds=(parts.expected_time + parts.excess) * steps,
         expected_seconds=parts.expected_time * steps,
         excess=interval(parts.excess, parts.replicates["excess"], steps),
@@ -102,25 +107,31 @@ def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
         also=tuple(each.cause for each in named[1:]),
         confidence=_confidence(first, parts, ranks) if first else None,
         culprit_rank=culprit,
-        culprit_ratio=culprit_ratio,
+        culprit_ratio=None if culprit is None else float(np.mean(run.culprits == culprit)),
     )
 
 
-def _named(parts: Split, whole: Compared, ranks: Compared | None) -> tuple[bool, list[Notable]]:
-    """Whether the run is slow, and the causes of that, the first one first."""
+def _usual_steps(cohort: Sequence[Segments]) -> int | None:
+    """How many steps most of the runs make, to a hundredth; None where they differ."""
+    counts = np.array([run.count for run in cohort])
+    middle = int(np.median(counts))
+    return middle if np.mean(np.abs(counts - middle) <= ALIKE_STEPS * middle) > HALF else None
+
+
+def _named(parts: Split, whole: Compared, ranks: Compared | None) -> tuple[Verdict, list[Notable]]:
+    """The verdict, and the causes of a run's being slow, the first one first."""
     of_pace = SMALLEST_SLOWDOWN * parts.expected_time
     found = notable(whole, ranks, parts.expected_time)
     if parts.excess <= SMALLEST_EXCESS * parts.expected_time:  # but for its pace it might be
         found = [each for each in found if each.rank is not None and each.seconds > of_pace]
-    if not _stands_out(parts, whole.reference):
-        return bool(found), found
     largest = max(BY_NAME, key=lambda name: parts.shares[name])
-    if parts.shares[largest] <= max(parts.shares[UNEXPLAINED], 0.0):
-        return True, found
-    return True, [
-        Notable(largest, parts.shares[largest], None),
-        *(each for each in found if each.cause != largest),
-    ]
+    is_told = parts.shares[largest] > max(parts.shares[UNEXPLAINED], 0.0)
+    first = [Notable(largest, parts.shares[largest], None)] if is_told else []
+    if _stands_out(parts, whole.reference):
+        return Verdict.SLOW, [*first, *(each for each in found if not is_told or each.cause != largest)]
+    if found:
+        return Verdict.SLOW, found
+    return (Verdict.PERHAPS_SLOW, first) if parts.excess > of_pace else (Verdict.NORMAL, [])
 
 
 def _stands_out(parts: Split, reference: Reference) -> bool:
@@ -175,17 +186,15 @@ def _confidence(first: Notable, parts: Split, ranks: Compared | None) -> float:
     return float(np.mean(parts.replicates[first.cause] > np.max(others, axis=0)))
 
 
-def _culprit(run: Segments, reference: Reference, first: Notable | None, numbers: Sequence[int]) -> tuple[int, float]:
-    """The rank with most of what speaks for the cause, else the one that came last most often; how often it did."""
+def _culprit(run: Segments, reference: Reference, first: Notable | None, numbers: Sequence[int]) -> int:
+    """The rank with most of what speaks for the cause; without a cause the one that came last most often."""
+    if first and first.rank is not None:
+        return numbers[first.rank]
     names = [name for name in BY_NAME[first.cause].columns if name not in OF_RUN] if first else []
     columns = [COLUMNS.index(name) for name in names]
     of_ranks = np.nansum(run.contrasts()[:, columns], axis=1)
-    if first and first.rank is not None:
-        rank = numbers[first.rank]
-    elif of_ranks.size and of_ranks.max() > 0:
-        rank = numbers[int(np.argmax(of_ranks))]
-    else:
-        beyond = np.nan_to_num(np.maximum(run.values[:, columns] - reference.usual[columns], 0.0)).sum(axis=1)
-        ranks, places = np.unique(run.culprits, return_inverse=True)
-        rank = int(ranks[np.argmax(np.bincount(places, beyond if beyond.any() else None))])
-    return rank, float(np.mean(run.culprits == rank))
+    if of_ranks.size and of_ranks.max() > 0:
+        return numbers[int(np.argmax(of_ranks))]
+    beyond = np.nan_to_num(np.maximum(run.values[:, columns] - reference.usual[columns], 0.0)).sum(axis=1)
+    ranks, places = np.unique(run.culprits, return_inverse=True)
+    return int(ranks[np.argmax(np.bincount(places, beyond if beyond.any() else None))])

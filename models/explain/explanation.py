@@ -8,6 +8,7 @@ class Verdict(StrEnum):
     """What an explanation comes to."""
 
     SLOW = "slow"
+    PERHAPS_SLOW = "perhaps_slow"  # longer than expected by a tenth, as runs of its cohort are at times by themselves
     NORMAL = "normal"
     INSUFFICIENT_EVIDENCE = "insufficient_evidence"
 
@@ -45,6 +46,7 @@ class Explanation:
     next_action: str
     cohort_runs: int
     steps: int
+    usual_steps: int | None = None  # of the cohort's runs, where most of them make as many
     measured_seconds: float | None = None
     expected_seconds: float | None = None
     excess: Interval | None = None
@@ -53,6 +55,6 @@ class Explanation:
     cause: str | None = None
     also: tuple[str, ...] = ()  # further causes that stand out, the largest first
     confidence: float | None = None
-    culprit_rank: int | None = None
+    culprit_rank: int | None = None  # None also where the cause keeps all ranks, as links do
     culprit_ratio: float | None = None  # share of steps in which the culprit arrived last
     missing: tuple[str, ...] = ()  # what nobody recorded, and what cannot be told without it

@@ -31,7 +31,7 @@ from crosswind.data.store import Store
 from crosswind.models.explain.rates import RATES
 from crosswind.models.explain.segments import COLUMNS, Segments
 
-FORM = 1  # of what is kept; another one makes all anew
+FORM = 2  # of what is kept; another one makes all anew
 MEMORY = 2000  # runs of which it is held in memory, some kilobytes each
 SAMPLED = sorted({"process", *(rate.metric_set for rate in RATES)})
 BROKEN = (*DAMAGED, KeyError, EOFError, zipfile.BadZipFile)
@@ -111,7 +111,7 @@ def _write(path: Path, told: _Told) -> None:
     arrays: dict[str, Floats] = {}
     if told.segments is not None:
         run = told.segments
-        facts |= {"run_id": run.run_id, "ranks": run.ranks, "clocks": run.clocks}
+        facts |= {"run_id": run.run_id, "ranks": run.ranks, "clocks": run.clocks, "count": run.count}
         arrays = {"values": run.values, "culprits": run.culprits, "of_ranks": run.of_ranks}
         arrays["work"] = np.array(list(run.work.items()), np.float64).reshape(-1, 2)
     with path.open("wb") as file:
@@ -137,5 +137,6 @@ def _read(path: Path, _: int) -> _Told:
             work,
             found["of_ranks"],
             tuple(facts["clocks"]),
+            facts["count"],
         )
         return _Told(facts["made_of"], span, segments)

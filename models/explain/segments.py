@@ -58,7 +58,7 @@ class Segments:
     has the shape of `values`: the median of the other ranks in the same segment (of all, where they are many), NaN for
     a single rank. `work` is the mean compute of each rank, seconds, without what it waited for a core. `of_ranks` has
     shape (ranks, len(COLUMNS)): every rank's means, whoever came last; no rows for a single rank. `clocks` are the
-    mean CLOCKS, hertz.
+    mean CLOCKS, hertz; `count` is how many segments the run had, of a condensed one more than its rows.
     """
 
     run_id: str
@@ -69,6 +69,7 @@ class Segments:
     work: Mapping[int, float] = field(default_factory=dict)
     of_ranks: Floats = field(default_factory=lambda: np.empty((0, len(COLUMNS))))
     clocks: tuple[float, ...] = (np.nan,) * len(CLOCKS)
+    count: int = 0
 
     @property
     def time(self) -> float:
@@ -138,7 +139,7 @@ def segments_from(run_id: str, rows: Rows, sampled: Mapping[str, float]) -> Segm
     of_ranks = np.column_stack([*means, np.tile(of_run[0], (len(ranks), 1)), found_on])
     clocks = tuple(sampled.get(name, np.nan) for name in CLOCKS)
     known = of_ranks if len(ranks) > 1 else of_ranks[:0]
-    return Segments(run_id, len(ranks), values, ranks[culprit], peers, per_rank, known, clocks)
+    return Segments(run_id, len(ranks), values, ranks[culprit], peers, per_rank, known, clocks, len(values))
 
 
 def _marked_late(grid: Mapping[str, Floats], tail: Floats, follows: NDArray[np.bool_]) -> bool:

@@ -5,28 +5,41 @@ from collections.abc import Sequence
 import numpy as np
 
 from crosswind.models.explain.causes.cause import milliseconds
+from crosswind.models.explain.explanation import Verdict
 from crosswind.models.explain.notable import BY_NAME, Notable
 from crosswind.models.explain.segments import OF_ALL_RANKS
 from crosswind.models.explain.split import Split
 
+MORE_STEPS = 1.05  # times the usual number, above which they are worth a sentence
 ALL = 1.1  # of an excess, which is as much as all of it: something else went a little quicker
 
 
-def sentence(parts: Split, named: Sequence[Notable], *, is_slow: bool, culprit: int, ranks: Sequence[int]) -> str:
-    """How slow the run was, and what stands out; `culprit` is the rank of the first, `ranks` those of the rows."""
+def sentence(
+    parts: Split, named: Sequence[Notable], *, verdict: Verdict, culprit: int | None, ranks: Sequence[int]
+) -> str:
+    """How slow the run was, and what stands out; `culprit` is the rank of the first, if any, `ranks` of the rows."""
     ratios = 1 + np.quantile(parts.replicates["excess"], (0.05, 0.95)) / parts.expected_time
     low, high = np.maximum(ratios, 0.0)  # where a cohort's runs differ by more than all of their time
     times = f"{1 + parts.excess / parts.expected_time:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
-    if not is_slow:
+    if verdict is Verdict.NORMAL:
         return f"Not slow: {times}, within what this cohort usually shows."
+    if verdict is Verdict.PERHAPS_SLOW:
+        times = f"{times}, as runs of this cohort are at times by themselves"
+    slow = "Perhaps slow" if verdict is Verdict.PERHAPS_SLOW else "Slow" if parts.excess > 0 else "Slow for its pace"
     if not named:
-        return f"Slow: {times}; no cause has enough evidence."
+        return f"{slow}: {times}; no cause has enough evidence."
     first, *others = named
-    place = f" on rank {culprit}" if first.rank is not None or is_of_a_rank(first.cause, parts) else ""
-    slow = "Slow" if parts.excess > 0 else "Slow for its pace"
+    place = "" if culprit is None else f" on rank {culprit}"
     told = f"{slow}: {times}. {words(first.cause).capitalize()}{place} {_did(first, parts)}."
     further = [f"{words(each.cause)}{_on(each, ranks)} {_did(each, parts)}" for each in others]
     return f"{told} Also: {'; '.join(further)}." if further else told
+
+
+def more_steps(steps: int, usual: int | None, seconds: float) -> str:
+    """What a run says that made more steps than those of its cohort, of so many seconds each; else nothing."""
+    if usual is None or steps <= MORE_STEPS * usual:
+        return ""
+    return f" It made {steps} steps where {usual} are usual: {(steps - usual) * seconds:.3g} s of its time."
 
 
 def words(cause: str) -> str:

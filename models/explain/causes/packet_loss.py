@@ -9,7 +9,7 @@ import numpy as np
 from crosswind.data.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
 
-OUT_OF_ORDER_LEAST, TIMEOUTS_LEAST = 1.0, 0.01  # a step
+OUT_OF_ORDER_LEAST, TIMEOUTS_LEAST = 0.1, 0.01  # a step
 
 
 @dataclass(frozen=True)

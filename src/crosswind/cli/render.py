@@ -5,7 +5,12 @@ from crosswind.dashboards.wording import estimate, seconds, words
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 
 BAR = 24
-MARKS = {Verdict.SLOW: ("▲", "31"), Verdict.NORMAL: ("●", "32"), Verdict.INSUFFICIENT_EVIDENCE: ("?", "33")}
+MARKS = {
+    Verdict.SLOW: ("▲", "31"),
+    Verdict.PERHAPS_SLOW: ("◆", "33"),
+    Verdict.NORMAL: ("●", "32"),
+    Verdict.INSUFFICIENT_EVIDENCE: ("?", "90"),
+}
 
 
 def verdict_line(explanation: Explanation) -> str:

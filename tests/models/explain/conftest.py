@@ -55,7 +55,7 @@ def drawn() -> Draw:
         of_ranks = np.array([peers.mean(axis=0), values.mean(axis=0)]) * pace
         sampled = [COLUMNS.index(name) for name in OF_RUN]
         of_ranks[0, sampled] = of_ranks[1, sampled]
-        return Segments(f"run-{seed}", 2, values * pace, np.ones(60), peers * pace, of_ranks=of_ranks)
+        return Segments(f"run-{seed}", 2, values * pace, np.ones(60), peers * pace, of_ranks=of_ranks, count=60)
 
     return draw
 

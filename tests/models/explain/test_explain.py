@@ -1,11 +1,12 @@
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from crosswind.models.explain.causes import CAUSES
-from crosswind.models.explain.explain import DOUBT, explain
+from crosswind.models.explain.explain import DOUBT, SAMPLE, explain
 from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.explain.hidden import hidden
 from crosswind.models.explain.notable import spreads_of
@@ -54,6 +55,54 @@ def assert_sums(explanation: Explanation) -> None:
     assert parts == pytest.approx(explanation.excess.value, abs=1e-9)
     assert explanation.expected_seconds is not None
     assert explanation.expected_seconds + parts == pytest.approx(explanation.measured_seconds, abs=1e-9)
+
+
+def unsteady(drawn: Draw) -> list[Segments]:
+    """Runs that wait for cores for anything from nothing to 30 ms a step."""
+    waits = np.linspace(0.001, 0.030, 9)
+    return [drawn(seed, compute=0.039 + wait, run_queue_wait=wait) for seed, wait in enumerate(waits)]
+
+
+def test_what_a_cohort_shows_at_times_by_itself_is_perhaps_slow_and_its_largest_share_is_told(drawn: Draw) -> None:
+    explanation = explain("r", drawn(99, compute=0.066, run_queue_wait=0.027), unsteady(drawn))
+    assert (explanation.verdict, explanation.cause) == (Verdict.PERHAPS_SLOW, "cpu_contention")
+    assert explanation.sentence.startswith("Perhaps slow: 1.")
+    assert "as runs of this cohort are at times by themselves. Cpu contention on rank" in explanation.sentence
+    assert explanation.also == ()
+    assert_sums(explanation)
+
+
+def test_perhaps_slow_by_nothing_that_is_known_names_no_cause(drawn: Draw) -> None:
+    paces = np.linspace(1.0, 1.5, 9)
+    cohort = [drawn(seed, compute=0.040 * pace) for seed, pace in enumerate(paces)]
+    explanation = explain("r", drawn(99, compute=0.058), cohort)
+    assert (explanation.verdict, explanation.cause) == (Verdict.PERHAPS_SLOW, None)
+    assert "no cause has enough evidence" in explanation.sentence
+    assert explanation.next_action == SAMPLE
+
+
+def test_a_run_of_an_unsteady_cohort_that_took_its_usual_time_is_normal(drawn: Draw) -> None:
+    explanation = explain("r", drawn(99, compute=0.045, run_queue_wait=0.006), unsteady(drawn))
+    assert (explanation.verdict, explanation.cause) == (Verdict.NORMAL, None)
+
+
+@pytest.mark.parametrize(("means", "rank"), [({"fabric": 0.034}, None), ({"compute": 0.080, "cpu_user": 0.078}, 1)])
+def test_a_culprit_is_told_where_the_cause_has_a_rank(
+    drawn: Draw, cohort: list[Segments], means: dict[str, float], rank: int | None
+) -> None:
+    explanation = explain("r", drawn(99, **means), cohort)
+    assert (explanation.culprit_rank, explanation.culprit_ratio is None) == (rank, rank is None)
+
+
+def test_more_steps_than_the_cohorts_runs_make_are_told_beside_slower_ones(drawn: Draw, cohort: list[Segments]) -> None:
+    run = drawn(99)
+    longer = replace(run, values=np.vstack([run.values] * 2), culprits=np.ones(120), count=120)
+    found = explain("r", replace(longer, peers=np.vstack([run.peers] * 2)), cohort)
+    assert (found.verdict, found.steps, found.usual_steps) == (Verdict.NORMAL, 120, 60)
+    assert found.sentence.endswith(" It made 120 steps where 60 are usual: 2.71 s of its time.")
+    assert "It made" not in explain("r", run, cohort).sentence
+    differing = [replace(each, count=60 + 10 * place) for place, each in enumerate(cohort)]
+    assert explain("r", longer, differing).usual_steps is None
 
 
 def test_kernel_time_without_page_faults_is_no_memory_traffic(drawn: Draw, cohort: list[Segments]) -> None:
