@@ -4,7 +4,17 @@ import time
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Depends, Response, status
-from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, StringConstraints
+from pydantic import (
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    TypeAdapter,
+    WrapValidator,
+)
 
 from crosswind.api.requests import RequestOf
 from crosswind.api.stored import DeskOf, StoreOf
@@ -12,11 +22,16 @@ from crosswind.api.trials import TrialView
 from crosswind.api.wire import Ask, Id, Name, View, refuse_unknown_query, rfc3339
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, TrialState
-from crosswind.models.tuner.desk import Standing
+from crosswind.models.tuner.desks import TRIALS_MAX, Standing
+from crosswind.models.tuner.expression import LENGTH_MAX
+from crosswind.models.tuner.parameter_json import DESCRIPTION_MAX
+from crosswind.models.tuner.requirements import CONSTRAINTS_MAX
+from crosswind.models.tuner.space import is_wrapped
 
 router = APIRouter(prefix="/v1/studies", tags=["studies"], dependencies=[Depends(refuse_unknown_query)])
 LARGEST = 2**62  # random numbers between ends further out would overflow
 Bound = Annotated[int | float, Field(ge=-LARGEST, le=LARGEST)]
+Claim = Annotated[str, StringConstraints(min_length=1, max_length=LENGTH_MAX)]
 Choice = (
     StrictBool
     | Annotated[StrictInt, Field(ge=-LARGEST, le=LARGEST)]
@@ -33,16 +48,51 @@ class DomainAsk(Ask):
     high: Bound | None = None
     log: bool | None = None
     values: Annotated[list[Choice] | None, Field(max_length=10_000)] = None
+    when: Annotated[Claim | None, Field(description="applies only then; absent from configurations otherwise")] = None
+    description: Annotated[str | None, StringConstraints(max_length=DESCRIPTION_MAX)] = None
+
+
+Domains = Annotated[dict[Name, DomainAsk], Field(min_length=1, max_length=200)]
+Scalars = Annotated[dict[Name, Choice], Field(max_length=200)]
+
+
+class SpaceAsk(Ask):
+    """Parameters and what binds them."""
+
+    parameters: Domains
+    constraints: Annotated[
+        list[Claim], Field(max_length=CONSTRAINTS_MAX, description="such as dp * tp * pp == ranks; all must hold")
+    ] = []  # noqa: RUF012 - pydantic copies it
+    facts: Annotated[Scalars, Field(description="what constraints may name beside the parameters")] = {}  # noqa: RUF012
+    transformer: Annotated[
+        Scalars, Field(description="sizes and device of a transformer: lets constraints say fits_memory")
+    ] = {}  # noqa: RUF012
+
+
+PLAIN: TypeAdapter[dict[str, DomainAsk]] = TypeAdapter(Domains)
+
+
+def _space(value: Any, _: object) -> dict[str, DomainAsk] | SpaceAsk:
+    """Parameters alone, or with what binds them; a fault is then told of the one that was meant."""
+    return (
+        SpaceAsk.model_validate(value)
+        if isinstance(value, dict) and is_wrapped(value)
+        else PLAIN.validate_python(value)
+    )
 
 
 class StudyAsk(Ask):
     """The search that is to be made."""
 
     name: Name
-    space: Annotated[dict[Name, DomainAsk], Field(min_length=1, max_length=200)]
+    space: Annotated[Domains | SpaceAsk, WrapValidator(_space)]
     objective: Annotated[Name, Field(description="what is made smaller, such as step_p50_seconds")]
     unit: Annotated[str, StringConstraints(max_length=64)] = "s"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    trials_max: Annotated[int | None, Field(ge=1, le=TRIALS_MAX, description="the budget: begins no more")] = None
+    details: Annotated[
+        dict[Name, JsonValue], Field(max_length=100, description="what else the search is about; kept as it is")
+    ] = {}  # noqa: RUF012 - pydantic copies it
 
 
 class StudyView(View):
@@ -50,10 +100,12 @@ class StudyView(View):
 
     study_id: str
     name: str
-    space: dict[str, dict[str, object]]
+    space: dict[str, JsonValue]
     objective: str
     unit: str
     seed: int
+    trials_max: int | None
+    details: dict[str, JsonValue]
     created_at: str | None
     created_ns: int
 
@@ -68,12 +120,20 @@ class StandingView(StudyView):
 
     trials: dict[TrialState, int]
     best: TrialView | None
+    is_exhausted: Annotated[bool, Field(description="whether the budget is spent and every trial has ended")]
 
     @classmethod
     def of_standing(cls, standing: Standing) -> Self:
         """The study and its standing as they look on the wire."""
         best = TrialView.of(standing.best) if standing.best else None
-        return cls.model_validate({**study_fields(standing.study), "trials": standing.counts, "best": best})
+        return cls.model_validate(
+            {
+                **study_fields(standing.study),
+                "trials": standing.counts,
+                "best": best,
+                "is_exhausted": standing.is_exhausted,
+            }
+        )
 
 
 class StudyList(View):
@@ -105,8 +165,24 @@ def get_study(study_id: Id, desk: DeskOf) -> StandingView:
 
 def new_study(asked: StudyAsk) -> Study:
     """The study that is asked for, under a fresh id."""
-    space = {name: domain.model_dump(exclude_none=True) for name, domain in asked.space.items()}
-    return Study(new_ulid(), asked.name, space, asked.objective, asked.unit, asked.seed, time.time_ns())
+    space = _plain(asked.space)
+    return Study(
+        new_ulid(),
+        asked.name,
+        space,
+        asked.objective,
+        asked.unit,
+        asked.seed,
+        time.time_ns(),
+        asked.trials_max,
+        asked.details,
+    )
+
+
+def _plain(space: dict[str, DomainAsk] | SpaceAsk) -> dict[str, object]:
+    if isinstance(space, SpaceAsk):
+        return {name: value for name, value in space.model_dump(exclude_none=True).items() if value}
+    return {name: domain.model_dump(exclude_none=True) for name, domain in space.items()}
 
 
 def study_fields(study: Study) -> dict[str, Any]:

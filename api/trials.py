@@ -10,7 +10,8 @@ from crosswind.api.stored import DeskOf
 from crosswind.api.wire import Ask, Id, Name, Value, View, refuse_unknown_query, rfc3339
 from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.trial import TrialState
-from crosswind.models.tuner.desk import COUNT_MAX, LEASE_SECONDS_MAX, Lease
+from crosswind.models.tuner.desks import COUNT_MAX, LEASE_SECONDS_MAX, Lease
+from crosswind.models.tuner.rules import OUTCOMES_MAX, TEXT_MAX
 
 router = APIRouter(prefix="/v1/studies/{study_id}", tags=["trials"], dependencies=[Depends(refuse_unknown_query)])
 Seconds = Annotated[float, Field(gt=0, le=LEASE_SECONDS_MAX, allow_inf_nan=False)]
@@ -22,6 +23,7 @@ class SuggestAsk(Ask):
     """How many trials are wanted, by whom, and for how long."""
 
     owner: Name
+    job: Annotated[Name | None, Field(description="the batch job: asking again, it gets its own trial back")] = None
     count: Annotated[int, Field(ge=1, le=COUNT_MAX)] = 1
     lease_seconds: Seconds = LEASE_SECONDS
 
@@ -39,6 +41,10 @@ class CompleteAsk(Ask):
     objective: Annotated[float, Field(allow_inf_nan=False)]
     owner: Name | None = None
     run_id: RunId | None = None
+    outcomes: Annotated[
+        dict[Name, Annotated[float, Field(allow_inf_nan=False)]] | None,
+        Field(max_length=OUTCOMES_MAX, description="what else was measured, by name"),
+    ] = None
 
 
 class FailAsk(Ask):
@@ -50,9 +56,10 @@ class FailAsk(Ask):
 
 
 class ReleaseAsk(Ask):
-    """Who gives the trial back."""
+    """Who gives the trial back, and where the next can go on from."""
 
     owner: Name | None = None
+    checkpoint: Annotated[str | None, StringConstraints(min_length=1, max_length=TEXT_MAX)] = None
 
 
 class TrialView(View):
@@ -68,6 +75,10 @@ class TrialView(View):
     lease_expires_ns: int | None
     run_id: str | None
     reason: str | None
+    job: str | None
+    checkpoint: Annotated[str | None, Field(description="where the work of an earlier holder can be resumed")]
+    outcomes: dict[str, float]
+    losses: Annotated[int, Field(description="how often a lease of the trial ran out without a word")]
 
     @classmethod
     def of(cls, record: TrialRecord) -> Self:
@@ -97,7 +108,7 @@ def list_trials(study_id: Id, desk: DeskOf) -> TrialList:
 @router.post("/trials:suggest")
 def suggest(study_id: Id, asked: SuggestAsk, desk: DeskOf, request: RequestOf) -> TrialList:
     """Trials to evaluate next, leased to the owner; an empty list once the space is used up."""
-    lease = Lease(asked.owner, asked.lease_seconds)
+    lease = Lease(asked.owner, asked.lease_seconds, asked.job)
     return TrialList.of(desk.suggest(study_id, asked.count, lease, request=request))
 
 
@@ -116,7 +127,10 @@ def heartbeat(study_id: Id, trial_id: Id, asked: HeartbeatAsk, desk: DeskOf) -> 
 @router.post("/trials/{trial_id}:complete")
 def complete(study_id: Id, trial_id: Id, asked: CompleteAsk, desk: DeskOf) -> TrialView:
     """Takes the measured objective; the same value again gets the same answer, another one 409."""
-    return TrialView.of(desk.complete(study_id, trial_id, asked.objective, owner=asked.owner, run_id=asked.run_id))
+    told = desk.complete(
+        study_id, trial_id, asked.objective, owner=asked.owner, run_id=asked.run_id, outcomes=asked.outcomes
+    )
+    return TrialView.of(told)
 
 
 @router.post("/trials/{trial_id}:fail")
@@ -128,5 +142,6 @@ def fail(study_id: Id, trial_id: Id, asked: FailAsk, desk: DeskOf) -> TrialView:
 
 @router.post("/trials/{trial_id}:release")
 def release(study_id: Id, trial_id: Id, desk: DeskOf, asked: ReleaseAsk | None = None) -> TrialView:
-    """Gives the trial back unmeasured; the next who asks gets it."""
-    return TrialView.of(desk.release(study_id, trial_id, owner=asked.owner if asked else None))
+    """Gives the trial back unmeasured; the next who asks gets it, with the checkpoint."""
+    given = asked or ReleaseAsk()
+    return TrialView.of(desk.release(study_id, trial_id, owner=given.owner, checkpoint=given.checkpoint))

@@ -1,7 +1,7 @@
 """Configurations, trials and studies: the words of the tuner."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 Parameter = int | float | str | bool
@@ -35,15 +35,21 @@ class Trial:
 
 @dataclass(frozen=True)
 class Study:
-    """One search over a space: its name, the space as JSON values, the objective and its unit."""
+    """One search over a space: its name, the space as JSON values, the objective and its unit.
+
+    `trials_max` is the budget: so many trials are begun at most, None for no limit. `details` are what else was
+    written down about the search, as JSON values, for those who know these words.
+    """
 
     study_id: str
     name: str
-    space: Mapping[str, Mapping[str, object]]
+    space: Mapping[str, object]
     objective: str
     unit: str
     seed: int
     created_ns: int
+    trials_max: int | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.run import RunState, new_ulid
+from crosswind.data.trial import Configuration
 from crosswind.ingest.agent import run_agent
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.injected import injected
@@ -41,7 +42,9 @@ class Launch:
 
     `agent_seconds` None leaves sampling to an agent that is there; with `log` the program's output goes to that file.
     Where `injects`, Python ranks that train are recorded without a change of theirs; `step_lines` names or describes
-    the lines of the output that tell of steps.
+    the lines of the output that tell of steps. The program also sees `environment`; the run is recorded with
+    `configuration`, under `run_id` where that is given. `started` is told the process once it is there, `heard` each
+    signal that arrives for it.
     """
 
     command: tuple[str, ...]
@@ -52,6 +55,11 @@ class Launch:
     log: Path | None = None
     injects: bool = True
     step_lines: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    configuration: Configuration = field(default_factory=dict)
+    run_id: str | None = None
+    started: Callable[["subprocess.Popen[bytes]"], None] | None = None
+    heard: Callable[[int], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ def launch(wanted: Launch) -> Outcome:
         raise InvalidInputError("run: expected a program after --, as in crosswind run -- torchrun train.py")
     if wanted.step_lines is not None:
         line_pattern(wanted.step_lines)
-    run_id, begin = new_ulid(), time.time_ns()
+    run_id, begin = wanted.run_id or new_ulid(), time.time_ns()
     record = _record(wanted, run_id)
     _require_acceptable(record)
     with SpoolWriter(wanted.spool, f"{run_id}-wrapper") as writer, _sampling(wanted):
@@ -106,7 +114,7 @@ def _record(wanted: Launch, run_id: str) -> dict[str, Any]:
         "nodes": [node_name()],
         "command": [_text(word) for word in wanted.command],
         "tags": dict(wanted.tags),
-    }
+    } | ({"configuration": dict(wanted.configuration)} if wanted.configuration else {})
 
 
 def _require_acceptable(record: Mapping[str, Any]) -> None:
@@ -122,7 +130,7 @@ def _text(word: str) -> str:
 
 
 def _run(wanted: Launch, run_id: str) -> int:
-    with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on() as passed_on:
+    with wanted.log.open("wb") if wanted.log else nullcontext() as log, _passing_on(wanted.heard) as passed_on:
         ends = (log.fileno(), log.fileno()) if log else (1, 2)
         lines = (wanted.spool, run_id, wanted.step_lines) if wanted.step_lines is not None else None
         with watched_output(ends, lines) if lines else nullcontext() as output:
@@ -134,6 +142,8 @@ def _run(wanted: Launch, run_id: str) -> int:
             except (OSError, ValueError) as error:
                 raise InvalidInputError(f"run: {wanted.command[0]!r} cannot be started: {error}") from error
             passed_on.to(process)
+            if wanted.started:
+                wanted.started(process)
             if output:
                 output.let_go()
             code = process.wait()
@@ -147,19 +157,23 @@ def _environment(wanted: Launch, run_id: str) -> dict[str, str]:
     told = {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
     if wanted.workload:
         told["CROSSWIND_WORKLOAD"] = wanted.workload
-    return os.environ | told | (injected(os.environ) if wanted.injects else {"CROSSWIND_INJECT": "0"})
+    seen = os.environ | wanted.environment
+    return seen | told | (injected(seen) if wanted.injects else {"CROSSWIND_INJECT": "0"})
 
 
 class _PassedOn:
     """Signals on their way to the program; those that came before it was there are kept for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[int], None] | None) -> None:
+        self._heard = heard
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
         self._otherwise: Callable[[int], None] | None = None
 
     def take(self, number: int, _frame: FrameType | None = None) -> None:
         """Passes a signal on, unless the terminal has sent it to the program, too."""
+        if self._heard:
+            self._heard(number)
         if self._otherwise and number not in STOPS:
             self._otherwise(number)
         elif number not in FROM_TERMINAL or not _in_foreground():
@@ -191,13 +205,13 @@ class _PassedOn:
 
 
 @contextmanager
-def _passing_on() -> Iterator[_PassedOn]:
-    passed_on = _PassedOn()
+def _passing_on(heard: Callable[[int], None] | None) -> Iterator[_PassedOn]:
+    passed_on = _PassedOn(heard)
     if threading.current_thread() is not threading.main_thread():
         yield passed_on
         return
-    heard = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]  # nohup stays nohup
-    before = {number: signal.signal(number, passed_on.take) for number in heard}
+    taken = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]  # nohup stays nohup
+    before = {number: signal.signal(number, passed_on.take) for number in taken}
     try:
         yield passed_on
     finally:

@@ -1,7 +1,7 @@
 """Who evaluates which trial, and until when."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -15,7 +15,9 @@ from crosswind.data.trial import Study, Trial, TrialState
 class TrialRecord:
     """A trial with its lease: the owner may evaluate it until `lease_expires_ns` on the server's clock.
 
-    Once the lease has ended, `owner` is who held it last and `lease_expires_ns` is None.
+    Once the lease has ended, `owner` is who held it last and `lease_expires_ns` is None. `job` is the batch job of the
+    owner, `checkpoint` where the work of the one before can be resumed, `outcomes` what was measured beside the
+    objective by name, `losses` how often a lease ran out without a word.
     """
 
     trial: Trial
@@ -24,6 +26,13 @@ class TrialRecord:
     lease_expires_ns: int | None = None
     run_id: str | None = None
     reason: str | None = None
+    job: str | None = None
+    checkpoint: str | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    losses: int = 0
+
+
+LEASE_COLUMNS = tuple(each.name for each in fields(TrialRecord) if each.name != "trial")
 
 
 class Leases:
@@ -57,8 +66,14 @@ class Leases:
             raise NotFoundError(f"trial {trial_id!r} is not in study {study_id!r}")
         return _record(row)
 
+    def change(self, record: TrialRecord) -> None:
+        """Stores what has become of a trial: state, objective, and everything about its lease."""
+        trial = record.trial
+        values = {name: getattr(record, name) for name in LEASE_COLUMNS if name != "study_id"}
+        values |= {"state": trial.state, "objective": trial.objective, "outcomes": dict(record.outcomes)}
+        rows.change(self._connection, tables.trials, {"trial_id": trial.trial_id}, **values)
+
 
 def _record(row: Mapping[str, Any]) -> TrialRecord:
     trial = Trial(row["configuration"], TrialState(row["state"]), row["objective"], row["trial_id"])
-    lease = {name: row[name] for name in ("study_id", "owner", "lease_expires_ns", "run_id", "reason")}
-    return TrialRecord(trial, **lease)
+    return TrialRecord(trial, **{name: row[name] for name in LEASE_COLUMNS})

@@ -56,9 +56,11 @@ class Studies:
         trials, studies = self._connection.execute(select(func.count(), func.count(ids.distinct()))).one()
         return int(trials), int(studies)
 
-    def add_trial(self, study_id: str, trial: Trial, *, owner: str, lease_expires_ns: int) -> None:
+    def add_trial(
+        self, study_id: str, trial: Trial, *, owner: str, lease_expires_ns: int, job: str | None = None
+    ) -> None:
         """Stores a new trial with its lease."""
-        row = _trial_row(trial) | {"owner": owner, "lease_expires_ns": lease_expires_ns}
+        row = _trial_row(trial) | {"owner": owner, "lease_expires_ns": lease_expires_ns, "job": job}
         rows.add(self._connection, tables.trials, row | {"study_id": study_id})
 
     def change_trial(self, trial_id: str, state: TrialState, **values: object) -> None:

@@ -135,6 +135,8 @@ studies = Table(
     Column("unit", String(64), nullable=False),
     Column("seed", Integer, nullable=False),
     Column("created_ns", BigInteger, nullable=False),
+    Column("trials_max", Integer),
+    Column("details", JSON, nullable=False, server_default="{}"),
 )
 
 trials = Table(
@@ -149,6 +151,10 @@ trials = Table(
     Column("lease_expires_ns", BigInteger),
     Column("run_id", String(64)),
     Column("reason", Text),
+    Column("job", String(200)),
+    Column("checkpoint", Text),
+    Column("outcomes", JSON, nullable=False, server_default="{}"),
+    Column("losses", Integer, nullable=False, server_default="0"),
     Index(None, "study_id", "state"),
 )
 

@@ -27,10 +27,14 @@ class Answer:
 
 
 class Client:
-    """A connection to a server, opened when first needed and again when the server closed it."""
+    """A connection to a server, opened when first needed and again when the server closed it.
 
-    def __init__(self, url: str, token: str | None) -> None:
+    Of an answer it reads `answer_bytes` at most.
+    """
+
+    def __init__(self, url: str, token: str | None, *, answer_bytes: int = ANSWER_BYTES) -> None:
         self._url = url
+        self._answer_bytes = answer_bytes
         self._way = way_to(url)
         self._headers = {**self._way.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
         self._connection: HTTPConnection | None = None
@@ -74,7 +78,7 @@ class Client:
 
     def _answer(self, response: HTTPResponse) -> Answer:
         with response:
-            content = response.read(ANSWER_BYTES)
+            content = response.read(self._answer_bytes)
             if response.will_close or response.length:
                 self.close()
         names = response.headers.get("Accept-Encoding", "").replace(" ", "").split(",")

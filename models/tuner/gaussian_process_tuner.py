@@ -38,7 +38,7 @@ class GaussianProcessTuner:
         self._space, self._seed = space, seed
         self._knowledge = Knowledge(space)
         self._everything = Pool.of(space, space.configurations()) if space.is_enumerable else None
-        self._start = _representative(self._everything or Pool.of(space, space.random(START * DESIGNS, seed)), seed)
+        self._start = representative(self._everything or Pool.of(space, space.random(START * DESIGNS, seed)), seed)
 
     def suggest(self, count: int) -> list[Configuration]:
         """The next configurations to try. Raises: InvalidInputError."""
@@ -112,7 +112,7 @@ def _telling(objectives: Sequence[float]) -> list[int]:
     return sorted({*newest, *best.tolist()})
 
 
-def _representative(pool: Pool, seed: int) -> list[Configuration]:
+def representative(pool: Pool, seed: int) -> list[Configuration]:
     """START random configurations: of several sets, the one distributed most like the whole pool.
 
     Corners, which a largest-distance design seeks, are rarely good. Source: Mak and Joseph 2018, "Support points".

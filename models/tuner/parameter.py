@@ -1,13 +1,14 @@
 """The kinds of tunable parameters: what values each may take, and where they lie between 0 and 1."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
 from crosswind.data.trial import Parameter
 
 ENUMERATED_MAX = 50_000
@@ -39,6 +40,10 @@ class Domain(Protocol):
 
     def coordinates(self, value: Parameter) -> tuple[float, ...]:
         """The value as numbers between 0 and 1, near each other where values are alike."""
+        ...
+
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """The coordinates of many values at once, shape (n_values, n_coordinates)."""
         ...
 
     def as_json(self) -> dict[str, object]:
@@ -83,6 +88,10 @@ class IntDomain:
         """The place in the range."""
         return (_place(float(value), self.low, self.high, log=self.log),)
 
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """The places in the range."""
+        return _places(values, self.low, self.high, log=self.log)
+
     def as_json(self) -> dict[str, object]:
         """Kind, low, high, log."""
         return {"kind": self.kind, "low": self.low, "high": self.high, "log": self.log}
@@ -123,6 +132,10 @@ class FloatDomain:
         """The place in the range."""
         return (_place(float(value), self.low, self.high, log=self.log),)
 
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """The places in the range."""
+        return _places(values, self.low, self.high, log=self.log)
+
     def as_json(self) -> dict[str, object]:
         """Kind, low, high, log."""
         return {"kind": self.kind, "low": self.low, "high": self.high, "log": self.log}
@@ -157,6 +170,11 @@ class OrdinalDomain:
     def coordinates(self, value: Parameter) -> tuple[float, ...]:
         """The rank in the list."""
         return (self.listed.index(value) / max(len(self.listed) - 1, 1),)
+
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """The ranks in the list."""
+        ranks = {value: rank for rank, value in enumerate(self.listed)}
+        return _column([ranks[value] for value in values]) / max(len(self.listed) - 1, 1)
 
     def as_json(self) -> dict[str, object]:
         """Kind and values."""
@@ -197,6 +215,11 @@ class CategoricalDomain:
         """One number a value: 1 for this one."""
         return tuple(float(value == each) for each in self.listed)
 
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """A row of zeros with a 1 for each value."""
+        ranks = {value: rank for rank, value in enumerate(self.listed)}
+        return np.eye(len(self.listed))[np.array([ranks[value] for value in values], dtype=np.intp)]
+
     def as_json(self) -> dict[str, object]:
         """Kind and values."""
         return {"kind": self.kind, "values": list(self.listed)}
@@ -227,6 +250,10 @@ class BooleanDomain:
     def coordinates(self, value: Parameter) -> tuple[float, ...]:
         """0 or 1."""
         return (float(value),)
+
+    def places(self, values: Sequence[Parameter]) -> Floats:
+        """0 or 1 each."""
+        return _column(values)
 
     def as_json(self) -> dict[str, object]:
         """The kind alone."""
@@ -279,9 +306,26 @@ def _place(value: float, low: float, high: float, *, log: bool) -> float:
     return (value - low) / (high - low)
 
 
+def _places(values: Sequence[Parameter], low: float, high: float, *, log: bool) -> Floats:
+    numbers = _column(values)
+    if low == high:
+        return np.zeros_like(numbers)
+    if log:
+        numbers, low, high = np.log(numbers), math.log(low), math.log(high)
+    return (numbers - low) / (high - low)
+
+
+def _column(values: Sequence[object]) -> Floats:
+    return np.array(values, dtype=np.float64).reshape(len(values), 1)
+
+
 def _is_listed(value: object, listed: tuple[Parameter, ...]) -> bool:
     # Python takes true for 1; a parameter of 1 and 2 does not.
-    return any(each == value and isinstance(each, bool) is isinstance(value, bool) for each in listed)
+    try:
+        place = listed.index(value)
+    except ValueError:
+        return False
+    return isinstance(listed[place], bool) is isinstance(value, bool)
 
 
 def _check_ends(low: float, high: float, *, log: bool) -> None:

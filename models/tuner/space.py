@@ -5,42 +5,92 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration
-from crosswind.models.tuner.parameter import ENUMERATED_MAX, Domain, domain_from_json
+from crosswind.data.trial import Configuration, Parameter
+from crosswind.models.tuner.formula import ABSENT, Missing
+from crosswind.models.tuner.parameter import ENUMERATED_MAX, Domain
+from crosswind.models.tuner.parameter_json import parameter_from_json
+from crosswind.models.tuner.requirements import Requirements
+from crosswind.models.tuner.valid_points import ValidPoints, Values
 
 DRAWS_PER_CONFIGURATION = 20  # of a space too big to list, before repeated values make us give up
+REMEMBERED_SPACES = 16
+REMEMBERED_WORDS = 100_000
+REPAIRS_MAX = 50  # values of a second parameter tried to keep a neighbour valid
+WRAPPED = ("parameters", "constraints", "facts", "transformer")
 
 
 @dataclass(frozen=True)
 class Space:
-    """The configurations to choose from: every combination of the parameters' values, or only those `listed`."""
+    """The configurations to choose from: the combinations that meet the requirements, or only those `listed`."""
 
     domains: Mapping[str, Domain]
     listed: tuple[Configuration, ...] | None = field(default=None, repr=False)
+    requirements: Requirements = field(default_factory=Requirements)
+    descriptions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not self.domains:
             raise InvalidInputError("the space has no parameters, expected at least one")
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Mapping[str, object]]) -> Self:
+    def from_json(cls, value: Mapping[str, object]) -> Self:
         """The space of values such as `{"threads": {"kind": "ordinal", "values": [1, 2]}}`.
 
-        Raises: InvalidInputError that names parameter, field, value and expectation.
+        A parameter may carry a `description`, and `when`: the condition under which it applies; it is absent from
+        configurations otherwise. With constraints it is `{"parameters": {...}, "constraints": ["dp * tp == ranks"],
+        "facts": {"ranks": 8}}`; a `transformer` lets constraints say `fits_memory` (see memory_fit.py).
+
+        Raises: InvalidInputError that names parameter, field, value and expectation; the constraint, where it leaves
+        no configuration.
         """
         if not isinstance(value, Mapping):
             raise InvalidInputError(f"the space is {value!r}, expected an object of parameters")
-        return cls({name: _domain(name, each) for name, each in value.items()})
+        try:
+            text = json.dumps(value)
+        except (TypeError, ValueError):
+            return cls._read(value)
+        if cls is not Space or not all(isinstance(name, str) for name in value):  # JSON would make a text of a number
+            return cls._read(value)
+        space = _remembered(text)
+        assert isinstance(space, cls)  # noqa: S101
+        return space
 
-    def as_json(self) -> dict[str, dict[str, object]]:
-        """The parameters as plain JSON values; which configurations are listed is not among them."""
-        return {name: domain.as_json() for name, domain in self.domains.items()}
+    @classmethod
+    def _read(cls, value: Mapping[str, object]) -> Self:
+        told = value if is_wrapped(value) else {"parameters": value}
+        unknown = sorted(str(name) for name in told if name not in WRAPPED)
+        if unknown:
+            raise InvalidInputError(f"the space has no field {unknown[0]!r}, expected {', '.join(WRAPPED)}")
+        parameters = told["parameters"]
+        if not isinstance(parameters, Mapping):
+            raise InvalidInputError(f"parameters is {parameters!r}, expected an object of parameters")
+        read = {name: parameter_from_json(name, each) for name, each in parameters.items()}
+        domains = {name: each.domain for name, each in read.items()}
+        conditions = {name: each.when for name, each in read.items() if each.when is not None}
+        requirements = Requirements.read(domains, told, conditions)
+        descriptions = {name: each.description for name, each in read.items() if each.description}
+        space = cls(domains, None, requirements, descriptions)
+        if requirements and space._points.count == 0:
+            raise InvalidInputError(requirements.culprit(domains))
+        return space
+
+    def as_json(self) -> dict[str, object]:
+        """The space as plain JSON values that `from_json` reads; which configurations are listed is not among them."""
+        parameters = {name: self._parameter_json(name, domain) for name, domain in self.domains.items()}
+        told: dict[str, object] = {
+            "constraints": [each.text for each in self.requirements.constraints],
+            "facts": dict(self.requirements.facts),
+            "transformer": dict(self.requirements.transformer),
+        }
+        beside = {name: each for name, each in told.items() if each}
+        return {"parameters": parameters, **beside} if beside else {**parameters}
 
     def only(self, configurations: Iterable[Configuration]) -> Self:
         """The same parameters with these configurations alone. Raises: InvalidInputError for one from elsewhere."""
@@ -49,9 +99,14 @@ class Space:
 
     @property
     def size(self) -> float:
-        """How many configurations there are; infinite with a real-valued parameter."""
+        """How many configurations there are; infinite with a real-valued parameter.
+
+        Where the constraints are too tangled to count what meets them, an upper bound: all combinations.
+        """
         if self.listed is not None:
             return len(self.listed)
+        if self.requirements and self._points.n_finite == len(self.domains) and self._points.count is not None:
+            return self._points.count
         counts = [domain.values() for domain in self.domains.values()]
         return math.prod(math.inf if values is None else len(values) for values in counts)
 
@@ -61,40 +116,53 @@ class Space:
         return self.size <= ENUMERATED_MAX
 
     def configurations(self) -> list[Configuration]:
-        """Every configuration, the last parameter changing fastest. Raises: InvalidInputError when too many."""
+        """Every configuration; without requirements, the last parameter changing fastest.
+
+        Raises: InvalidInputError when there are too many.
+        """
         if self.listed is not None:
             return list(self.listed)
         if not self.is_enumerable:
             raise InvalidInputError(f"the space has {self.size} configurations, expected at most {ENUMERATED_MAX}")
-        values = [domain.values() or () for domain in self.domains.values()]
-        return [dict(zip(self.domains, each, strict=True)) for each in itertools.product(*values)]
+        return list(self._every)
 
     def random(self, count: int, seed: int) -> list[Configuration]:
-        """Distinct random configurations; fewer than `count` where the space has no more."""
+        """Distinct random configurations; fewer than `count` where the space has no more.
+
+        Raises: InvalidInputError when no draw meets the constraints.
+        """
         rng = np.random.default_rng(seed)
         if self.is_enumerable:
             everything = self.configurations()
             return [everything[index] for index in rng.permutation(len(everything))[:count]]
         found: dict[str, Configuration] = {}
         for _ in range(DRAWS_PER_CONFIGURATION * count):
-            if len(found) == count:
+            drawn = self._drawn(rng) if len(found) < count else None
+            if drawn is None:
                 break
-            drawn = {name: domain.sample(rng) for name, domain in self.domains.items()}
             found.setdefault(self.key(drawn), drawn)
+        if not found and count > 0:
+            raise InvalidInputError(self.requirements.culprit(self.domains))
         return list(found.values())
 
     def neighbours(self, configuration: Configuration, count: int, seed: int) -> list[Configuration]:
-        """Random configurations that differ in one parameter, `count` draws for each; none where they are listed."""
+        """Random configurations that differ in one parameter, `count` draws for each; none where they are listed.
+
+        Where constraints bind a parameter to others, one of these changes with it (dp twice, tp half as much).
+        """
         if self.listed is not None:
             return []
         rng = np.random.default_rng(seed)
         drawn = [
-            {**configuration, name: domain.sample(rng)} for name, domain in self.domains.items() for _ in range(count)
+            self._adapted({**configuration, name: domain.sample(rng)}, name, rng)
+            for name, domain in self.domains.items()
+            for _ in range(count)
+            if not self.requirements or self.requirements.applies(name, configuration)
         ]
-        return list({self.key(each): each for each in drawn}.values())
+        return list({self.key(each): each for each in drawn if each is not None}.values())
 
     def contains(self, configuration: Configuration) -> bool:
-        """Whether the configuration has exactly the parameters, each with an allowed value."""
+        """Whether it has exactly the parameters that apply, each with an allowed value, and meets the constraints."""
         return not self._fault(configuration)
 
     def check(self, configuration: Configuration) -> None:
@@ -105,36 +173,151 @@ class Space:
 
     def key(self, configuration: Configuration) -> str:
         """A text that equal configurations share, however their numbers are written. Raises: InvalidInputError."""
-        self.check(configuration)
-        return json.dumps([_plain(configuration[name]) for name in self.domains])
+        words = self._known_words(configuration)
+        if words is None:
+            self.check(configuration)
+        elif self.requirements and self._unmet(configuration):
+            raise InvalidInputError(self._unmet(configuration))
+        return self._key(configuration) if words is None else f"[{', '.join(words)}]"
 
     def coordinates(self, configurations: Sequence[Configuration]) -> Floats:
-        """Every configuration as a point in the unit cube, shape (n_configurations, n_coordinates)."""
-        rows = [
-            [number for name, domain in self.domains.items() for number in domain.coordinates(each[name])]
-            for each in configurations
-        ]
-        width = sum(domain.n_coordinates for domain in self.domains.values())
-        return np.array(rows, dtype=np.float64).reshape(len(rows), width)
+        """Every configuration as a point in the unit cube, shape (n_configurations, n_coordinates).
+
+        A parameter that does not always apply has one coordinate more, 1 where it does; where it does not, the others
+        are neutral: the middle of the range, or the same for each category.
+        """
+        columns = [self._column(name, domain, configurations) for name, domain in self.domains.items()]
+        return np.hstack(columns)
+
+    @cached_property
+    def _words(self) -> dict[tuple[str, type, object], str]:
+        return {}
+
+    @cached_property
+    def _points(self) -> ValidPoints:
+        return self.requirements.points(self.domains)
+
+    @cached_property
+    def _every(self) -> tuple[Configuration, ...]:
+        if not self.requirements:
+            values = [domain.values() or () for domain in self.domains.values()]
+            return tuple(dict(zip(self.domains, each, strict=True)) for each in itertools.product(*values))
+        return tuple(self._named(each) for each in self._points.listed())
+
+    def _named(self, values: Values) -> Configuration:
+        """The configuration of values in the order of the valid points."""
+        found = dict(zip(self._points.names, values, strict=True))
+        return {name: value for name in self.domains if not isinstance(value := found[name], Missing)}
+
+    def _drawn(self, rng: np.random.Generator) -> Configuration | None:
+        if not self.requirements:
+            return {name: domain.sample(rng) for name, domain in self.domains.items()}
+        values = self._points.draw(rng)
+        return None if values is None else self._named(values)
+
+    def _adapted(self, changed: dict[str, Parameter], name: str, rng: np.random.Generator) -> Configuration | None:
+        """The changed configuration and what now applies, one other parameter changed where that makes it valid."""
+        if not self.requirements:
+            return changed
+        self._settle(changed, rng)
+        broken = self.requirements.broken(changed)
+        others = sorted({other for each in broken for other in each.names if other in changed} - {name})
+        for other in (others[at] for at in rng.permutation(len(others))):
+            values = self.domains[other].values() or ()
+            for at in rng.permutation(len(values))[:REPAIRS_MAX]:
+                repaired = {**changed, other: values[at]}
+                self._settle(repaired, rng)
+                if not self._fault(repaired):
+                    return repaired
+        return None if broken or self._fault(changed) else changed
+
+    def _settle(self, configuration: dict[str, Parameter], rng: np.random.Generator) -> None:
+        """Takes out the parameters that do not apply, and draws a value for those that now do."""
+        for name in self._points.names:
+            if not self.requirements.applies(name, configuration):
+                configuration.pop(name, None)
+            elif name not in configuration:
+                configuration[name] = self.domains[name].sample(rng)
+
+    def _key(self, configuration: Configuration) -> str:
+        """The key of a valid configuration; its words are remembered, for the next keys to be made of."""
+        if len(self._words) > REMEMBERED_WORDS:
+            self._words.clear()
+        values = [(name, configuration.get(name, ABSENT)) for name in self.domains]
+        words = [json.dumps(None if isinstance(value, Missing) else _plain(value)) for _, value in values]
+        self._words.update(
+            {(name, type(value), value): word for (name, value), word in zip(values, words, strict=True)}
+        )
+        return f"[{', '.join(words)}]"
+
+    def _known_words(self, configuration: Configuration) -> list[str] | None:
+        """The words of the key where every value has been in a key before, and is thus known to be allowed."""
+        words = self._words
+        try:
+            known = [words.get((name, type(value := configuration.get(name, ABSENT)), value)) for name in self.domains]
+        except TypeError:  # a value that has no hash is none of ours
+            return None
+        present = [word for word in known if word is not None]
+        same = len(configuration) == len(known) - sum(word == "null" for word in present)
+        return present if same and len(present) == len(known) else None
+
+    def _column(self, name: str, domain: Domain, configurations: Sequence[Configuration]) -> Floats:
+        if name not in self.requirements.conditions:
+            return domain.places([each[name] for each in configurations])
+        applies = np.array([name in each for each in configurations], dtype=bool)
+        neutral = 0.5 if domain.n_coordinates == 1 else 1 / domain.n_coordinates
+        column = np.full((len(configurations), domain.n_coordinates), neutral)
+        column[applies] = domain.places([each[name] for each in configurations if name in each])
+        return np.hstack([column, applies[:, None]])
+
+    def _parameter_json(self, name: str, domain: Domain) -> dict[str, object]:
+        told = domain.as_json()
+        if name in self.requirements.conditions:
+            told["when"] = self.requirements.conditions[name].text
+        if name in self.descriptions:
+            told["description"] = self.descriptions[name]
+        return told
 
     def _fault(self, configuration: Configuration) -> str:
         """What is wrong with a configuration, in words; empty when nothing is."""
+        conditions = self.requirements.conditions
         for name, domain in self.domains.items():
-            if name not in configuration:
-                return f"parameter {name} is missing, expected {domain}"
-            if not domain.contains(configuration[name]):
+            if name in configuration and not domain.contains(configuration[name]):
                 return f"parameter {name} is {configuration[name]!r}, expected {domain}"
-        unknown = [name for name in configuration if name not in self.domains]
-        return f"parameter {unknown[0]} is unknown, expected only {', '.join(self.domains)}" if unknown else ""
+            if name not in configuration and name not in conditions:
+                return f"parameter {name} is missing, expected {domain}"
+        if len(configuration) > len(self.domains) or not configuration.keys() <= self.domains.keys():
+            unknown = next(name for name in configuration if name not in self.domains)
+            return f"parameter {unknown} is unknown, expected only {', '.join(self.domains)}"
+        return self._unmet(configuration) if self.requirements else ""
+
+    def _unmet(self, configuration: Configuration) -> str:
+        """Which requirement a configuration of allowed values does not meet."""
+        for name, condition in self.requirements.conditions.items():
+            applies = self.requirements.applies(name, configuration)
+            if applies and name not in configuration:
+                return f"parameter {name} is missing, expected {self.domains[name]} when {condition}"
+            if name in configuration and not applies:
+                return f"parameter {name} is {configuration[name]!r}, expected none: it applies only when {condition}"
+        broken = self.requirements.broken(configuration)
+        if not broken:
+            return ""
+        told = ", ".join(
+            f"{name} = {configuration[name]!r}" for name in sorted(broken[0].names) if name in configuration
+        )
+        return f"the configuration does not meet {broken[0].text!r} with {told}, expected one that does"
 
 
-def _domain(name: object, value: object) -> Domain:
-    if not isinstance(name, str) or not name:
-        raise InvalidInputError(f"a parameter is called {name!r}, expected a name")
-    try:
-        return domain_from_json(value)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"parameter {name}: {error}") from error
+def is_wrapped(value: Mapping[str, object]) -> bool:
+    """Whether the JSON has its parameters in a field of their own, rather than being them."""
+    parameters = value.get("parameters")
+    return isinstance(parameters, Mapping) and not isinstance(parameters.get("kind"), str)
+
+
+@lru_cache(maxsize=REMEMBERED_SPACES)
+def _remembered(text: str) -> Space:
+    """A space that was read before: listing its valid configurations takes time."""
+    return Space._read(json.loads(text))
 
 
 def _plain(value: object) -> object:

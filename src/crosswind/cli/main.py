@@ -65,7 +65,7 @@ VERBS = (
     Verb("regressions", "when workloads became slower or faster for good, and what changed just then"),
     Verb("shares", "samples for each rank so that ranks of unequal speed finish together"),
     Verb("models", "trained models: what each is worth, which one answers; promote, rollback, train"),
-    Verb("tune", "search a configuration: create, suggest, complete, status"),
+    Verb("tune", "find a good configuration in a handful of runs: crosswind tune exec STUDY -- CMD {parameter}"),
     Verb("lab", "train on hosts of this machine under known faults: run, faults, export, clean"),
     Verb("serve", "serve pages and API"),
     Verb("doctor", "what works here, what does not, and how to get it"),

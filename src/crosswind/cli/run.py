@@ -39,7 +39,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         step_lines=arguments.step_lines,
     )
     outcome = launch(wanted)
-    note = "left in the spool" if arguments.no_ingest else _ingest(settings)
+    note = "left in the spool" if arguments.no_ingest else store_or_keep(settings)
     if arguments.json:
         say_json(outcome)
     else:
@@ -55,7 +55,8 @@ def tag_of(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _ingest(settings: Settings) -> str:
+def store_or_keep(settings: Settings) -> str:
+    """What became of the spool: stored, or kept where that is not possible now."""
     if importlib.util.find_spec("pyarrow") is None:
         return f"kept in {settings.spool}: crosswind ingest stores it where crosswind[server] is installed"
     try:

@@ -1,0 +1,294 @@
+"""Simulated trials by workers that are killed with -9 at any moment: is a trial lost, doubled or stuck?
+
+Every back end in turn: a database, a shared folder, a server (which is killed now and then, too). A worker asks for a
+trial, beats, and tells an outcome that no other could tell; what was acknowledged it writes to its own log, before it
+does anything else. In the end every trial must have ended, no configuration may have been handed out as two trials, and
+every acknowledged outcome must be the one that is stored.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from crosswind.api.app import create_app
+from crosswind.api.server import listen, server_of
+from crosswind.api.settings import ServerSettings
+from crosswind.api.stored import desk_of
+from crosswind.cli.tune.remote import RemoteDesk
+from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.catalog.database import open_database, sqlite_url
+from crosswind.data.errors import ConflictError, UnavailableError
+from crosswind.data.run import new_ulid
+from crosswind.data.store import Store
+from crosswind.data.trial import ENDED, Study
+from crosswind.models.tuner.desk import StudyDesk
+from crosswind.models.tuner.desks import Lease
+from crosswind.models.tuner.random_tuner import RandomTuner
+from crosswind.models.tuner.shared_folder import FolderDesk
+
+SPACE = {"a": {"kind": "int", "low": 1, "high": 100}, "b": {"kind": "int", "low": 1, "high": 100}}
+BACK_ENDS = ("database", "folder", "server")
+LEASE_SECONDS = 1.0
+SERVER_KILLED_EVERY = 20  # workers
+OUTLIVED_SECONDS = 300.0  # without an end of the studies, something is stuck
+Desk = Any  # of this process or of a server: the same verbs, with records of two kinds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done to one back end: studies of so many trials, by so many workers, a kill about every so often."""
+
+    back_end: str
+    studies: int = 1
+    trials: int = 100
+    workers: int = 6
+    kill_seconds: float = 0.1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it; the first five must be 0."""
+
+    lost: int
+    doubled: int
+    stuck: int
+    foreign: int
+    missing: int
+    trials: int
+    acknowledged: int
+    given_up: int
+    kills: int
+    seconds: float
+
+
+def suffer(plan: Plan, home: Path) -> Outcome:
+    """Runs the plan in an empty folder."""
+    begun = time.monotonic()
+    with _place(plan, home) as (open_desk, kill_server):
+        desk = open_desk()
+        names = [f"chaos {number}" for number in range(plan.studies)]
+        for name in names:
+            desk.create(Study(new_ulid(), name, SPACE, "seconds", "s", plan.seed, 1, trials_max=plan.trials))
+        close(desk)
+        kills = _storm(plan, home, _Work(open_desk, names, home / "told"), kill_server)
+        desk = open_desk()
+        records = {name: desk.trials(name) for name in names}
+        close(desk)
+    return _judged(plan, records, home / "told", kills=kills, seconds=time.monotonic() - begun)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a worker does from birth to death."""
+
+    open_desk: Callable[[], Desk]
+    names: Sequence[str]
+    told: Path
+
+    def __call__(self, job: str, seed: int) -> None:
+        rng, desk = random.Random(seed), self.open_desk()
+        owner = f"{job} {os.getpid()}"
+        with (self.told / f"{seed}.jsonl").open("a", encoding="utf-8") as log:
+            for name in self.names:
+                while not _patiently(partial(_is_over, desk, name)):
+                    _one(desk, name, Lease(owner, LEASE_SECONDS, job), rng=rng, log=log)
+
+
+def close(desk: Desk) -> None:
+    """Gives back what a desk holds."""
+    with suppress(AttributeError):
+        desk._catalog.close()
+
+
+def _is_over(desk: Desk, name: str) -> bool:
+    standing = desk.standing(name)
+    return sum(standing.counts.get(state, 0) for state in ENDED) >= (standing.study.trials_max or 0)
+
+
+def _patiently(ask: Callable[[], Any]) -> Any:
+    """The answer, however long the desk cannot be reached."""
+    while True:
+        try:
+            return ask()
+        except UnavailableError:
+            time.sleep(0.05)
+
+
+def _one(desk: Desk, name: str, lease: Lease, *, rng: random.Random, log: Any) -> None:
+    """One trial, from asking to telling."""
+    records = _patiently(lambda: desk.suggest(name, 1, lease))
+    if not records:
+        time.sleep(0.02)
+        return
+    trial_id, value, fate = records[0].trial.trial_id, rng.random(), rng.random()
+    with suppress(ConflictError):
+        if fate < 0.3:
+            _patiently(lambda: desk.heartbeat(name, trial_id, lease))
+        if fate < 0.85:
+            _patiently(lambda: desk.complete(name, trial_id, value, owner=lease.owner, outcomes={"v": value}))
+            log.write(json.dumps([name, trial_id, value]) + "\n")
+            log.flush()
+        elif fate < 0.93:
+            _patiently(lambda: desk.fail(name, trial_id, "as planned", owner=lease.owner))
+        else:
+            _patiently(lambda: desk.release(name, trial_id, owner=lease.owner, checkpoint="c"))
+
+
+def _storm(plan: Plan, home: Path, work: _Work, kill_server: Callable[[], None]) -> int:
+    """Starts the workers, kills them and starts others, until all studies are over. How many were killed."""
+    (home / "told").mkdir()
+    rng, fork = random.Random(plan.seed), multiprocessing.get_context("fork")
+    kills, births, deadline = 0, 0, time.monotonic() + OUTLIVED_SECONDS * plan.studies
+
+    def born(job: str) -> BaseProcess:
+        nonlocal births
+        births += 1
+        process = fork.Process(target=work, args=(job, plan.seed * 1_000_000 + births), daemon=True)
+        process.start()
+        return process
+
+    workers = {f"job {number}": born(f"job {number}") for number in range(plan.workers)}
+    while any(process.is_alive() or process.exitcode for process in workers.values()):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(rng.uniform(0, 2 * plan.kill_seconds))
+        job = rng.choice(list(workers))
+        if workers[job].exitcode == 0:
+            continue
+        workers[job].kill()
+        workers.pop(job).join()
+        kills += 1
+        if kills % SERVER_KILLED_EVERY == 0:
+            kill_server()
+        again = job if rng.random() < 0.5 else f"job {plan.workers + births}"  # requeued, or another one
+        workers[again] = born(again)
+    for process in workers.values():
+        process.kill()
+        process.join()
+    return kills
+
+
+def _judged(plan: Plan, records: dict[str, list[Any]], told: Path, *, kills: int, seconds: float) -> Outcome:
+    """Compares what was acknowledged with what is stored."""
+    stored = {(name, each.trial.trial_id): each for name, listed in records.items() for each in listed}
+    acknowledged = [tuple(each) for path in told.glob("*.jsonl") for each in _lines(path)]
+    values: dict[tuple[str, str], set[float]] = {}
+    for name, trial_id, value in acknowledged:
+        values.setdefault((name, trial_id), set()).add(value)
+    kept = {key for key, each in values.items() if key in stored and stored[key].trial.objective in each}
+    configurations = Counter((name, json.dumps(each.trial.configuration)) for (name, _), each in stored.items())
+    return Outcome(
+        lost=len(set(values) - kept),
+        doubled=sum(len(each) > 1 for each in values.values()) + sum(count > 1 for count in configurations.values()),
+        stuck=sum(each.trial.state not in ENDED for each in stored.values()),
+        foreign=sum(each.trial.objective != (each.outcomes or {}).get("v") for each in stored.values()),
+        missing=plan.studies * plan.trials - len(stored),
+        trials=len(stored),
+        acknowledged=len(values),
+        given_up=sum("leases ran out" in (each.reason or "") for each in stored.values()),
+        kills=kills,
+        seconds=round(seconds, 1),
+    )
+
+
+def _lines(path: Path) -> Iterator[list[Any]]:
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):  # otherwise the worker was killed while it wrote
+            yield json.loads(line)
+
+
+@contextmanager
+def _place(plan: Plan, home: Path) -> Iterator[tuple[Callable[[], Desk], Callable[[], None]]]:
+    """How to open the desk, and how to kill what is behind it, if anything is."""
+    if plan.back_end == "server":
+        with _Served(home) as served:
+            yield served.desk, served.kill
+        return
+    desks: dict[str, Callable[[], Desk]] = {
+        "database": lambda: StudyDesk(
+            Catalog(open_database(sqlite_url(home / "catalog.sqlite"))), make_tuner=RandomTuner
+        ),
+        "folder": lambda: FolderDesk(home / "studies", make_tuner=RandomTuner),
+    }
+    yield desks[plan.back_end], lambda: None
+
+
+class _Served:
+    """A server in a process of its own that can be killed, and comes back at the same address."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        with listen(ServerSettings(port=0)) as listening:
+            self._port = int(listening.getsockname()[1])
+
+    def __enter__(self) -> "_Served":
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def desk(self) -> Desk:
+        return RemoteDesk(f"http://127.0.0.1:{self._port}")
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+        self._start()
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "benchmarks.tuner_chaos", "--serve", str(self._home), str(self._port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1])
+        assert self._process.stdout
+        self._process.stdout.readline()
+
+
+def _serve(home: str, port: str) -> None:
+    with Store.open(Path(home) / "store") as store, listen(ServerSettings(port=int(port))) as listening:
+        app = create_app(store)
+        app.dependency_overrides[desk_of] = lambda: StudyDesk(store.catalog, make_tuner=RandomTuner)
+        print("ready", flush=True)
+        server_of(app).run(sockets=[listening])
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.tuner_chaos", description=__doc__)
+    parser.add_argument("--studies", type=int, default=4)
+    parser.add_argument("--trials", type=int, default=250, help="of each study")
+    parser.add_argument("--kill-seconds", type=float, default=0.1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--back-end", choices=BACK_ENDS, action="append")
+    asked = parser.parse_args(arguments)
+    figures: dict[str, object] = {"machine": f"{platform.machine()}, Python {platform.python_version()}"}
+    for back_end in asked.back_end or BACK_ENDS:
+        plan = Plan(back_end, asked.studies, asked.trials, kill_seconds=asked.kill_seconds, seed=asked.seed)
+        with tempfile.TemporaryDirectory(prefix="crosswind-chaos-") as home:
+            outcome = suffer(plan, Path(home))
+        print(f"{back_end:<9}", *(f"{name} {value}" for name, value in asdict(outcome).items()), sep="  ", flush=True)
+        figures |= {f"{back_end}_{name}": value for name, value in asdict(outcome).items()}
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--serve"]:
+        _serve(*sys.argv[2:4])
+    else:
+        main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Tuners raced over stored tables of measurements."""

@@ -1,0 +1,114 @@
+"""What a run lost to external causes, told beside runs of other configurations: of its own there are too few.
+
+The other runs are stretched to the run's time a step, so that shares of time and counts a second compare. Nothing
+tells then how long the run should have taken; what tells is who else ran on its cores, what its links met, and by how
+much one rank came after the others.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crosswind.models.explain.causes.cause import Cause, Excess
+from crosswind.models.explain.notable import BY_NAME, Compared, spreads_of
+from crosswind.models.explain.reference import FEWEST_RUNS, Reference, reference_of
+from crosswind.models.explain.segments import COLUMNS, LOCAL_PHASES, PHASES, Segments
+from crosswind.models.tuner.evidence.disturbance import Lost
+from crosswind.models.tuner.evidence.external import AGAINST_OTHERS, ON_ONE_RANK, is_made_by
+
+# Chosen on the lab's runs of `train` and `calibrate`.
+SPREADS = 2.75  # of a cause's evidence in the other runs, within which a share is usual
+COUNTS_BEYOND = 1.5  # times the most of any other run: counts depend on the configuration, too
+OTHERS_LEAST = 0.15  # of the cores' time, below which others cost nothing that could be told
+OTHERS_USUAL_MOST = 0.1  # what others take in most runs is usual, up to here
+CONTENTION = "cpu_contention"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run: its segments, and the share of its cores' busy time that was others', None where nobody sampled it."""
+
+    segments: Segments
+    others_share: float | None = None
+
+
+def lost_beside(run: Seen, others: Sequence[Seen], parameters: Collection[str], least: float) -> list[Lost]:
+    """The external causes that took at least this share of the run's time, the largest first."""
+    stretched = [_stretched(each.segments, run.segments.time) for each in others]
+    found = {CONTENTION: _others(run, others)} if _others(run, others) >= max(least, OTHERS_LEAST) else {}
+    if len(stretched) >= FEWEST_RUNS:
+        for name, ratio in (*_whole(run.segments, stretched).items(), *_ranks(run.segments, stretched)):
+            if ratio >= least and not is_made_by(name, parameters):
+                found[name] = max(ratio, found.get(name, 0.0))
+    lost = [Lost(name, min(ratio, 1.0), *_interval(name, ratio, run.segments)) for name, ratio in found.items()]
+    return sorted(lost, key=lambda each: each.ratio, reverse=True)
+
+
+def _stretched(segments: Segments, time: float) -> Segments:
+    factor = time / segments.time
+    return replace(
+        segments, values=segments.values * factor, of_ranks=segments.of_ranks * factor, peers=segments.peers * factor
+    )
+
+
+def _others(run: Seen, others: Sequence[Seen]) -> float:
+    """The share of its time that the run lost to others on its cores.
+
+    On full cores what others take is lost; no more than it waited for a core, or for ranks and links meanwhile.
+    """
+    if run.others_share is None:
+        return 0.0
+    known = [each.others_share for each in others if each.others_share is not None]
+    usual = min(float(np.median(known)), OTHERS_USUAL_MOST) if known else 0.0
+    means = dict(zip(COLUMNS, run.segments.means.tolist(), strict=True))
+    waited = np.nan_to_num(means["run_queue_wait"]) + means["fabric"]
+    return float(min(max(run.others_share - usual, 0.0), waited / run.segments.time))
+
+
+def _whole(run: Segments, stretched: Sequence[Segments]) -> Mapping[str, float]:
+    reference = reference_of(stretched)
+    beyond = dict(zip(COLUMNS, (run.means - reference.usual)[:, None], strict=True))
+    most = dict(zip(COLUMNS, np.nan_to_num([each.means for each in stretched]).max(axis=0).tolist(), strict=True))
+    means = dict(zip(COLUMNS, run.means.tolist(), strict=True))
+    beyond |= {phase: np.array([means[phase]]) for phase in LOCAL_PHASES}  # all of it may be too much: nobody knows
+    found = {}
+    for name, signs in AGAINST_OTHERS.items():
+        if not signs or any(means[sign] > COUNTS_BEYOND * most[sign] for sign in signs):
+            found[name] = _share(BY_NAME[name], Excess(beyond, reference.spread), means, reference) / run.time
+    return found
+
+
+def _share(cause: Cause, excess: Excess, means: Mapping[str, float], reference: Reference) -> float:
+    """Seconds that it claims where they stand out, else 0.
+
+    Excess is that of a share of the time: without what was lost, a usual share u of the rest would be left, so that
+    beyond / (1 - u) was lost.
+    """
+    total = 0.0
+    time = sum(means[phase] for phase in PHASES)
+    for phase, claim in cause.claims(excess).items():
+        usual = float(reference.usual[COLUMNS.index(phase)]) / time if cause.columns == (phase,) else 0.0
+        seconds = max(float(np.nan_to_num(claim)[0]), 0.0)
+        total += min(seconds / (1 - min(max(usual, 0.0), 0.9)), means[phase])
+    spread = float(np.sqrt(np.nansum([reference.spread[column] ** 2 for column in cause.columns])))
+    return total if total > spreads_of(reference.runs, SPREADS) * spread else 0.0
+
+
+def _ranks(run: Segments, stretched: Sequence[Segments]) -> list[tuple[str, float]]:
+    """What one rank took more than the others of its run, where that stands out of what ranks differ by."""
+    alike = [each for each in stretched if each.ranks == run.ranks]
+    compared = Compared.ranks(run, alike) if len(alike) >= FEWEST_RUNS else None
+    told = compared.notable(run.time) if compared else ()
+    return [(name, seconds / run.time) for name, _, seconds in told if name in ON_ONE_RANK]
+
+
+def _interval(name: str, ratio: float, run: Segments) -> tuple[float, float]:
+    """Half of the share to all that it can have been.
+
+    That of links is bounded by the time of the links, the others' by half as much again: how far a share lies from
+    the truth in the lab's runs.
+    """
+    is_link = BY_NAME[name].columns == ("fabric",)
+    most = float(run.means[COLUMNS.index("fabric")]) / run.time if is_link else 1.5 * ratio
+    return ratio / 2, min(max(most, ratio), 1.0)

@@ -1,0 +1,62 @@
+"""What is said of a trial whose run may have been disturbed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crosswind.data.errors import InvalidInputError
+
+
+class Basis(StrEnum):
+    """What a verdict rests on, the surest first."""
+
+    OWN_RUNS = "own_runs"  # other runs of the same configuration
+    OTHER_RUNS = "other_runs"  # runs of other configurations, and its own ranks beside each other
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The share of the run's time that one external cause took, with the ends of its interval."""
+
+    cause: str
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """An objective without what was lost, with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Whether a trial is to be repeated rather than believed, and why; `lost` has the largest share first."""
+
+    run_id: str
+    basis: Basis
+    lost: tuple[Lost, ...]
+    is_disturbed: bool
+    sentence: str
+
+    def corrected(self, objective: float) -> Corrected:
+        """What the objective would have been, for when no repeat is left; one that grows with the time of a step.
+
+        A negative one is taken as a negated rate, which falls with it. Undisturbed, it is what was measured; the
+        interval is that of the shares lost and knows nothing of other noise. Raises: InvalidInputError unless finite.
+        """
+        if not abs(objective) < float("inf"):
+            raise InvalidInputError(f"objective is {objective}, expected a finite number")
+        if not self.is_disturbed:
+            return Corrected(objective, objective, objective)
+        shares = [sum(getattr(each, name) for each in self.lost) for name in ("ratio", "high", "low")]
+        left = [1 - min(share, MOST_LOST) for share in shares]
+        value, *ends = (objective * each if objective >= 0 else objective / each for each in left)
+        return Corrected(value, min(ends), max(ends))
+
+
+MOST_LOST = 0.95  # of a run's time: something was its own

@@ -1,0 +1,98 @@
+"""Runs that compare, put together: those of the study's own place are trials, those of each other place a source."""
+
+import statistics
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from crosswind.data.run import Run
+from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.models.tuner.evidence.outcomes import OF_PLACE
+from crosswind.models.tuner.evidence.sought import Sought
+from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.space import Space
+
+Descriptors = Mapping[str, Mapping[str, float | str]]
+PREFIX = "run-"  # of the trial ids that are made of run ids
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs compare: one workload, system, scale, and what is fixed."""
+
+    workload: str
+    system: str
+    world_size: int | None
+    fixed: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run, its values of the space's parameters, and its objective, None where it failed."""
+
+    run: Run
+    configuration: Configuration
+    objective: float | None
+
+
+def gathered(rows: Iterable[Row], sought: Sought, systems: Descriptors) -> tuple[tuple[Source, ...], tuple[Trial, ...]]:
+    """The sources, the nearest first, and the trials that rows make; `systems` is what is known of each system."""
+    own = Place(sought.workload, sought.system, sought.world_size, tuple(sorted(sought.fixed.items())))
+    places: dict[Place, list[Row]] = {}
+    for row in rows:
+        places.setdefault(_place(row.run, sought), []).append(row)
+    trials = [_trial(row) for row in places.pop(own, [])]
+    nearest = sorted(places.items(), key=lambda each: _farness(each[0], len(each[1]), own))
+    sources = [_source(place, of_place, sought.space, systems) for place, of_place in nearest]
+    return tuple(sources), tuple(trials)
+
+
+def _place(run: Run, sought: Sought) -> Place:
+    fixed = [(name, run.configuration.get(name)) for name in sorted(sought.fixed)]
+    world_size = None if sought.world_size is None else run.world_size
+    return Place(run.workload, run.system, world_size, tuple(fixed))
+
+
+def _farness(place: Place, rows: int, own: Place) -> tuple[bool, bool, bool, int, str]:
+    """The study's own workload first, then its system, then what is fixed; of equals those with most runs."""
+    others = place.workload != own.workload, place.system != own.system, place.fixed != own.fixed
+    return (*others, -rows, str(place))
+
+
+def _trial(row: Row) -> Trial:
+    state = TrialState.FAILED if row.objective is None else TrialState.DONE
+    return Trial(row.configuration, state, row.objective, f"{PREFIX}{row.run.run_id}")
+
+
+def _source(place: Place, rows: Sequence[Row], space: Space, systems: Descriptors) -> Source:
+    """One row a configuration: the median of its runs that came to an end, a failure where none did."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(space.key(row.configuration), []).append(row)
+    configurations = [of_one[0].configuration for of_one in groups.values()]
+    objectives = [_median(row.objective for row in of_one) for of_one in groups.values()]
+    scale = "" if place.world_size is None else f", {place.world_size} ranks"
+    fixed = "".join(f", {name} {value}" for name, value in place.fixed)
+    name = f"{place.workload} on {place.system}{scale}{fixed}"
+    features = {**systems.get(place.system, {}), **_features(place, [row.run for row in rows])}
+    return Source(name, configurations, objectives, features)
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _features(place: Place, runs: Collection[Run]) -> dict[str, float | str]:
+    """What is the same throughout: workload, system, and of scale and fixed parameters what all its runs share."""
+    features: dict[str, float | str] = {"workload": place.workload, "system": place.system}
+    shared: dict[str, set[object]] = dict(zip(OF_PLACE, (set(), set()), strict=True))
+    for run in runs:
+        shared["world_size"].add(run.world_size)
+        shared["node_count"].add(len(run.nodes) or None)
+    told = {name: next(iter(values)) for name, values in shared.items() if len(values) == 1}
+    for name, value in (*told.items(), *place.fixed):
+        if isinstance(value, str):
+            features[name] = value
+        elif isinstance(value, int | float):
+            features[name] = float(value)
+    return features

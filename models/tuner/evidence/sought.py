@@ -1,0 +1,52 @@
+"""What a study wants to know of runs that it was never part of, and what it gets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import Configuration, Trial
+from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.space import Space
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What a study wants to know of: `world_size` None means every scale, where the space decides on it.
+
+    `objective` is an expression over outcomes.OUTCOMES, the space's parameters and those of `fixed`, lower is better.
+    `fixed` are parameters of the runs that the study does not tune: runs that have others there are sources. `related`
+    are other workloads of the family. `study_id` is the study itself, whose own runs are no further evidence;
+    `studies` are earlier ones, by id or name, that count though nothing tells what they ran.
+    """
+
+    workload: str
+    system: str
+    space: Space
+    objective: str
+    world_size: int | None = None
+    fixed: Configuration = field(default_factory=dict)
+    related: tuple[str, ...] = ()
+    study_id: str | None = None
+    studies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in (("workload", self.workload), ("system", self.system)):
+            if not value:
+                raise InvalidInputError(f"{name} is {value!r}, expected a name")
+        if self.world_size is not None and self.world_size < 1:
+            raise InvalidInputError(f"world_size is {self.world_size}, expected 1 or more, or none")
+        both = sorted(self.fixed.keys() & self.space.domains.keys())
+        if both:
+            raise InvalidInputError(f"parameter {both[0]} is fixed at {self.fixed[both[0]]!r}, expected it not tuned")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is stored tells: sources, finished trials, and how many runs and trials were left out for which reason.
+
+    The ids of the trials are `run-` and the run's.
+    """
+
+    sources: tuple[Source, ...]
+    trials: tuple[Trial, ...]
+    left_out: Mapping[str, int]

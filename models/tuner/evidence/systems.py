@@ -1,0 +1,33 @@
+"""What is known of systems: the hardware that checks before jobs found there, and how fast it was."""
+
+import math
+from collections.abc import Mapping
+
+from crosswind.data.store import Store
+
+# Of each measure at its largest size the median over nodes; texts are the commonest.
+_MEASURED = """
+select system, measure, median(value) as value, mode(hardware) as hardware from preflight
+where system is not null and value is not null and (size_bytes is null or (system, measure, size_bytes) in
+    (select (system, measure, max(size_bytes)) from preflight where size_bytes is not null group by system, measure))
+group by system, measure order by system, measure
+"""
+
+
+def descriptors_of(store: Store) -> dict[str, Mapping[str, float | str]]:
+    """By system what its checks measured: `check.<measure>` in the measure's unit, `hardware.<measure>` its model.
+
+    Systems that nobody checked are not among them. Raises: MalformedError.
+    """
+    found: dict[str, dict[str, float | str]] = {}
+    if "preflight" not in store.lake.sets():
+        return {}
+    rows = store.lake.frame(_MEASURED)
+    values = rows["value"].to_numpy(dtype=float).tolist()
+    for system, measure, value, hardware in zip(rows["system"], rows["measure"], values, rows["hardware"], strict=True):
+        told = found.setdefault(str(system), {})
+        if math.isfinite(value):
+            told[f"check.{measure}"] = value
+        if isinstance(hardware, str):
+            told[f"hardware.{measure}"] = hardware
+    return dict(found)

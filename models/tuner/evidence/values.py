@@ -1,0 +1,93 @@
+"""The values of a run's configuration as a space has them: numbers kept as text, truth as 0 and 1, other units."""
+
+import math
+
+from crosswind.data.trial import Configuration, Parameter
+from crosswind.models.tuner.evidence.units import converted, number_in, split_name
+from crosswind.models.tuner.parameter import Domain
+from crosswind.models.tuner.space import Space
+
+TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
+NEAR = 1e-9  # relative: conversions of units round
+
+
+def value_of(name: str, domain: Domain, configuration: Configuration) -> Parameter | None:
+    """The parameter's value in a run's configuration as the domain has it.
+
+    None where the configuration does not tell it, or tells one outside the domain. It may stand there under the same
+    name, or under one that differs by its unit alone (`bucket_bytes` of `bucket_mib`).
+    """
+    found = told(name, configuration)
+    return None if found is None else fitted(name, domain, found)
+
+
+def told(name: str, configuration: Configuration) -> Parameter | None:
+    """The value under this name, or converted from the only other name of the same stem; None where there is none."""
+    if name in configuration:
+        return configuration[name]
+    stem, unit = split_name(name)
+    alike = [other for other in configuration if split_name(other)[0] == stem and split_name(other)[1]]
+    if unit is None or len(alike) != 1:
+        return None
+    own = split_name(alike[0])[1]
+    number = _number(configuration[alike[0]], own)
+    return None if number is None or own is None else converted(number, own, unit)
+
+
+def fitted(name: str, domain: Domain, value: Parameter) -> Parameter | None:
+    """The value as the domain has it: the same, its number, its truth, or its text; None where none of these is in."""
+    number = _number(value, split_name(name)[1])
+    return next((each for each in _readings(value, number, domain) if domain.contains(each)), None)
+
+
+def _readings(value: Parameter, number: float | None, domain: Domain) -> list[Parameter]:
+    listed = domain.values() if domain.kind in ("ordinal", "categorical") else None
+    if listed is not None:
+        return [each for each in listed if _is_same(each, value, number)]
+    if domain.kind == "boolean":
+        truth = _truth(value)
+        return [] if truth is None else [truth]
+    if number is None or isinstance(value, bool):
+        return []
+    nearest = round(number)
+    is_whole = math.isclose(number, nearest, rel_tol=NEAR, abs_tol=0)
+    return [nearest] if is_whole and domain.kind == "int" else [number]
+
+
+def _is_same(listed: Parameter, value: Parameter, number: float | None) -> bool:
+    if isinstance(listed, bool):
+        return _truth(value) is listed
+    if isinstance(listed, str):
+        return _text(listed) == _text(value)
+    if isinstance(value, bool) or number is None:
+        return False
+    return math.isclose(listed, number, rel_tol=NEAR, abs_tol=0)
+
+
+def _text(value: Parameter) -> str:
+    return str(value).strip().lower()
+
+
+def _truth(value: Parameter) -> bool | None:
+    if _text(value) in TRUE or value == 1:
+        return True
+    return False if _text(value) in FALSE or value == 0 else None
+
+
+def _number(value: Parameter, unit: str | None) -> float | None:
+    if isinstance(value, str):
+        return number_in(value, unit)
+    return float(value) if abs(value) < math.inf else None
+
+
+def covered(space: Space, configuration: Configuration) -> tuple[Configuration, str]:
+    """The configuration of the space that this one holds, and what is wrong with it in words, empty if nothing is."""
+    found: dict[str, Parameter] = {}
+    for name, domain in space.domains.items():
+        if told(name, configuration) is None:
+            return {}, f"no parameter {name}"
+        value = value_of(name, domain, configuration)
+        if value is None:
+            return {}, f"{name} is outside the space"
+        found[name] = value
+    return (found, "") if space.contains(found) else ({}, "no configuration of the space")

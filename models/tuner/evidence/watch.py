@@ -1,0 +1,87 @@
+"""Whether a trial's run that is still going on should be stopped, from the steps that are stored of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.data.trial import Configuration
+from crosswind.models.forecast.stored_runs import steps_so_far
+from crosswind.models.tuner.evidence.early_stop import Incumbent, Patience, Stop, stop_of
+from crosswind.models.tuner.evidence.outcomes import OF_STEPS, OF_WHOLE_RUN, objective_of, outcomes_of, value_at
+from crosswind.models.tuner.expression import Expression
+
+STEPS = "steps"  # the parameter that tells how many a run has
+POINTS = 101  # at which the objective is computed, and read between
+TIMES = frozenset(OF_STEPS) - {"step_cov_ratio"}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is known of a study's trials beside their steps: the objective as `Sought` has it, and the step count.
+
+    `total_steps` None means the run's parameter `steps`, if it has one.
+    """
+
+    objective: str = "step_p50_seconds"
+    fixed: Configuration | None = None
+    total_steps: int | None = None
+    patience: Patience = field(default_factory=Patience)
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """The run as it stands: its outcomes so far, at so many typical seconds a step."""
+
+    objective: Expression
+    values: Configuration
+    outcomes: Mapping[str, float]
+    typical: float
+    total_steps: int | None
+
+    def objective_at(self, levels: Floats) -> Floats:
+        """The objective at other typical seconds, all times of steps being in proportion; NaN where it has none."""
+        points = np.geomspace(max(levels[0], 1e-300), levels[-1], POINTS)
+        found = np.array([self._at(float(each)) for each in points])
+        return np.asarray(np.interp(np.log(levels), np.log(points), found))
+
+    def _at(self, level: float) -> float:
+        ratio = level / self.typical
+        scaled = {name: value * (ratio if name in TIMES else 1.0) for name, value in self.outcomes.items()}
+        whole = {} if self.total_steps is None else {"steps": self.total_steps, "run_seconds": level * self.total_steps}
+        unknown = set(OF_WHOLE_RUN)
+        known = {name: value for name, value in scaled.items() if name not in unknown} | whole
+        value, _ = value_at(self.objective, self.values, known)
+        return float("nan") if value is None else value
+
+
+def watch(store: Store, run_id: str, incumbent: Incumbent, watched: Watched = Watched()) -> Stop | None:
+    """Whether to stop a run that is going on, None to let it go on; also None once it has ended.
+
+    Raises: NotFoundError; InvalidInputError for an objective that runs cannot have.
+    """
+    with store.catalog.read() as session:
+        run = session.runs.get(run_id)
+    values = {**(watched.fixed or {}), **run.configuration}
+    objective = objective_of(watched.objective, values.keys())
+    seconds = steps_so_far(store, run).seconds
+    if run.state is not RunState.RUNNING or len(seconds) <= watched.patience.warm_up_steps:
+        return None
+    total = watched.total_steps if watched.total_steps is not None else _told(run)
+    if total is not None and total < len(seconds):
+        total = None  # it goes on beyond what was told
+    [outcomes] = outcomes_of(store, [run])
+    scene = _Scene(objective, values, outcomes, _typical(seconds, watched.patience), total)
+    return stop_of(seconds, scene.objective_at, incumbent, total_steps=total, patience=watched.patience)
+
+
+def _typical(seconds: Floats, patience: Patience) -> float:
+    return float(np.median(seconds[patience.warm_up_steps :]))
+
+
+def _told(run: Run) -> int | None:
+    steps = run.configuration.get(STEPS)
+    return steps if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0 else None

@@ -1,0 +1,186 @@
+"""Several objectives at once, and limits on the outcomes: what to try next, and the front so far."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
+from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.models.tuner.gaussian_process import chance_of_success
+from crosswind.models.tuner.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.knowledge import Knowledge
+from crosswind.models.tuner.outcomes.front import on_front
+from crosswind.models.tuner.outcomes.goal import Goal, Judgement
+from crosswind.models.tuner.outcomes.surfaces import Surfaces
+from crosswind.models.tuner.pool import Pool
+from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.tuner import check_count
+
+START = 5  # configurations of the space-filling start
+JUDGED_MIN = 2
+JUDGED_MAX = 200  # configurations that are learnt from, the newest; the cost is the cube of it
+CANDIDATES = 2000  # of a space too big to list, and of all after the first of several suggestions
+CANDIDATES_MANY = 5000  # with three objectives and more, whose volume costs more
+NEIGHBOURS = 8  # draws a parameter around each configuration on the front
+LEADERS = 8
+DRAWS = 240
+
+
+@dataclass(frozen=True)
+class FrontMember:
+    """A measured configuration that may be on the front.
+
+    `objectives` are without noise, in the outcomes' own units (a maximised one is not negated); `chance` is the
+    probability that no other measured configuration within the limits beats it in all of them, `chance_within` that it
+    keeps the limits itself.
+    """
+
+    configuration: Configuration
+    objectives: tuple[float, ...]
+    chance: float
+    chance_within: float
+
+
+class ParetoTuner:
+    """Expected growth of the volume that the front dominates, times the chances to keep the limits and to run at all.
+
+    Each objective and limit is a process of its own, on the logarithm's scale where its sign never changes; repeats of
+    a configuration tell the noise. Pending trials and the suggestions before count as measured at their expected
+    values. With one objective it is expected improvement under limits.
+    """
+
+    name: ClassVar[str] = "pareto"
+
+    def __init__(self, space: Space, seed: int, objectives: Sequence[str], limits: Sequence[str] = ()) -> None:
+        self.goal = Goal.parse(objectives, limits)
+        self._space, self._seed = space, seed
+        self._knowledge = Knowledge(space)
+        self._judged: dict[str, tuple[Configuration, Judgement]] = {}
+        self._everything = Pool.of(space, space.configurations()) if space.is_enumerable else None
+        self._start = GaussianProcessTuner(space, seed).suggest(START)
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """The next configurations to try. Raises: InvalidInputError."""
+        check_count(count)
+        taken = self._knowledge.taken
+        untried = [each for each in self._start if self._space.key(each) not in taken]
+        chosen = untried[: min(count, max(START - len(taken), 0))]
+        return [*chosen, *self._improving(count - len(chosen), chosen)]
+
+    def observe(self, trials: Sequence[Trial], outcomes: Mapping[str, Mapping[str, float]] | None = None) -> None:
+        """Learns the newest state of these trials, all or none; `outcomes` has those of complete ones by trial id.
+
+        A complete trial without outcomes is not suggested again, and says nothing more.
+        Raises: InvalidInputError where outcomes do not suffice for the goal.
+        """
+        told = outcomes or {}
+        judged = {
+            trial.trial_id: (trial.configuration, self._judge(trial, told[trial.trial_id]))
+            for trial in trials
+            if trial.state is TrialState.DONE and trial.trial_id in told
+        }
+        self._knowledge.add(trials)
+        self._judged.update(judged)
+
+    def front(self) -> list[FrontMember]:
+        """Measured configurations that are on the front in the posterior mean, the best first objective first.
+
+        Only those that keep the limits rather than not; empty before the first of them.
+        """
+        _, configurations, surfaces = self._surfaces()
+        if surfaces is None:
+            return []
+        within = surfaces.chance_kept()
+        means = np.stack([each.process.at_measured()[0] for each in surfaces.objectives], axis=1)
+        kept = np.flatnonzero(within >= 0.5)
+        chances = self._chances(surfaces, within)
+        members = kept[on_front(means[kept])] if len(kept) else kept
+        back = np.stack([each.scale.back(means[:, i]) for i, each in enumerate(surfaces.objectives)], axis=1)
+        signs = np.array([-1.0 if each.is_maximised else 1.0 for each in self.goal.objectives])
+        return [
+            FrontMember(configurations[i], tuple((signs * back[i]).tolist()), float(chances[i]), float(within[i]))
+            for i in members[np.argsort(means[members, 0], kind="stable")].tolist()
+        ]
+
+    def _judge(self, trial: Trial, outcomes: Mapping[str, float]) -> Judgement:
+        try:
+            return self.goal.judge(trial.configuration, outcomes)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"trial {trial.trial_id}: {error}") from error
+
+    def _improving(self, count: int, chosen: Sequence[Configuration]) -> list[Configuration]:
+        if count == 0:
+            return []
+        free = self._candidates().without(self._knowledge.taken | {self._space.key(each) for each in chosen})
+        with threadpool_limits(1):  # small matrices: more threads cost more than they bring
+            points, _, surfaces = self._surfaces()
+            if surfaces is None or len(points) < JUDGED_MIN or len(free) == 0:
+                order = np.random.default_rng(self._seed).permutation(len(free))
+                return [free.configurations[index] for index in order[:count]]
+            assumed = self._space.coordinates([*self._knowledge.pending, *chosen])
+            invalid = self._space.coordinates(self._knowledge.invalid[-JUDGED_MAX:])
+            chance = chance_of_success(free.points, points, invalid)
+            best = _picked(surfaces.believing(assumed), free.points, chance, count)
+        return [free.configurations[index] for index in best]
+
+    def _surfaces(self) -> tuple[Floats, list[Configuration], Surfaces | None]:
+        """The judged configurations with their points (n, n_coordinates), and what they say; None before the first."""
+        groups: dict[str, list[Judgement]] = {}
+        first: dict[str, Configuration] = {}
+        for configuration, judgement in self._judged.values():
+            key = self._space.key(configuration)
+            groups.setdefault(key, []).append(judgement)
+            first.setdefault(key, configuration)
+        newest = list(first)[-JUDGED_MAX:]
+        configurations = [first[key] for key in newest]
+        points = self._space.coordinates(configurations)
+        surfaces = Surfaces.of(points, [groups[key] for key in newest]) if newest else None
+        return points, configurations, surfaces
+
+    def _chances(self, surfaces: Surfaces, within: Floats) -> Floats:
+        """Share of draws in which each measured configuration is on the front, (n,)."""
+        draws = [each.process.draws(DRAWS, self._seed + i) for i, each in enumerate(surfaces.objectives)]
+        kept = np.flatnonzero(within >= 0.5)
+        counts = np.zeros(len(within))
+        for drawn in np.stack(draws, axis=2):
+            counts[kept] += on_front(drawn[kept]) if len(kept) else 0
+        return counts / len(draws[0])
+
+    def _leaders(self) -> list[Configuration]:
+        """The configurations of the newest measurements that are on the front as measured, within the limits."""
+        kept = [each for each in self._judged.values() if each[1].keeps_limits] or list(self._judged.values())
+        if not kept:
+            return []
+        front = on_front(np.array([judgement.objectives for _, judgement in kept]))
+        return [kept[index][0] for index in np.flatnonzero(front)[-LEADERS:].tolist()]
+
+    def _candidates(self) -> Pool:
+        """The configurations to choose from now."""
+        seed = self._seed + 1 + len(self._knowledge.taken)  # other candidates after every trial
+        if self._everything is None:
+            near = [
+                each
+                for configuration in self._leaders()
+                for each in self._space.neighbours(configuration, NEIGHBOURS, seed)
+            ]
+            return Pool.of(self._space, [*near, *self._space.random(CANDIDATES, seed)])
+        if len(self.goal.objectives) > 2 and len(self._everything) > CANDIDATES_MANY:
+            return Pool.of(self._space, self._space.random(CANDIDATES_MANY, seed))
+        return self._everything
+
+
+def _picked(surfaces: Surfaces, points: Floats, chance: Floats, count: int) -> list[int]:
+    """Indices of the best points one after another, each believed before the next."""
+    score = surfaces.score(points) * chance
+    rows = np.argsort(-score, kind="stable")[: max(CANDIDATES, count)]
+    picks = [int(rows[0])]
+    while len(picks) < min(count, len(rows)):
+        surfaces = surfaces.believing(points[picks[-1:]])
+        score = surfaces.score(points[rows]) * chance[rows]
+        score[np.isin(rows, picks)] = -np.inf
+        picks.append(int(rows[np.argmax(score)]))
+    return picks

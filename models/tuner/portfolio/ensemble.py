@@ -1,0 +1,39 @@
+"""How far each source is trusted: as far as it ranks what was measured of the target."""
+
+import numpy as np
+
+from crosswind.data.prediction import Floats
+
+SAMPLES = 128
+ROWS_MAX = 60  # pairs grow with the square; the newest rows decide
+DILUTION_PERCENTILE = 95
+
+
+def shares(told: Floats, own: Floats, deviation: Floats, y: Floats, *, seed: int) -> Floats:
+    """How often each source, and last the target's own model, ranks bootstrapped rows best, shape (n_sources + 1,).
+
+    told: (n_sources, n) expected by the sources; own, deviation: (n,) expected by the target's model without the row;
+    y: (n,) measured. A source whose median loss exceeds the 95th percentile of the target's own gets nothing.
+    Source: Feurer, Letham, Hutter, Bakshy 2018, "Practical transfer learning for Bayesian optimization".
+    """
+    told, own, deviation, y = told[:, -ROWS_MAX:], own[-ROWS_MAX:], deviation[-ROWS_MAX:], y[-ROWS_MAX:]
+    rng = np.random.default_rng(seed)
+    draws = rng.integers(len(y), size=(SAMPLES, len(y)))
+    counts = np.array([np.bincount(draw, minlength=len(y)) for draw in draws], np.float64)
+    source_losses = np.array([_losses(_wrong(each, y)[None], counts) for each in told]).reshape(len(told), SAMPLES)
+    guesses = own + deviation * rng.normal(size=(SAMPLES, len(y)))
+    own_losses = _losses(np.array([_wrong(guess, y) for guess in guesses]), counts)
+    dropped = np.median(source_losses, axis=1) > np.percentile(own_losses, DILUTION_PERCENTILE)
+    losses = np.vstack([np.where(dropped[:, None], np.inf, source_losses), own_losses])
+    winners = losses == losses.min(axis=0)
+    return np.asarray((winners / winners.sum(axis=0)).mean(axis=1), np.float64)
+
+
+def _wrong(guess: Floats, y: Floats) -> Floats:
+    """1 where a pair is ranked the other way round, shape (n, n)."""
+    return np.asarray((guess[:, None] < guess[None]) != (y[:, None] < y[None]), np.float64)
+
+
+def _losses(wrong: Floats, counts: Floats) -> Floats:
+    """Misranked pairs of each bootstrap sample, whose rows count `counts` (SAMPLES, n) times."""
+    return np.asarray(np.sum(np.matmul(counts[:, None], wrong)[:, 0] * counts, axis=1))

@@ -1,0 +1,151 @@
+"""A portfolio of models that starts from what other studies measured."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from crosswind.data.prediction import Floats
+from crosswind.data.trial import Configuration, Trial
+from crosswind.models.tuner.gaussian_process_tuner import START, representative
+from crosswind.models.tuner.knowledge import Knowledge
+from crosswind.models.tuner.pool import Pool
+from crosswind.models.tuner.portfolio.candidates import (
+    TOP_ROWS,
+    TOPS,
+    Candidates,
+    DrawnSupply,
+    ListedSupply,
+    Supply,
+    expectations,
+)
+from crosswind.models.tuner.portfolio.evidence import MEASURED_MIN, Evidence
+from crosswind.models.tuner.portfolio.prior import KnownSource, feature_numbers, telling
+from crosswind.models.tuner.portfolio.process import Process
+from crosswind.models.tuner.portfolio.rotation import turn
+from crosswind.models.tuner.portfolio.scale import censored, standardised
+from crosswind.models.tuner.portfolio.validity import chance_of_success
+from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.tuner import check_count
+
+DESIGNED = 2000  # configurations of which the start without sources is made
+ROWS_MAX = 300  # measurements that the processes learn from: the cost grows with the cube
+CENSORED_MAX = 100
+
+
+class PortfolioTuner:
+    """Asks several models in turn, the sources' as long as they rank the target's measurements well.
+
+    Models: the sources' best rows, trees over sources and target, a process around the sources' expectation, a
+    ranking-weighted ensemble of processes, and the target's own process, trees and densities. Every score is weighed
+    with the chance of being valid. Pending trials and the suggestions before count as measured at expected values.
+    Nothing invalid, measured or pending is suggested. `features` describe the target as the sources' do theirs.
+    """
+
+    name: ClassVar[str] = "portfolio"
+
+    def __init__(
+        self,
+        space: Space,
+        seed: int,
+        sources: Sequence[Source] = (),
+        *,
+        features: Mapping[str, float | str] | None = None,
+    ) -> None:
+        self._space, self._seed = space, seed
+        self._knowledge = Knowledge(space)
+        numbers = feature_numbers([features or {}, *(source.features for source in sources)])
+        self._features = numbers[0]
+        with threadpool_limits(1):  # small matrices: more threads cost more than they bring
+            known = [KnownSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
+            self._sources = [each for each in known if each]
+            self._supply = self._made_supply(sources)
+        self._start = [] if self._sources else self._designed()
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """The next configurations to try. Raises: InvalidInputError."""
+        check_count(count)
+        chosen: list[Configuration] = []
+        with threadpool_limits(1):
+            while len(chosen) < count and (found := self._next(chosen)) is not None:
+                chosen.append(found)
+        return chosen
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        """Learns the newest state of these trials. Raises: InvalidInputError."""
+        self._knowledge.add(trials)
+
+    def _next(self, chosen: Sequence[Configuration]) -> Configuration | None:
+        """The best free configuration beside the chosen ones; None where nothing is left."""
+        taken = self._knowledge.taken | {self._space.key(each) for each in chosen}
+        for each in self._start:
+            if len(taken) < START and self._space.key(each) not in taken:
+                return each
+        done, objectives = self._knowledge.done
+        order = np.argsort(objectives, kind="stable")[:TOPS]
+        candidates = self._supply.free(taken, [done[place] for place in order], self._seed + len(taken))
+        if not candidates.configurations:
+            return None
+        evidence = self._evidence(candidates, chosen, len(taken))
+        for arm in turn(evidence.shares, evidence.place):
+            scores = arm.scores(evidence) * evidence.chance
+            if scores.max() > 0:
+                return candidates.configurations[int(np.argmax(scores))]
+        return candidates.configurations[int(np.random.default_rng(evidence.seed).integers(len(evidence.chance)))]
+
+    def _evidence(self, candidates: Candidates, chosen: Sequence[Configuration], place: int) -> Evidence:
+        done, objectives = self._knowledge.done
+        kept = telling(np.array(objectives), ROWS_MAX)
+        measured = self._points([done[i] for i in kept])
+        told = expectations(self._sources, measured)[0]
+        spread = float(np.median([source.spread for source in self._sources])) if self._sources else 0.0
+        y = standardised(np.array([objectives[i] for i in kept]), told, spread)
+        assumed, values = self._assumed(measured, y, chosen)
+        invalid = self._points(self._knowledge.invalid)
+        return Evidence(
+            candidates=candidates.points,
+            beliefs=candidates.beliefs,
+            doubts=candidates.doubts,
+            chance=chance_of_success(candidates.points, measured, invalid, self._sources),
+            X=np.vstack([measured, assumed]),
+            y=np.concatenate([y, values]),
+            n_assumed=len(values),
+            told=np.hstack([told, expectations(self._sources, assumed)[0]]),
+            gone=np.vstack([measured, assumed, invalid]),
+            sources=self._sources,
+            features=self._features,
+            place=place,
+            seed=self._seed + place,
+        )
+
+    def _assumed(self, X: Floats, y: Floats, chosen: Sequence[Configuration]) -> tuple[Floats, Floats]:
+        """Points that are not measured to the end, and what they are believed to come to."""
+        stopped, bounds = self._knowledge.pruned
+        stopped, bounds = stopped[-CENSORED_MAX:], bounds[-CENSORED_MAX:]
+        worst = float(y.max()) if len(y) else 0.0
+        values = censored(np.full(len(bounds), worst))
+        pending = self._points([*self._knowledge.pending, *chosen])
+        if len(pending) == 0:
+            expected = np.empty(0)
+        elif len(y) >= MEASURED_MIN:
+            expected = Process.fitted(X, y).predict(pending)[0]
+        elif self._sources:
+            expected = expectations(self._sources, pending)[0].mean(axis=0)
+        else:
+            expected = np.full(len(pending), float(y.mean()) if len(y) else 0.0)
+        return np.vstack([self._points(stopped), pending]), np.concatenate([values, expected])
+
+    def _points(self, configurations: Sequence[Configuration]) -> Floats:
+        return self._space.coordinates(configurations)
+
+    def _made_supply(self, sources: Sequence[Source]) -> Supply:
+        if self._space.is_enumerable:
+            return ListedSupply(self._space, self._sources)
+        tops = [configuration for source in sources for configuration in source.best(TOP_ROWS)]
+        return DrawnSupply(self._space, self._sources, tops)
+
+    def _designed(self) -> list[Configuration]:
+        """A start that stands for the whole space."""
+        return representative(Pool.of(self._space, self._space.random(DESIGNED, self._seed)), self._seed)

@@ -1,0 +1,249 @@
+"""A Gaussian process over configurations of which some were measured several times."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
+
+# Bounds, and means and standard deviations of normal priors, of the logarithms of: the variance of standardised
+# values, the lengths (mean grows with the number of coordinates), the variance of each configuration's own part that no
+# neighbour tells, the variance of the noise.
+VARIANCE_BOUNDS, VARIANCE_PRIOR = (np.log(0.05), np.log(20.0)), (0.0, 1.0)
+LENGTH_BOUNDS, LENGTH_PRIOR = (np.log(0.05), np.log(50.0)), (np.log(0.5), 1.0)
+ROUGHNESS_BOUNDS, ROUGHNESS_PRIOR = (np.log(1e-6), np.log(2.0)), (np.log(0.003), 1.5)
+NOISE_BOUNDS, NOISE_DEVIATION = (np.log(1e-8), np.log(1e2)), 2.0
+JITTER = 1e-9
+STEPS_MAX = 60
+BLOCK = 2048  # points predicted at once, so that what stands between stays in the cache
+DIFFERENCE = 1e-3  # of the logarithms, for second derivatives
+CURVATURE_MIN = 0.25  # no hyper-parameter is less certain than its widest prior
+Loss = Callable[[Floats], tuple[float, Floats]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Standardised means of n configurations, how often each was measured, and how the repeats scatter.
+
+    `variances` (n,) says how noisy each configuration is beside the others, 1 for all unless told; `squares` is the sum
+    of squared deviations from the means over those; `degrees` the number of repeats beyond the first.
+    """
+
+    points: Floats
+    means: Floats
+    counts: Floats
+    variances: Floats
+    squares: float
+    degrees: int
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """Squared differences, one matrix a coordinate: (n_coordinates, n, n)."""
+        return np.asarray((self.points.T[:, :, None] - self.points.T[:, None, :]) ** 2, np.float64)
+
+
+@dataclass(frozen=True)
+class RepeatedProcess:
+    """Matern 5/2 with one length a coordinate, a part of each configuration's own, and normal noise a measurement.
+
+    Means and scatter of the repeats carry all that the single values say, so repeats tell the noise apart from a rough
+    objective, and the misfit of the process tells both where nothing was repeated. Hyper-parameters are the most
+    probable ones; `draws` varies them by their curvature. Source: Rasmussen and Williams 2006, chapter 5; Ankenman,
+    Nelson and Staum 2010, "Stochastic kriging".
+    """
+
+    measured: Measured
+    centre: float
+    spread: float
+    theta: Floats
+    curvature: Floats
+
+    @classmethod
+    def of(
+        cls,
+        points: Floats,
+        groups: Sequence[Floats],
+        *,
+        expected_noise: float,
+        variances: Floats | None = None,
+    ) -> Self:
+        """Fits groups of values, one group for each of the points (n, n_coordinates) in the unit cube.
+
+        `expected_noise` is the standard deviation, in the values' unit, that the noise is shrunken to.
+        Raises: InvalidInputError without a value, or with one that is not finite.
+        """
+        _check(points, groups)
+        means = np.array([float(np.mean(each)) for each in groups])
+        centre, spread = float(means.mean()), float(means.std()) or 1.0
+        measured = _standardised(points, [(each - centre) / spread for each in groups], variances)
+        loss, start, bounds = _loss(measured, 2 * np.log(expected_noise / spread))
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS_MAX})
+        return cls(measured, centre, spread, np.asarray(found.x, np.float64), _curvature(loss, found.x))
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one measurement, in the values' unit, of an average configuration."""
+        return self.spread * float(np.exp(self.theta[-1] / 2))
+
+    @property
+    def noise_degrees(self) -> float:
+        """How many independent repeats would tell the noise as surely."""
+        variance = float(np.linalg.inv(self.curvature)[-1, -1])
+        return max(2.0 / variance, 1.0)  # the logarithm of chi-squared / k has variance close to 2 / k
+
+    def predict(self, X: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the noise-free value of untried configurations at the points X, each (n,)."""
+        posterior = self._posterior(self.theta)
+        blocks = [X[start : start + BLOCK] for start in range(0, max(len(X), 1), BLOCK)]
+        mean, variance = np.hstack([self._block(posterior, block) for block in blocks])
+        return self.centre + self.spread * mean, self.spread * np.sqrt(np.maximum(variance, 1e-12))
+
+    def at_measured(self) -> tuple[Floats, Floats]:
+        """Mean (n,) and covariance (n, n) of the noise-free values of the measured configurations."""
+        mean, covariance = self._joint(self.theta)
+        return self.centre + self.spread * mean, self.spread**2 * covariance
+
+    def draws(self, count: int, seed: int, *, settings: int = 24) -> Floats:
+        """Possible noise-free values of the measured configurations, (about `count`, n), over several settings."""
+        rng = np.random.default_rng(seed)
+        root = np.linalg.cholesky(np.linalg.inv(self.curvature))
+        low, high = np.array(_bounds(len(self.theta) - 3)).T
+        rows = []
+        for _ in range(settings):
+            theta = np.clip(self.theta + root @ rng.standard_normal(len(self.theta)), low, high)
+            mean, covariance = self._joint(theta)
+            factor = cholesky(covariance + 1e-8 * np.eye(len(mean)), lower=True, check_finite=False)
+            rows.append(mean + rng.standard_normal((-(-count // settings), len(mean))) @ factor.T)
+        return np.asarray(self.centre + self.spread * np.vstack(rows), np.float64)
+
+    def believing(self, X: Floats) -> "RepeatedProcess":
+        """The process as if the points X had been measured once, at their expected values."""
+        if len(X) == 0:
+            return self
+        known, means = self.measured, (self.predict(X)[0] - self.centre) / self.spread
+        ones = np.ones(len(X))
+        believed = replace(
+            known,
+            points=np.vstack([known.points, X]),
+            means=np.concatenate([known.means, means]),
+            counts=np.concatenate([known.counts, ones]),
+            variances=np.concatenate([known.variances, ones]),
+        )
+        return replace(self, measured=believed)
+
+    def _block(self, posterior: "_Posterior", X: Floats) -> Floats:
+        """Standardised mean and variance at the points X, (2, n)."""
+        cross = np.exp(self.theta[0]) * _matern(cdist(X / posterior.lengths, self.measured.points / posterior.lengths))
+        explained = cross @ posterior.inverse_root.T
+        prior = np.exp(self.theta[0]) + np.exp(self.theta[-2])
+        return np.stack([cross @ posterior.weights, prior - np.einsum("ij,ij->i", explained, explained)])
+
+    def _joint(self, theta: Floats) -> tuple[Floats, Floats]:
+        posterior = self._posterior(theta)
+        explained = solve_triangular(posterior.root, posterior.signal, lower=True, check_finite=False)
+        return posterior.signal @ posterior.weights, posterior.signal - explained.T @ explained
+
+    def _posterior(self, theta: Floats) -> "_Posterior":
+        return _Posterior.of(self.measured, theta)
+
+
+@dataclass(frozen=True)
+class _Posterior:
+    """What predictions need under one setting of the hyper-parameters."""
+
+    lengths: Floats
+    signal: Floats
+    root: Floats
+    weights: Floats
+
+    @cached_property
+    def inverse_root(self) -> Floats:
+        """The inverse of the lower root: products with it are quicker than solving, for very many points."""
+        return np.asarray(solve_triangular(self.root, np.eye(len(self.root)), lower=True), np.float64)
+
+    @classmethod
+    def of(cls, measured: Measured, theta: Floats) -> Self:
+        lengths = np.exp(theta[1:-2])
+        scaled = measured.points / lengths
+        signal = np.exp(theta[0]) * _matern(cdist(scaled, scaled)) + np.exp(theta[-2]) * np.eye(len(scaled))
+        noise = np.exp(theta[-1]) * measured.variances / measured.counts
+        root = cholesky(signal + np.diag(noise + JITTER), lower=True, check_finite=False)
+        return cls(lengths, signal, root, np.asarray(cho_solve((root, True), measured.means), np.float64))
+
+
+def _loss(measured: Measured, noise_mean: float) -> tuple[Loss, Floats, list[tuple[float, float]]]:
+    """Negative log posterior with its gradient, the start, and the bounds."""
+    n_coordinates = measured.points.shape[1]
+    length_mean = LENGTH_PRIOR[0] + 0.5 * np.log(max(n_coordinates, 1))
+    means = np.array([VARIANCE_PRIOR[0], *[length_mean] * n_coordinates, ROUGHNESS_PRIOR[0], noise_mean])
+    deviations = np.array([VARIANCE_PRIOR[1], *[LENGTH_PRIOR[1]] * n_coordinates, ROUGHNESS_PRIOR[1], NOISE_DEVIATION])
+    bounds = _bounds(n_coordinates)
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        value, gradient = _log_likelihood(measured, theta)
+        distance = (theta - means) / deviations
+        return 0.5 * float(distance @ distance) - value, distance / deviations - gradient
+
+    return loss, np.clip(means, *np.array(bounds).T), bounds
+
+
+def _log_likelihood(measured: Measured, theta: Floats) -> tuple[float, Floats]:
+    """Of the means and of the scatter around them, up to a constant; gradient by the logarithms."""
+    squared = np.exp(-2 * theta[1:-2])
+    distance = np.sqrt(np.einsum("j,jab->ab", squared, measured.gaps))
+    signal = np.exp(theta[0]) * _matern(distance)
+    rough, noise = np.exp(theta[-2]), np.exp(theta[-1]) * measured.variances / measured.counts
+    factor = cho_factor(signal + np.diag(rough + noise + JITTER), lower=True, check_finite=False)
+    weights = cho_solve(factor, measured.means, check_finite=False)
+    outer = np.outer(weights, weights) - cho_solve(factor, np.eye(len(weights)), check_finite=False)
+    slope = np.exp(theta[0]) * (5 / 3) * (1 + np.sqrt(5) * distance) * np.exp(-np.sqrt(5) * distance)
+    scatter = measured.squares / np.exp(theta[-1])
+    value = -0.5 * float(measured.means @ weights) - float(np.log(np.diag(factor[0])).sum())
+    value -= 0.5 * (measured.degrees * float(theta[-1]) + scatter)
+    by_length = 0.5 * squared * np.einsum("ab,jab->j", outer * slope, measured.gaps)
+    by_noise = 0.5 * (float(np.diag(outer) @ noise) - measured.degrees + scatter)
+    by_rough = 0.5 * rough * float(np.trace(outer))
+    return value, np.array([0.5 * float((outer * signal).sum()), *by_length, by_rough, by_noise])
+
+
+def _curvature(loss: Loss, theta: Floats) -> Floats:
+    """Second derivatives of the loss, made positive: the precision of the hyper-parameters."""
+    steps = DIFFERENCE * np.eye(len(theta))
+    rows = np.array([(loss(theta + step)[1] - loss(theta - step)[1]) / (2 * DIFFERENCE) for step in steps])
+    values, vectors = np.linalg.eigh(0.5 * (rows + rows.T))
+    return np.asarray((vectors * np.maximum(values, CURVATURE_MIN)) @ vectors.T, np.float64)
+
+
+def _bounds(n_coordinates: int) -> list[tuple[float, float]]:
+    return [VARIANCE_BOUNDS, *[LENGTH_BOUNDS] * n_coordinates, ROUGHNESS_BOUNDS, NOISE_BOUNDS]
+
+
+def _matern(distance: Floats) -> Floats:
+    scaled = np.sqrt(5) * distance
+    result = np.exp(-scaled)
+    result *= 1 + scaled + scaled**2 / 3
+    return np.asarray(result, np.float64)
+
+
+def _standardised(points: Floats, groups: Sequence[Floats], variances: Floats | None) -> Measured:
+    given = np.ones(len(groups)) if variances is None else np.asarray(variances, np.float64)
+    squares = [float(np.sum((each - each.mean()) ** 2)) for each in groups]
+    counts = np.array([len(each) for each in groups], dtype=np.float64)
+    degrees = int(counts.sum()) - len(groups)
+    means = np.array([float(each.mean()) for each in groups])
+    return Measured(points, means, counts, given, float(np.sum(squares / given)), degrees)
+
+
+def _check(points: Floats, groups: Sequence[Floats]) -> None:
+    if len(groups) == 0 or len(points) != len(groups):
+        raise InvalidInputError(f"{len(points)} points have {len(groups)} groups of values, expected one each")
+    for index, group in enumerate(groups):
+        if len(group) == 0 or not np.all(np.isfinite(group)):
+            raise InvalidInputError(f"group {index} holds {list(group)}, expected finite numbers, at least one")

@@ -1,0 +1,115 @@
+"""Handing out trials from a folder in which others hand out trials at the same time.
+
+Trial n is begun only by who knows all trials before it, since its name is free only once. So no two are begun for the
+same configuration and the budget is kept, though nobody locks anything: who was overtaken reads again and goes on.
+"""
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from crosswind.data.catalog.leases import TrialRecord
+from crosswind.data.catalog.requests import RequestKey
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import ENDED, Configuration, Study, Trial, TrialState
+from crosswind.models.tuner import rules
+from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, DeadJobs, Lease, Limits
+from crosswind.models.tuner.shared_folder.study_folder import StudyFolder
+from crosswind.models.tuner.shared_folder.turns import Turn
+from crosswind.models.tuner.tuner import Tuner
+
+AHEAD_MAX = 16  # suggestions to choose from beside others who have the same ones
+
+
+@dataclass
+class HandOut:
+    """One request for trials, as far as it has got."""
+
+    folder: StudyFolder
+    study: Study
+    lease: Lease
+    limits: Limits
+    request: RequestKey | None
+    records: list[TrialRecord] = field(default_factory=list, init=False)
+    _is_over: bool = field(default=False, init=False)
+    _overtaken: int = field(default=0, init=False)
+
+    def recall(self) -> None:
+        """Takes the trials that the same request got before. Raises: InvalidInputError when it was another one."""
+        request = self.request
+        if request is None:
+            return
+        before = [each for each in self.folder.turns() if each.request and each.request.key == request.key]
+        if any(each.request != request for each in before):
+            raise InvalidInputError(f"Idempotency-Key {request.key!r} was used for another request: choose a new one")
+        self.records = [each.record for each in before]
+        self._is_over = bool(before)
+
+    def go_on(self, count: int, tuner: Tuner, dead_jobs: DeadJobs) -> bool:
+        """Hands out until `count` are handed out or nothing is left; False when another writer came in between."""
+        if self._is_over:
+            return True
+        if not self._again(self.folder.turns(), count, dead_jobs):
+            return False
+        missing = count - len(self.records)
+        if missing == 0:
+            return True
+        turns = self.folder.turns()  # anew: what was just handed out again must not look free to the tuner
+        if any(turn.record.trial.state in FREE for turn in turns):
+            return False  # given back just now: a tuner takes its configuration for one that nobody has
+        allowed = rules.room(self.study, self.folder.next_number, missing, self.limits.trials)
+        return allowed == 0 or self._new(turns, allowed, tuner)
+
+    def _again(self, turns: list[Turn], count: int, dead_jobs: DeadJobs) -> bool:
+        """Hands out trials that were begun before."""
+        by_id = {turn.record.trial.trial_id: turn for turn in turns}
+        held = {turn.record.job for turn in turns if turn.record.trial.state in HELD and turn.record.job}
+        mine = {record.trial.trial_id for record in self.records}
+        others = [turn.record for turn in turns if turn.record.trial.trial_id not in mine]
+        now_ns = self.folder.clock.now_ns(self.folder.path)
+        for record in rules.to_hand_out(others, self.lease, now_ns, self._dead(held, dead_jobs)):
+            if len(self.records) == count:
+                return True
+            if not self._hand(by_id[record.trial.trial_id]):
+                return False
+        return True
+
+    def _hand(self, turn: Turn) -> bool:
+        handed = rules.leased(turn.record, self.lease, 0, self.limits.losses)
+        made = self.folder.make(self._leasing(turn.after(handed)))
+        if made and made.record.trial.state not in ENDED:
+            self.records.append(made.record)
+        return made is not None
+
+    def _new(self, turns: list[Turn], count: int, tuner: Tuner) -> bool:
+        """Begins new trials."""
+        tuner.observe([turn.record.trial for turn in turns])
+        configurations = self._suggested(count, tuner)
+        for number, configuration in enumerate(configurations, self.folder.next_number):
+            if not self._begin(number, configuration):
+                self._overtaken += 1
+                return False
+        return True
+
+    def _suggested(self, count: int, tuner: Tuner) -> list[Configuration]:
+        """What to try next; beside others who know the same, some of the next best ones, so that not all collide."""
+        if not self._overtaken:
+            return tuner.suggest(count)
+        several = tuner.suggest(min(count + min(self._overtaken, AHEAD_MAX), COUNT_MAX))
+        return random.sample(several, min(count, len(several)))
+
+    def _begin(self, number: int, configuration: Configuration) -> bool:
+        trial_id = f"{self.study.study_id}-{number:06d}"
+        trial = Trial(dict(configuration), TrialState.LEASED, trial_id=trial_id)
+        record = TrialRecord(trial, self.study.study_id, owner=self.lease.owner, job=self.lease.job)
+        made = self.folder.make(self._leasing(Turn(number, 0, record)))
+        if made:
+            self.records.append(made.record)
+        return made is not None
+
+    def _leasing(self, turn: Turn) -> Turn:
+        return replace(turn, lease_seconds=self.lease.seconds, request=self.request)
+
+    @staticmethod
+    def _dead(jobs: Collection[str], dead_jobs: DeadJobs) -> Collection[str]:
+        return dead_jobs(jobs) if jobs else ()

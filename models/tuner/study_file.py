@@ -1,0 +1,232 @@
+"""Study files: what is searched for, over which configurations, and with which budget."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import Parameter, Study
+from crosswind.models.tuner.desks import TRIALS_MAX
+from crosswind.models.tuner.memory_fit import FITS, NEEDED
+from crosswind.models.tuner.outcomes.goal import Goal
+from crosswind.models.tuner.outcomes.objective import Objective
+from crosswind.models.tuner.space import Space, is_wrapped
+from crosswind.models.tuner.study_text import mapping_in
+from crosswind.models.tuner.templates import template_named
+
+FIELDS = (
+    "name",
+    "template",
+    "objective",
+    "direction",
+    "unit",
+    "parameters",
+    "constraints",
+    "facts",
+    "transformer",
+    "limits",
+    "budget",
+    "command",
+    "seed",
+    "details",
+)
+MINIMISE, MAXIMISE = "minimise", "maximise"
+DIRECTIONS = {"minimise": MINIMISE, "minimize": MINIMISE, "maximise": MAXIMISE, "maximize": MAXIMISE}
+TEXT_MAX = 4000  # characters of a name, an objective or a command
+WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])[A-Za-z_][\w.]*""")  # quoted texts stay as they are
+OBJECTIVE = "step_p50_seconds"
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """What a study file says, checked; `space` is JSON that `Space.from_json` reads.
+
+    `objectives` are one or several (then their trade-off is sought), each an expression of outcomes and parameters;
+    `direction` is that of a single one. `limits` bind outcomes. `command` is what runs a trial, with `{parameter}`.
+    """
+
+    name: str
+    space: Mapping[str, object]
+    objectives: tuple[str, ...] = (OBJECTIVE,)
+    direction: str = MINIMISE
+    unit: str = "s"
+    limits: tuple[str, ...] = ()
+    trials: int | None = None
+    hours: float | None = None
+    command: tuple[str, ...] = ()
+    seed: int = 0
+    template: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The study in a .yaml, .json or .toml file; without a `name` it is called like the file.
+
+        Raises: UnavailableError, MalformedError, InvalidInputError; all name the file, the last one also the field.
+        """
+        told = mapping_in(path)
+        try:
+            return cls.from_json({"name": path.stem, **told})
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, object]) -> Self:
+        """The study of plain JSON values. Raises: InvalidInputError that names field, value and expectation."""
+        unknown = [str(name) for name in told if name not in FIELDS]
+        if unknown:
+            raise InvalidInputError(f"there is no field {unknown[0]!r}, expected {', '.join(FIELDS)}")
+        space, limits = _space_and_limits(told)
+        objectives, direction = _objectives(told)
+        trials, hours = _budget(told.get("budget", {}))
+        read = cls(
+            name=_text(told, "name", ""),
+            space=space,
+            objectives=objectives,
+            direction=direction,
+            unit=_text(told, "unit", "s") if told.get("unit") != "" else "",
+            limits=limits,
+            trials=trials,
+            hours=hours,
+            command=_texts(told.get("command", ()), "command"),
+            seed=_whole(told.get("seed", 0), "seed", (0, 2**31 - 1)),
+            template=_text(told, "template", "") if "template" in told else "",
+            details=_details(told.get("details", {})),
+        )
+        Goal.parse(objectives, limits)
+        return read
+
+    def as_json(self) -> dict[str, object]:
+        """The study as plain JSON values that `from_json` reads, its template filled in."""
+        space = self.space if is_wrapped(self.space) else {"parameters": dict(self.space)}
+        budget = {name: value for name, value in (("trials", self.trials), ("hours", self.hours)) if value is not None}
+        beside = {
+            "limits": list(self.limits),
+            "budget": budget,
+            "command": list(self.command),
+            "details": dict(self.details),
+        }
+        return {
+            "name": self.name,
+            "objective": list(self.objectives) if len(self.objectives) > 1 else self.objectives[0],
+            "direction": self.direction,
+            "unit": self.unit,
+            "seed": self.seed,
+            **space,
+            **{name: value for name, value in beside.items() if value},
+        }
+
+    def study(self, study_id: str, created_ns: int) -> Study:
+        """The study as desks keep it; what has no column of its own stands in its `details`."""
+        first = Objective.parse(self.objectives[0])
+        told: dict[str, object] = {
+            "direction": MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
+            "objectives": list(self.objectives) if len(self.objectives) > 1 else [],
+            "limits": list(self.limits),
+            "hours": self.hours,
+            "command": list(self.command),
+            "template": self.template,
+        }
+        details = {**self.details, **{name: value for name, value in told.items() if value}}
+        objective = first.expression.text
+        return Study(study_id, self.name, self.space, objective, self.unit, self.seed, created_ns, self.trials, details)
+
+
+def _space_and_limits(told: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
+    """The space, a template's and the file's own parts together, and the limits with their facts filled in."""
+    own = {name: told.get(name, {}) for name in ("parameters", "facts", "transformer")}
+    for name, value in own.items():
+        if not isinstance(value, Mapping):
+            raise InvalidInputError(f"{name} is {value!r:.80}, expected an object of names and values")
+    constraints, limits = _texts(told.get("constraints", ()), "constraints"), _texts(told.get("limits", ()), "limits")
+    parameters = dict(own["parameters"])  # type: ignore[call-overload]
+    facts: Mapping[str, Parameter] = dict(own["facts"])  # type: ignore[call-overload]
+    if "template" in told:
+        template = template_named(told["template"])
+        parameters = template.parameters_with(parameters)
+        known = {*parameters, *facts, *dict(own["transformer"])}  # type: ignore[call-overload]
+        known |= {FITS, NEEDED} if own["transformer"] else set()
+        constraints = (*template.constraints_for(frozenset(known), facts), *constraints)
+        limits = (*template.limits, *limits)
+    wrapped = {
+        "parameters": parameters,
+        "constraints": list(constraints),
+        "facts": facts,
+        "transformer": own["transformer"],
+    }
+    space = Space.from_json({name: value for name, value in wrapped.items() if value or name == "parameters"})
+    return space.as_json(), tuple(_filled(text, facts) for text in limits)
+
+
+def _filled(text: str, facts: Mapping[str, Parameter]) -> str:
+    """The text with facts in place of their names."""
+    return WORD.sub(lambda found: repr(facts[found[0]]) if found[0] in facts else found[0], text)
+
+
+def _objectives(told: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
+    """The objectives and, of a single one, the direction: told beside it or in front of it."""
+    facts = told.get("facts", {})
+    texts = _texts(told.get("objective", OBJECTIVE), "objective")
+    if isinstance(facts, Mapping):
+        texts = tuple(_filled(text, facts) for text in texts)
+    if not texts:
+        raise InvalidInputError("objective is empty, expected an outcome such as step_p50_seconds")
+    direction = told.get("direction", MINIMISE)
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
+        raise InvalidInputError(f"direction is {direction!r}, expected minimise or maximise")
+    if len(texts) > 1:
+        if DIRECTIONS[direction] == MAXIMISE:
+            raise InvalidInputError("direction is maximise with several objectives, expected 'maximise NAME' in each")
+        return texts, MINIMISE
+    only = Objective.parse(texts[0])
+    return (only.expression.text,), MAXIMISE if only.is_maximised else DIRECTIONS[direction]
+
+
+def _budget(value: object) -> tuple[int | None, float | None]:
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"budget is {value!r:.80}, expected trials and hours, such as {{'trials': 20}}")
+    unknown = [str(name) for name in value if name not in ("trials", "hours")]
+    if unknown:
+        raise InvalidInputError(f"budget has no field {unknown[0]!r}, expected trials and hours")
+    trials, hours = value.get("trials"), value.get("hours")
+    if hours is not None and (
+        isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours < math.inf
+    ):
+        raise InvalidInputError(f"budget: hours is {hours!r}, expected a positive number")
+    whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
+    return whole, None if hours is None else float(hours)
+
+
+def _whole(value: object, name: str, ends: tuple[int, int]) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not ends[0] <= value <= ends[1]:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected a whole number from {ends[0]} to {ends[1]}")
+    return value
+
+
+def _text(told: Mapping[str, object], name: str, default: str) -> str:
+    value = told.get(name, default)
+    if not isinstance(value, str) or not value.strip() or len(value) > TEXT_MAX:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected a text of 1 to {TEXT_MAX} characters")
+    return value
+
+
+def _texts(value: object, name: str) -> tuple[str, ...]:
+    """One text or a list of texts."""
+    every: Sequence[object] = (
+        [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else [None]
+    )
+    return tuple(_text({name: each}, name, "") for each in every)
+
+
+def _details(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise InvalidInputError(f"details is {value!r:.80}, expected an object of names and values")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"details is {value!r:.80}, expected values that JSON has: {error}") from error
+    return dict(value)

@@ -1,0 +1,80 @@
+"""Study files as text: YAML, JSON or TOML, told apart by the file's ending."""
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+
+BYTES_MAX = 1 << 20
+
+
+def mapping_in(path: Path) -> Mapping[str, object]:
+    """What the file says. Raises: UnavailableError, MalformedError, InvalidInputError; all name the file."""
+    read = _READ.get(path.suffix.lower())
+    if read is None:
+        raise InvalidInputError(f"{path}: the ending is {path.suffix!r}, expected one of {', '.join(_READ)}")
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+    if len(text) > BYTES_MAX:
+        raise MalformedError(f"{path}: more than {BYTES_MAX} bytes, expected a small file")
+    try:
+        found = read(text.decode("utf-8-sig"))
+    except ImportError as error:
+        raise UnavailableError(f"{path}: PyYAML is needed: pip install 'crosswind[server]', or write JSON") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise MalformedError(f"{path}: cannot be read: {reason}") from error
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise MalformedError(f"{path}: expected fields such as name, objective and parameters, found {found!r:.80}")
+    return found
+
+
+def _json(text: str) -> object:
+    return json.loads(text, object_pairs_hook=_unique)
+
+
+def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice!r} stands twice, expected it once")
+    return dict(pairs)
+
+
+def _yaml(text: str) -> object:
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  of the server's extra
+
+    try:
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        _check_tree(yaml, tree)
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_tree(yaml: object, tree: object) -> None:
+    """Refuses what becomes much larger than it is (a node that stands in several places), and names given twice."""
+    nodes, seen = [tree], set()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:
+            raise ValueError("it has anchors that are used again, expected every value written out")
+        seen.add(id(node))
+        value = getattr(node, "value", None)
+        for each in value if isinstance(value, list) else ():
+            nodes.extend(each if isinstance(each, tuple) else (each,))
+        if isinstance(node, yaml.MappingNode):  # type: ignore[attr-defined]
+            _unique([(str(key.value), None) for key, _ in node.value])
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    ".yaml": _yaml,
+    ".yml": _yaml,
+    ".json": _json,
+    ".toml": tomllib.loads,
+}

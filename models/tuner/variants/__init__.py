@@ -1,0 +1,7 @@
+"""Which variant of a code for which input: choices by the features of a context, from what other contexts showed."""
+
+from crosswind.models.tuner.variants.chooser import VariantChooser
+from crosswind.models.tuner.variants.experience import Choice, Context, Experience
+from crosswind.models.tuner.variants.matrix_features import matrix_features
+
+__all__ = ["Choice", "Context", "Experience", "VariantChooser", "matrix_features"]

@@ -1,0 +1,154 @@
+"""Chooses the variant of a code for an input, from what other inputs showed and a few trials on this one."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.prediction import Floats
+from crosswind.data.trial import Configuration, Parameter
+from crosswind.models.tuner.tuner import check_count
+from crosswind.models.tuner.variants.experience import Choice, Context, Experience
+from crosswind.models.tuner.variants.precedents import Precedents
+
+SPREAD = 0.3  # of the log of a ratio between two variants, from one context to another that is like it
+SURPRISE = 2.0  # what a failure where there was none takes from a precedent's log-likelihood
+DOUBT = 1e-3  # of the weights stays as it was before the trials: no precedent is ruled out for good
+
+Key = frozenset[tuple[str, Parameter]]
+Places = npt.NDArray[np.int64]
+
+
+class VariantChooser:
+    """Ranks variants for a context; the same `suggest` and `observe` as a tuner, with a context beside.
+
+    Every earlier context is a hypothesis about the new one. Their weights come from its features, then from the trials
+    on it; expected regret and failures are means over them. The variant tried next is the one that is expected to save
+    most on top of those tried already.
+    """
+
+    def __init__(self, variants: Sequence[Configuration], seed: int = 0) -> None:
+        self._variants = list(variants)
+        self._place_of: dict[Key, int] = {_key(variant): place for place, variant in enumerate(self._variants)}
+        if not self._variants or len(self._place_of) < len(self._variants):
+            raise InvalidInputError(f"{len(self._variants)} variants, expected at least one and each of them once")
+        self._seed = seed
+        self._trials: dict[str, dict[int, float | None]] = {}
+        self._precedents = Precedents.of([], *_tables([], {}, len(self._variants)), seed=seed)
+
+    def learn(self, experiences: Iterable[Experience]) -> Self:
+        """Takes what earlier contexts showed in place of what was learned before. Raises: InvalidInputError."""
+        contexts: dict[str, Context] = {}
+        told: dict[str, dict[int, float | None]] = {}
+        for each in experiences:
+            contexts[each.context.name] = each.context
+            _keep_better(told.setdefault(each.context.name, {}), self._place(each.variant), each.objective)
+        objectives, failed = _tables(list(contexts), told, len(self._variants))
+        self._precedents = Precedents.of(list(contexts.values()), objectives, failed, seed=self._seed)
+        return self
+
+    def observe(self, trials: Iterable[Experience]) -> None:
+        """Takes what was tried on the contexts in question. Raises: InvalidInputError on a variant not known."""
+        for each in trials:
+            _keep_better(self._trials.setdefault(each.context.name, {}), self._place(each.variant), each.objective)
+
+    def suggest(
+        self, context: Context, count: int = 1, *, pending: Collection[Configuration] = ()
+    ) -> list[Configuration]:
+        """What to try next on the context, the first first: nothing tried already or pending; fewer when few are left.
+
+        Raises: InvalidInputError.
+        """
+        check_count(count)
+        weights = self._weights(context)
+        tried = [*self._trials.get(context.name, {}), *(self._place(variant) for variant in pending)]
+        chosen: list[int] = []
+        for _ in range(min(count, len(self._variants) - len(set(tried)))):
+            chosen.append(self._next(weights, np.array([*tried, *chosen], dtype=np.int64)))
+        return [self._variants[place] for place in chosen]
+
+    def rank(self, context: Context) -> list[Choice]:
+        """All variants with what is expected of them, the least expected regret first."""
+        weights = self._weights(context)
+        regret, failures = weights @ self._precedents.regret, weights @ self._precedents.failed
+        trials = self._trials.get(context.name, {})
+        for place, objective in trials.items():
+            failures[place] = float(objective is None)
+        failing = np.array([trials.get(place, 1.0) is None for place in range(len(self._variants))])
+        order = np.lexsort((regret, failing))
+        return [self._choice(place, regret, failures, trials) for place in order.tolist()]
+
+    def best(self, context: Context) -> Choice:
+        """What to use: the best of those that were tried and did not fail, else the one expected to be best."""
+        trials = self._trials.get(context.name, {})
+        solved = {place: objective for place, objective in trials.items() if objective is not None}
+        ranking = self.rank(context)
+        if not solved:
+            return ranking[0]
+        least = self._variants[min(solved, key=solved.__getitem__)]
+        return next(choice for choice in ranking if choice.variant is least)
+
+    def _choice(self, place: int, regret: Floats, failures: Floats, trials: Mapping[int, float | None]) -> Choice:
+        return Choice(self._variants[place], float(regret[place]), float(failures[place]), place in trials)
+
+    def _next(self, weights: Floats, tried: Places) -> int:
+        """Of the variants not tried, the one that saves most beyond the best of the tried in each precedent."""
+        regret = self._precedents.regret
+        expected = weights @ regret
+        if len(tried) and len(regret):
+            so_far = regret[:, tried].min(axis=1, keepdims=True)
+            saved = weights @ np.maximum(so_far - regret, 0)
+            expected = 1e-6 * expected - saved
+        expected[tried] = np.inf
+        return int(expected.argmin())
+
+    def _weights(self, context: Context) -> Floats:
+        before = self._precedents.weights(context)
+        trials = self._trials.get(context.name, {})
+        if not trials or not len(before):
+            return before
+        unlike = self._surprise(trials)
+        after = before * np.exp(unlike.min() - unlike)
+        mixed = (1 - DOUBT) * after / max(float(after.sum()), 1e-300) + DOUBT * before
+        return np.asarray(mixed / mixed.sum())
+
+    def _surprise(self, trials: Mapping[int, float | None]) -> Floats:
+        """Minus the log-likelihood of the trials if the context were like each precedent, shape (n,)."""
+        solved = {place: objective for place, objective in trials.items() if objective is not None}
+        places = np.array(list(solved), dtype=np.int64)
+        lost = [place for place, objective in trials.items() if objective is None]
+        failed = self._precedents.failed
+        surprise = SURPRISE * ((1 - failed[:, lost]).sum(axis=1) + failed[:, places].sum(axis=1))
+        if len(solved) > 1:
+            apart = np.log(list(solved.values())) - np.log1p(self._precedents.regret[:, places])
+            apart = apart - apart.mean(axis=1, keepdims=True)
+            surprise = surprise + (apart**2).sum(axis=1) / (2 * SPREAD**2)
+        return np.asarray(surprise)
+
+    def _place(self, variant: Configuration) -> int:
+        try:
+            return self._place_of[_key(variant)]
+        except KeyError:
+            raise InvalidInputError(f"variant {dict(variant)} is none of the {len(self._variants)} known") from None
+
+
+def _key(variant: Configuration) -> Key:
+    return frozenset(variant.items())
+
+
+def _keep_better(told: dict[int, float | None], place: int, objective: float | None) -> None:
+    """Of several measurements the least counts; one that went well outweighs a failure."""
+    known = told.get(place)
+    told[place] = objective if known is None else min(known, objective if objective is not None else known)
+
+
+def _tables(names: Sequence[str], told: Mapping[str, Mapping[int, float | None]], count: int) -> tuple[Floats, Floats]:
+    """Objectives and failures, shape (len(names), count), NaN where there is nothing."""
+    objectives, failed = np.full((2, len(names), count), np.nan)
+    for row, name in enumerate(names):
+        for place, objective in told[name].items():
+            objectives[row, place] = np.nan if objective is None else objective
+            failed[row, place] = float(objective is None)
+    return objectives, failed

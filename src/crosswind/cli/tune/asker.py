@@ -1,0 +1,93 @@
+"""Who asks for a trial: the job, whose restart gets the same trial back, and the process, which alone holds it."""
+
+import fcntl
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from crosswind.cli.tune.told import Holder
+from crosswind.ingest.probe.place import job_id, node_name
+
+SLOTS_MAX = 1000  # processes of one job on one node that ask beside each other
+NAME_MAX = 200
+
+
+def job_key(environment: Mapping[str, str] = os.environ) -> str | None:
+    """What stays the same when a job is requeued: its id, or that of its array with the task; None outside of jobs.
+
+    Source: sbatch(1), SLURM_ARRAY_JOB_ID and SLURM_ARRAY_TASK_ID.
+    """
+    array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
+    if array and task:
+        return f"{array}_{task}"
+    return job_id(environment)
+
+
+def restarts(environment: Mapping[str, str] = os.environ) -> int:
+    """How often the job was requeued; Slurm does not set it in the first run."""
+    text = environment.get("SLURM_RESTART_COUNT", "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+@contextmanager
+def asking_process(lease_seconds: float, environment: Mapping[str, str] = os.environ) -> Iterator[Holder]:
+    """This process as a holder of trials, told apart from others of its job that ask at the same time on this node.
+
+    The first gets slot 0, the next slot 1; a restarted job takes the same slots, and so gets the trials of before.
+    """
+    job = job_key(environment)
+    with _slot(job, environment) as slot:
+        yield Holder(owner_name(environment), lease_seconds, _job_with_slot(job, slot, environment))
+
+
+def holder(lease_seconds: float, slot: str, environment: Mapping[str, str] = os.environ) -> Holder:
+    """Whoever runs one command of a job script; `slot` tells apart those who ask beside each other in one job."""
+    job = job_key(environment)
+    named = f"{job}/{slot}" if job and slot else job
+    return Holder(_script_name(environment), lease_seconds, named[:NAME_MAX] if named else None)
+
+
+def owner_name(environment: Mapping[str, str] = os.environ) -> str:
+    """The process: no other one has this name, on whatever node."""
+    job = job_key(environment)
+    place = f"{node_name(environment)} {os.getpid()}"
+    return (f"job {job} restart {restarts(environment)} {place}" if job else place)[:NAME_MAX]
+
+
+def _script_name(environment: Mapping[str, str]) -> str:
+    job = job_key(environment)
+    return (f"job {job}" if job else f"{node_name(environment)} {os.getppid()}")[:NAME_MAX]
+
+
+def _job_with_slot(job: str | None, slot: int, environment: Mapping[str, str]) -> str | None:
+    if job is None:
+        return None
+    step = environment.get("SLURM_STEP_ID", "")
+    return f"{job}/{step}.{slot}" if step.isdigit() else f"{job}/{slot}"
+
+
+@contextmanager
+def _slot(job: str | None, environment: Mapping[str, str]) -> Iterator[int]:
+    """The first free number of this job on this node, held as long as the process lives."""
+    if job is None:
+        yield 0
+        return
+    folder = Path(tempfile.gettempdir()) / f"crosswind-tune-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    name = re.sub(r"[^\w.-]", "_", f"{node_name(environment)}-{job}-{environment.get('SLURM_STEP_ID', '')}")[:NAME_MAX]
+    for number in range(SLOTS_MAX):
+        descriptor = os.open(folder / f"{name}-{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            continue
+        try:
+            yield number
+        finally:
+            os.close(descriptor)
+        return
+    yield SLOTS_MAX

@@ -1,0 +1,218 @@
+"""One trial evaluated: its program runs, is recorded and watched, and what came of it is told."""
+
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from crosswind.cli.tune.config_file import write_config
+from crosswind.cli.tune.filling import filled, variables
+from crosswind.cli.tune.judging import judged
+from crosswind.cli.tune.run_outcomes import step_outcomes
+from crosswind.cli.tune.told import Asked, Holder, Told
+from crosswind.cli.tune.told_objective import listening, outcomes_in
+from crosswind.cli.tune.unsent import Tell, Unsent
+from crosswind.cli.tune.watch import Watch
+from crosswind.data.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.run import new_ulid
+from crosswind.data.trial import Study, TrialState
+from crosswind.ingest.wrapper import Launch, Outcome, launch
+
+OK, FAILED, STOPPED, USED_UP, LATER = 0, 1, 3, 4, 75
+OURS = frozenset({STOPPED, USED_UP, LATER})  # exit codes that job scripts ask for; a failing program's become 1
+CHECKPOINT, CONFIG_FILE = "checkpoint", "config_file"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is run for each trial, and where its result stands.
+
+    `objective_from` is a file that the program writes, `pattern` finds the result there or on the output; without
+    either it is an outcome of the recorded run. `infeasible` are exit codes that say that a configuration cannot be.
+    """
+
+    command: tuple[str, ...]
+    spool: Path
+    workload: str | None = None
+    exports: Mapping[str, str] = field(default_factory=dict)
+    config_file: str | None = None
+    checkpoint: str | None = None
+    objective_from: str | None = None
+    pattern: re.Pattern[str] | None = None
+    infeasible: frozenset[int] = frozenset()
+    agent_seconds: float | None = 1.0
+    step_lines: str | None = None
+    injects: bool = True
+
+    def launch_of(self, study: Study, told: Told, run_id: str) -> Launch:
+        """What is to be started for a trial; its configuration file is there then.
+
+        Raises: InvalidInputError for a command that the configuration does not fill, UnavailableError.
+        """
+        environment, command = self.seen_by(study.name, told)
+        return Launch(
+            command,
+            self.spool,
+            workload=self.workload,
+            tags={"study": study.name, "trial": told.trial_id},
+            agent_seconds=self.agent_seconds,
+            injects=self.injects,
+            step_lines=self.step_lines,
+            environment=environment,
+            configuration=told.trial.configuration,
+            run_id=run_id,
+        )
+
+    def seen_by(self, study: str, told: Told) -> tuple[dict[str, str], tuple[str, ...]]:
+        """The variables that tell the program its configuration, and its command line.
+
+        Raises: InvalidInputError, UnavailableError.
+        """
+        names, configuration = self.names(study, told), told.trial.configuration
+        command = filled(self.command, configuration, names)
+        if config_file := names.get(CONFIG_FILE):
+            write_config(Path(config_file), configuration)
+        return variables(configuration, self.exports) | _environment(names), command
+
+    def names(self, study: str, told: Told) -> dict[str, str]:
+        """What a command may ask for beside the parameters: trial, study, checkpoint and config_file."""
+        names = {"trial": told.trial_id, "study": study, "owner": told.owner or ""}
+        if checkpoint := told.checkpoint or self._path(self.checkpoint, told):
+            names[CHECKPOINT] = checkpoint
+        if config_file := self._path(self.config_file, told):
+            names[CONFIG_FILE] = config_file
+        return names
+
+    def result_file(self, told: Told) -> Path | None:
+        """The file that the program writes its result to."""
+        path = self._path(self.objective_from, told)
+        return Path(path) if path else None
+
+    def _path(self, template: str | None, told: Told) -> str | None:
+        if template is None:
+            return None
+        [path] = filled([template], told.trial.configuration, {"trial": told.trial_id})
+        return str(Path(path).absolute())
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`."""
+
+    exit_code: int
+    tell: Tell | None
+    is_leaving: bool = False
+
+
+@dataclass
+class Evaluation:
+    """Evaluates trials of one study."""
+
+    desk: Asked
+    study: Study
+    program: Program
+    holder: Holder
+    unsent: Unsent
+    limit_seconds: float | None = None
+    grace_seconds: float = 20.0
+    store: Callable[[], None] = lambda: None
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+    _given_back: set[str] = field(default_factory=set)
+
+    def evaluate(self, told: Told, run_id: str | None = None) -> Ended:
+        """Runs a trial's program and tells what came of it.
+
+        Raises: InvalidInputError where it cannot be started; the trial is given back then.
+        """
+        run_id = run_id or new_ulid()
+        watch = self._watch(told)
+        with watch.noting_signals():
+            try:
+                ended = self._run(told, run_id, watch)
+            except ProjectError:
+                self._tell(Tell(self.study.name, told.trial_id, None, owner=self.holder.owner))
+                raise
+            if ended.tell:
+                self._tell(ended.tell)
+            self.store()
+            return Ended(ended.exit_code, ended.tell, watch.is_leaving)
+
+    def _watch(self, told: Told) -> Watch:
+        return Watch(
+            lambda: self.desk.heartbeat(self.study.name, told.trial_id, self.holder),
+            self.holder.seconds / 4,
+            self.limit_seconds,
+            self.grace_seconds,
+            lambda: self._tell(self._back(told)),
+        )
+
+    def _run(self, told: Told, run_id: str, watch: Watch) -> Ended:
+        result = self.program.result_file(told)
+        if result:
+            result.unlink(missing_ok=True)  # of an earlier attempt
+        wanted = replace(self.program.launch_of(self.study, told, run_id), started=watch.started, heard=watch.heard)
+        pattern = self.program.pattern if result is None else None
+        with watch.watching(), listening(pattern, self.study.objective) if pattern else nullcontext() as heard:
+            outcome = launch(wanted)
+        return self._ended(told, outcome, watch, dict(heard.told) if heard else {})
+
+    def _ended(self, told: Told, outcome: Outcome, watch: Watch, heard: Mapping[str, float]) -> Ended:
+        if watch.lost:
+            _say(f"trial {told.trial_id} is not ours any more: {watch.lost}")
+            return Ended(LATER, None)
+        if watch.preempted_by is not None:
+            return Ended(LATER, self._back(told))
+        if watch.is_stopped or outcome.exit_code == STOPPED:
+            reason = f"stopped after {self.limit_seconds:g} s" if watch.is_stopped else "the program stopped early"
+            return Ended(STOPPED, self._without(told, TrialState.PRUNED, reason))
+        if outcome.exit_code != 0:
+            state = TrialState.INFEASIBLE if outcome.exit_code in self.program.infeasible else TrialState.FAILED
+            code = FAILED if outcome.exit_code in OURS else outcome.exit_code
+            return Ended(code, self._without(told, state, f"exit code {outcome.exit_code}"))
+        return self._measured(told, outcome, heard)
+
+    def _measured(self, told: Told, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
+        try:
+            outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
+            if result := self.program.result_file(told):
+                outcomes |= outcomes_in(result, self.study.objective, self.program.pattern)
+            objective = judged(self.study, told.trial.configuration, outcomes)
+        except ProjectError as error:
+            return Ended(FAILED, self._without(told, TrialState.FAILED, str(error)))
+        done = Tell(self.study.name, told.trial_id, TrialState.DONE, objective, owner=self.holder.owner)
+        return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
+
+    def _without(self, told: Told, state: TrialState, reason: str) -> Tell:
+        return Tell(self.study.name, told.trial_id, state, reason=reason[:4000], owner=self.holder.owner)
+
+    def _back(self, told: Told) -> Tell:
+        """The trial given back, with the checkpoint if the program has left one."""
+        named = self.program.names(self.study.name, told).get(CHECKPOINT)
+        checkpoint = named if named and Path(named).exists() else told.checkpoint
+        return Tell(self.study.name, told.trial_id, None, owner=self.holder.owner, checkpoint=checkpoint)
+
+    def _tell(self, tell: Tell) -> None:
+        """Tells the desk once; what it cannot be told now is kept for the next call."""
+        with self._telling:
+            if tell.trial_id in self._given_back:
+                return
+            self._given_back.add(tell.trial_id)
+            try:
+                tell.to(self.desk)
+            except UnavailableError as error:
+                _say(f"{error}: kept in {self.unsent.keep(tell)}, told by the next call")
+            except (ConflictError, NotFoundError) as error:
+                _say(f"not told: {error}")
+
+
+def _environment(names: Mapping[str, str]) -> dict[str, str]:
+    told = {"trial": "TRIAL", "study": "STUDY", "owner": "TRIAL_OWNER", CHECKPOINT: "CHECKPOINT"}
+    told[CONFIG_FILE] = "CONFIG_FILE"
+    return {f"CROSSWIND_{told[name]}": value for name, value in names.items()}
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"crosswind: {text}\n")

@@ -1,0 +1,156 @@
+"""`crosswind tune exec STUDY -- CMD`: asks for a trial, runs it, records it, and tells what came of it."""
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from crosswind.cli.output import say_json
+from crosswind.cli.tune import ranks
+from crosswind.cli.tune.asker import asking_process
+from crosswind.cli.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
+from crosswind.cli.tune.filling import exports_of
+from crosswind.cli.tune.told import Told
+from crosswind.cli.tune.told_objective import compiled
+from crosswind.cli.tune.unsent import Unsent
+from crosswind.cli.tune.where import desk_at, place_of
+from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.data.run import new_ulid
+from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.ingest.injected import injected
+from crosswind.settings import Settings
+
+WRONG = 2
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Evaluates trials: 0 done, 3 stopped early, 4 budget spent, 75 given back or no answer, else as the program."""
+    if arguments.trials < 1:
+        raise InvalidInputError(f"--trials is {arguments.trials}, expected 1 or more")
+    program, rank = program_of(arguments, settings), ranks.rank_of_step()
+    if rank is None:
+        return _evaluate(arguments, settings, program, None)
+    if arguments.trials > 1:
+        raise InvalidInputError(f"--trials is {arguments.trials}, expected 1 where every rank of a step calls")
+    answer = ranks.answer_file(_shared_folder(arguments, settings))
+    if rank == 0:
+        return _evaluate(arguments, settings, program, answer)
+    return _follow(program, ranks.wait_for_answer(answer, arguments.wait), arguments.study)
+
+
+def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
+    """What the arguments say of the program. Raises: InvalidInputError."""
+    return Program(
+        tuple(arguments.command),
+        settings.spool,
+        workload=arguments.workload,
+        exports=exports_of(arguments.export),
+        config_file=arguments.config_file,
+        checkpoint=arguments.checkpoint or os.environ.get("CROSSWIND_CHECKPOINT"),
+        objective_from=arguments.objective_from,
+        pattern=compiled(arguments.objective_pattern) if arguments.objective_pattern else None,
+        infeasible=frozenset(arguments.infeasible),
+        agent_seconds=None if arguments.no_agent else arguments.interval,
+        step_lines=arguments.step_lines,
+        injects=not arguments.no_inject,
+    )
+
+
+def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Program, answer: Path | None) -> int:
+    """Evaluates trials one after another; the other ranks of the step, if there are any, are told of them."""
+    place = place_of(arguments)
+    try:
+        with asking_process(arguments.lease) as holder, desk_at(place, settings) as desk:
+            unsent = Unsent.below(settings.spool, place)
+            for problem in unsent.send(desk):
+                sys.stderr.write(f"crosswind: {problem}\n")
+            study = desk.standing(arguments.study).study
+            evaluation = Evaluation(desk, study, _with_command(program, study), holder, unsent)
+            evaluation.limit_seconds, evaluation.grace_seconds = arguments.limit, arguments.grace
+            is_stored = place[0] != "server" and not arguments.no_ingest  # `crosswind sync` ships the spool to a server
+            evaluation.store = (lambda: _store(settings)) if is_stored else (lambda: None)
+            return _one_after_another(evaluation, arguments, answer)
+    except ProjectError as error:
+        if answer:
+            ranks.leave(answer, ranks.Answer(LATER if isinstance(error, UnavailableError) else WRONG))
+        raise
+
+
+def _with_command(program: Program, study: Study) -> Program:
+    """The program with the study's own command where none is given. Raises: InvalidInputError without either."""
+    told = study.details.get("command")
+    command = program.command or (tuple(map(str, told)) if isinstance(told, list) else ())
+    if not command:
+        raise InvalidInputError(
+            "tune exec: expected a program after --, as in crosswind tune exec STUDY -- ./train {lr}"
+        )
+    return replace(program, command=command)
+
+
+def _one_after_another(evaluation: Evaluation, arguments: argparse.Namespace, answer: Path | None) -> int:
+    code = OK
+    for number in range(arguments.trials):
+        handed_out = evaluation.desk.suggest(evaluation.study.name, 1, evaluation.holder)
+        if not handed_out:
+            if answer:
+                ranks.leave(answer, ranks.Answer(USED_UP))
+            return USED_UP if number == 0 else code
+        [told], run_id = handed_out, new_ulid()
+        if answer:
+            ranks.leave(answer, _answer(evaluation, told, run_id))
+        ended = evaluation.evaluate(told, run_id)
+        _say(told, ended, as_json=arguments.json)
+        code = ended.exit_code
+        if ended.is_leaving or code == LATER:
+            return code
+    return code
+
+
+def _answer(evaluation: Evaluation, told: Told, run_id: str) -> ranks.Answer:
+    configuration, command = told.trial.configuration, evaluation.program.command
+    return ranks.Answer(None, told.trial_id, configuration, run_id, told.checkpoint, command)
+
+
+def _follow(program: Program, answer: ranks.Answer, study: str) -> int:
+    """Becomes the program of a rank that rank 0 has asked for; returns only where there is none."""
+    if answer.exit_code is not None or answer.configuration is None:
+        return answer.exit_code or OK
+    told = Told(Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id), study)
+    told = Told(**{**vars(told), "checkpoint": answer.checkpoint})
+    environment, command = replace(program, command=tuple(answer.command)).seen_by(study, told)
+    environment = os.environ | environment | {"CROSSWIND_RUN_ID": answer.run_id, "CROSSWIND_SPOOL": str(program.spool)}
+    environment |= injected(environment) if program.injects else {"CROSSWIND_INJECT": "0"}
+    try:
+        os.execvpe(command[0], command, environment)  # noqa: S606 - the user's program takes this rank's place
+    except OSError as error:
+        raise InvalidInputError(f"run: {command[0]!r} cannot be started: {error}") from error
+
+
+def _shared_folder(arguments: argparse.Namespace, settings: Settings) -> Path:
+    """A folder that every rank of the step sees."""
+    if arguments.shared:
+        return Path(arguments.shared)
+    kind, address = place_of(arguments)
+    return Path(address) if kind == "folder" else settings.home / "tune"
+
+
+def _store(settings: Settings) -> None:
+    from crosswind.cli.run import store_or_keep  # noqa: PLC0415 - heavy
+
+    sys.stderr.write(f"crosswind: {store_or_keep(settings)}\n")
+
+
+def _say(told: Told, ended: Ended, *, as_json: bool) -> None:
+    tell = ended.tell
+    state = "lost" if tell is None else "given back" if tell.state is None else str(tell.state)
+    objective = tell.objective if tell else None
+    if as_json:
+        words = {"trial_id": told.trial_id, "configuration": told.trial.configuration, "state": state}
+        say_json(
+            words | {"objective": objective, "exit_code": ended.exit_code, "run_id": tell.run_id if tell else None}
+        )
+        return
+    measured = f", objective {objective:.6g}" if objective is not None else ""
+    reason = f": {tell.reason}" if tell and tell.reason else ""
+    sys.stderr.write(f"crosswind: trial {told.trial_id} {state}{measured}{reason}\n")

@@ -1,0 +1,74 @@
+"""A trial's configuration on its way into a command line or the environment."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import Configuration, Parameter
+
+# {name}, {name:value where it is absent}, and {{name}} for the text {name} itself
+PLACE = re.compile(r"\{\{(?P<literal>[A-Za-z_][\w.-]*)\}\}|\{(?P<name>[A-Za-z_][\w.-]*)(?::(?P<default>[^{}]*))?\}")
+VARIABLE = "CROSSWIND_PARAM_"
+ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def filled(command: Sequence[str], configuration: Configuration, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The command with `{name}` replaced by the parameter's value, or by one of the further `names`.
+
+    `{name:7}` is 7 where the configuration has no such parameter; `{{name}}` stays as `{name}`.
+    Raises: InvalidInputError naming the word and what could stand there.
+    """
+    values = {**names, **{name: text_of(value) for name, value in configuration.items()}}
+    return tuple(PLACE.sub(lambda found: _value(found, values), word) for word in command)
+
+
+def names_in(command: Sequence[str]) -> frozenset[str]:
+    """The names that a command asks for without saying what to take instead."""
+    found = (match for word in command for match in PLACE.finditer(word))
+    return frozenset(match["name"] for match in found if match["name"] and match["default"] is None)
+
+
+def variables(configuration: Configuration, exports: Mapping[str, str]) -> dict[str, str]:
+    """The environment that tells the configuration: `CROSSWIND_PARAM_NAME` for each parameter.
+
+    A parameter whose name is that of an environment variable in capitals, as `NCCL_ALGO`, is exported as such; so are
+    those that `exports` gives a variable. Raises: InvalidInputError for an export of no parameter.
+    """
+    told = {VARIABLE + re.sub(r"\W", "_", name, flags=re.ASCII).upper(): value for name, value in configuration.items()}
+    told |= {name: value for name, value in configuration.items() if _is_variable(name)}
+    told |= {exports[name]: value for name, value in configuration.items() if name in exports}
+    return {name: text_of(value) for name, value in told.items()}
+
+
+def exports_of(words: Sequence[str]) -> dict[str, str]:
+    """Variables by parameter, of NAME=VARIABLE words. Raises: InvalidInputError."""
+    exports: dict[str, str] = {}
+    for word in words:
+        name, _, variable = word.partition("=")
+        if not name or not ENVIRONMENT_NAME.fullmatch(variable):
+            raise InvalidInputError(f"--export {word[:80]!r}: expected PARAMETER=VARIABLE")
+        exports[name] = variable
+    return exports
+
+
+def text_of(value: Parameter) -> str:
+    """A value as programs read it: booleans are `true` and `false`, numbers as in JSON, text as it is."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _value(found: re.Match[str], values: Mapping[str, str]) -> str:
+    if found["literal"]:
+        return f"{{{found['literal']}}}"
+    name = found["name"]
+    value = values.get(name, found["default"])
+    if value is None:
+        raise InvalidInputError(
+            f"command: {{{name}}} is none of {', '.join(sorted(values))}: "
+            f"{{{name}:VALUE}} gives a value for when it is absent, {{{{{name}}}}} is the text itself"
+        )
+    return str(value)
+
+
+def _is_variable(name: str) -> bool:
+    return name.isupper() and "_" in name and ENVIRONMENT_NAME.fullmatch(name) is not None

@@ -1,0 +1,177 @@
+"""The desk of a server, over HTTP, by the standard library alone."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote
+
+from crosswind.cli.tune.told import Holder, Overview, Told
+from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, NotFoundError, UnavailableError
+from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.ingest.ship.client import Answer, Client
+from crosswind.ingest.ship.token import ship_token
+
+UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 404, 409, 429, 500
+ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
+AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
+LEASE_FIELDS = ("study_id", "owner", "lease_expires_ns", "run_id", "reason", "job", "checkpoint")
+STUDY_FIELDS = ("study_id", "name", "space", "objective", "unit", "seed", "created_ns", "trials_max", "details")
+
+
+class RemoteDesk:
+    """A server's studies and trials; errors are those of a desk at hand, UnavailableError when it does not answer."""
+
+    def __init__(self, server: str, *, token: str | None = None) -> None:
+        self._server = server.rstrip("/")
+        self._token = token or ship_token()
+
+    def create(self, study: Study) -> Study:
+        """Stores a new study, under an id of the server's choice."""
+        asked: dict[str, Any] = {
+            "name": study.name,
+            "space": dict(study.space),
+            "objective": study.objective,
+            "unit": study.unit,
+            "seed": study.seed,
+        }
+        asked |= {"trials_max": study.trials_max} if study.trials_max is not None else {}
+        asked |= {"details": dict(study.details)} if study.details else {}
+        return _study(self._post("/v1/studies", asked, once=True))
+
+    def suggest(self, study: str, count: int, holder: Holder) -> list[Told]:
+        """Up to `count` trials; none once the budget or the space is used up."""
+        asked = {"count": count, **_lease(holder), **_given(job=holder.job)}
+        return _trials(self._post(f"{_path(study)}/trials:suggest", asked, once=True))
+
+    def heartbeat(self, study: str, trial_id: str, holder: Holder) -> Told:
+        """Lets the lease run anew from now."""
+        return _told(self._post(f"{_path(study, trial_id)}:heartbeat", _lease(holder)))
+
+    def release(self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None) -> Told:
+        """Gives a trial back unmeasured, with the checkpoint to go on from."""
+        return _told(self._post(f"{_path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
+
+    def complete(  # noqa: PLR0913 - as every desk has it
+        self,
+        study: str,
+        trial_id: str,
+        objective: float,
+        *,
+        owner: str | None = None,
+        run_id: str | None = None,
+        outcomes: Mapping[str, float] | None = None,
+    ) -> Told:
+        """Takes what was measured; the same value again changes nothing."""
+        told = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
+        return _told(self._post(f"{_path(study, trial_id)}:complete", {"objective": objective, **told}))
+
+    def fail(
+        self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
+    ) -> Told:
+        """Ends a trial without an objective."""
+        told = {"reason": reason, "state": str(state), **_given(owner=owner)}
+        return _told(self._post(f"{_path(study, trial_id)}:fail", told))
+
+    def trials(self, study: str) -> list[Told]:
+        """The study's trials, oldest first."""
+        return _trials(self._get(f"{_path(study)}/trials"))
+
+    def trial(self, study: str, trial_id: str) -> Told:
+        """One trial."""
+        return _told(self._get(_path(study, trial_id)))
+
+    def standing(self, study: str) -> Overview:
+        """How far the study is."""
+        said = self._get(_path(study))
+        best = said.get("best")
+        try:
+            counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise _strange(error) from error
+        return Overview(_study(said), counts, _told(best) if best else None)
+
+    def best(self, study: str) -> Trial | None:
+        """The complete trial of the smallest objective; None before the first one."""
+        best = self.standing(study).best
+        return best.trial if best else None
+
+    def _get(self, path: str) -> Mapping[str, Any]:
+        return self._said(self._answer(lambda client: client.get(path)))
+
+    def _post(self, path: str, asked: Mapping[str, Any], *, once: bool = False) -> Mapping[str, Any]:
+        """What the server says; with `once`, asking again for want of an answer makes nothing twice."""
+        try:
+            content = json.dumps(asked, allow_nan=False).encode()
+        except ValueError as error:
+            raise InvalidInputError(f"{path}: expected finite numbers: {error}") from error
+        headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": os.urandom(16).hex()} if once else {})
+        return self._said(self._answer(lambda client: client.post(path, content, headers)))
+
+    def _answer(self, ask: Callable[[Client], Answer]) -> Answer:
+        """What is answered; what got lost on the way is asked again, which changes nothing twice."""
+        for wait_seconds in AGAIN_SECONDS:
+            try:
+                return self._asked(ask)
+            except UnavailableError:
+                time.sleep(wait_seconds)
+        return self._asked(ask)
+
+    def _asked(self, ask: Callable[[Client], Answer]) -> Answer:
+        with closing(Client(self._server, self._token, answer_bytes=ANSWER_BYTES)) as client:
+            return ask(client)
+
+    def _said(self, answer: Answer) -> Mapping[str, Any]:
+        if answer.status in (200, 201):
+            if answer.said:
+                return answer.said
+            kind = answer.media_type
+            raise MalformedError(f"{self._server}: answered {kind}, expected a JSON object; is this its address?")
+        detail = f"{self._server}: {answer.said.get('detail') or f'status {answer.status}'}"
+        if answer.status >= SERVER_FAULT or answer.status == TOO_MANY:
+            raise UnavailableError(detail)
+        refusal = {UNKNOWN: NotFoundError, CONFLICT: ConflictError}.get(answer.status, InvalidInputError)
+        raise refusal(detail)
+
+
+def _path(study: str, trial_id: str | None = None) -> str:
+    path = f"/v1/studies/{quote(study, safe='')}"
+    return path if trial_id is None else f"{path}/trials/{quote(trial_id, safe='')}"
+
+
+def _lease(holder: Holder) -> dict[str, Any]:
+    return {"owner": holder.owner, "lease_seconds": holder.seconds}
+
+
+def _given(**values: object) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _trials(said: Mapping[str, Any]) -> list[Told]:
+    try:
+        return [_told(each) for each in said["trials"]]
+    except (KeyError, TypeError) as error:
+        raise _strange(error) from error
+
+
+def _told(said: Mapping[str, Any]) -> Told:
+    try:
+        state = TrialState(said["state"])
+        trial = Trial(dict(said["configuration"]), state, said["objective"], str(said["trial_id"]))
+        lease: dict[str, Any] = {name: said.get(name) for name in LEASE_FIELDS}
+        return Told(trial, **lease, outcomes=dict(said.get("outcomes") or {}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _strange(error) from error
+
+
+def _study(said: Mapping[str, Any]) -> Study:
+    try:
+        return Study(**{name: said[name] for name in STUDY_FIELDS if said.get(name) is not None})
+    except TypeError as error:
+        raise _strange(error) from error
+
+
+def _strange(error: Exception) -> MalformedError:
+    return MalformedError(f"the server's answer is not that of a desk: {error!r}")

@@ -1,0 +1,101 @@
+"""What a study has found so far: status, best, export."""
+
+import argparse
+import csv
+import io
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from crosswind.cli.output import say, say_json
+from crosswind.cli.tune.config_file import config_text
+from crosswind.cli.tune.filling import text_of, variables
+from crosswind.cli.tune.judging import signed
+from crosswind.cli.tune.told import Asked, Told
+from crosswind.cli.tune.trial_table import trial_table
+from crosswind.cli.tune.where import desk_at, place_of
+from crosswind.data.errors import NotFoundError
+from crosswind.data.trial import Configuration, Study, TrialState
+from crosswind.settings import Settings
+
+OK = 0
+FACTS = ("trial_id", "state", "owner", "run_id", "reason")
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Does the action."""
+    with desk_at(place_of(arguments), settings) as desk:
+        {"status": _status, "best": _best, "export": _export}[arguments.action](arguments, desk)
+    return OK
+
+
+def _status(arguments: argparse.Namespace, desk: Asked) -> None:
+    records, overview = desk.trials(arguments.study), desk.standing(arguments.study)
+    best = overview.best
+    if arguments.json:
+        say_json({"trials": [asdict(told) for told in records], "best": best.trial if best else None})
+        return
+    say(trial_table(records))
+    done = sum(told.trial.state is TrialState.DONE for told in records)
+    budget = f", of a budget of {overview.study.trials_max}" if overview.study.trials_max else ""
+    say(f"{done} of {len(records)} trials done{budget}{_best_words(overview.study, best)}")
+
+
+def _best_words(study: Study, best: Told | None) -> str:
+    if best is None or best.trial.objective is None:
+        return ""
+    words = " ".join(f"{name}={text_of(value)}" for name, value in best.trial.configuration.items())
+    return f"; best {signed(study, best.trial.objective):.6g} {study.unit}: {words}"
+
+
+def _best(arguments: argparse.Namespace, desk: Asked) -> None:
+    """The best configuration alone in a format that programs read, or with how sure that is for people."""
+    overview = desk.standing(arguments.study)
+    best, study = overview.best, overview.study
+    if best is None or best.trial.objective is None:
+        raise NotFoundError(f"study {study.name!r} has no trial with an objective yet")
+    measured = signed(study, best.trial.objective)
+    if arguments.json:
+        say_json({"configuration": best.trial.configuration, "objective": measured, "unit": study.unit, "trial": best})
+    elif arguments.format == "text":
+        say(f"{study.objective} {measured:.6g} {study.unit} (trial {best.trial_id})")
+        say("\n".join(f"{name} = {text_of(value)}" for name, value in best.trial.configuration.items()))
+    else:
+        sys.stdout.write(_formatted(arguments.format, best.trial.configuration))
+
+
+def _formatted(form: str, configuration: Configuration) -> str:
+    if form != "env":
+        return config_text(f".{form}", configuration)
+    return "".join(f"export {name}={shlex.quote(text)}\n" for name, text in variables(configuration, {}).items())
+
+
+def _export(arguments: argparse.Namespace, desk: Asked) -> None:
+    study, records = desk.standing(arguments.study).study, desk.trials(arguments.study)
+    if arguments.json or arguments.format == "json":
+        say_json([_row(study, told) for told in records])
+    else:
+        sys.stdout.write(_csv([_row(study, told) for told in records]))
+
+
+def _row(study: Study, told: Told) -> dict[str, object]:
+    """A trial in one line: its parameters by name, its outcomes, and the objective under the study's name for it."""
+    facts = {**asdict(told), "trial_id": told.trial_id, "state": str(told.trial.state)}
+    objective = None if told.trial.objective is None else signed(study, told.trial.objective)
+    return {
+        **{name: facts[name] for name in FACTS},
+        **told.trial.configuration,
+        **told.outcomes,
+        study.objective: objective,
+    }
+
+
+def _csv(rows: Sequence[dict[str, object]]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row)) or list(FACTS)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: str(value).lower() if isinstance(value, bool) else value for name, value in row.items()})
+    return text.getvalue()

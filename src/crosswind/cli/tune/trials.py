@@ -1,0 +1,147 @@
+"""What a job script does with trials: next, beat, tell, release; nothing heavy is imported where a server is asked."""
+
+import argparse
+import math
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+
+from crosswind.cli.output import say, say_json
+from crosswind.cli.tune.asker import holder
+from crosswind.cli.tune.filling import variables
+from crosswind.cli.tune.told import Asked, Told
+from crosswind.cli.tune.trial_table import trial_table
+from crosswind.cli.tune.unsent import Tell, Unsent
+from crosswind.cli.tune.where import desk_at, place_of
+from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.trial import TrialState
+from crosswind.settings import Settings
+
+OK, USED_UP = 0, 4
+OWNER = "CROSSWIND_TRIAL_OWNER"
+ENDINGS = {"failed": TrialState.FAILED, "infeasible": TrialState.INFEASIBLE, "pruned": TrialState.PRUNED}
+
+
+def execute(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Does the action: 0 done, 4 the budget or the space is used up."""
+    place = place_of(arguments)
+    unsent = Unsent.below(settings.spool, place)
+    with desk_at(place, settings) as desk:
+        if arguments.action in TELLS:
+            return _told(arguments, desk, unsent)
+        for problem in unsent.send(desk):
+            sys.stderr.write(f"crosswind: {problem}\n")
+        return _beat(arguments, desk) if arguments.action == "beat" else _next(arguments, desk)
+
+
+def _next(arguments: argparse.Namespace, desk: Asked) -> int:
+    asking = holder(arguments.lease, arguments.slot)
+    handed_out = desk.suggest(arguments.study, arguments.count, asking)
+    if arguments.json:
+        is_next = arguments.action == "next"
+        say_json([flat(told) if is_next else asdict(told) for told in handed_out])
+    elif not handed_out:
+        sys.stderr.write(f"crosswind: study {arguments.study} has nothing more to try: budget or space are used up\n")
+    elif arguments.format == "env":
+        say("\n".join(f"export {name}={shlex.quote(value)}" for name, value in _environment(handed_out[0]).items()))
+    else:
+        say(trial_table(handed_out))
+    return OK if handed_out else USED_UP
+
+
+def _environment(told: Told) -> dict[str, str]:
+    named = {"CROSSWIND_TRIAL": told.trial_id, OWNER: told.owner, "CROSSWIND_CHECKPOINT": told.checkpoint}
+    return {name: text for name, text in named.items() if text} | variables(told.trial.configuration, {})
+
+
+def _beat(arguments: argparse.Namespace, desk: Asked) -> int:
+    asking = holder(arguments.lease, "")
+    owner = _owner(arguments) or asking.owner
+    _say([desk.heartbeat(arguments.study, arguments.trial, replace(asking, owner=owner))], arguments)
+    return OK
+
+
+def _told(arguments: argparse.Namespace, desk: Asked, unsent: Unsent) -> int:
+    """Tells; what nobody takes now is kept and told by the next call."""
+    tell = TELLS[arguments.action](arguments)
+    try:
+        for problem in unsent.send(desk):
+            sys.stderr.write(f"crosswind: {problem}\n")
+        tell.to(desk)
+    except UnavailableError as error:
+        sys.stderr.write(f"crosswind: {error}: kept in {unsent.keep(tell)}, told by the next call\n")
+        return OK
+    _say([desk.trial(arguments.study, arguments.trial)], arguments)
+    return OK
+
+
+def _tell(arguments: argparse.Namespace) -> Tell:
+    ends = [(state, reason) for name, state in ENDINGS.items() if (reason := getattr(arguments, name)) is not None]
+    value = arguments.objective
+    if len(ends) + (value is not None) != 1:
+        raise InvalidInputError("tell: expected either an objective or one of --failed, --infeasible, --pruned")
+    [(state, reason)] = ends or [(TrialState.DONE, None)]
+    if value is not None and not math.isfinite(value):
+        raise InvalidInputError(f"objective is {value}, expected a finite number, or --failed REASON")
+    told = _ended(arguments, state)
+    return replace(
+        told,
+        objective=value,
+        reason=reason if value is not None else reason or str(state),
+        run_id=arguments.run,
+        outcomes=_outcomes(arguments.outcome),
+        as_measured=value is not None,
+    )
+
+
+def _fail(arguments: argparse.Namespace) -> Tell:
+    return replace(_ended(arguments, TrialState.FAILED), reason=arguments.reason)
+
+
+def _release(arguments: argparse.Namespace) -> Tell:
+    return replace(_ended(arguments, None), checkpoint=arguments.checkpoint)
+
+
+def _ended(arguments: argparse.Namespace, state: TrialState | None) -> Tell:
+    return Tell(arguments.study, arguments.trial, state, owner=_owner(arguments))
+
+
+TELLS: Mapping[str, Callable[[argparse.Namespace], Tell]] = {
+    "tell": _tell,
+    "complete": _tell,
+    "fail": _fail,
+    "release": _release,
+}
+
+
+def _outcomes(words: list[str]) -> dict[str, float]:
+    """Numbers by name. Raises: InvalidInputError."""
+    outcomes: dict[str, float] = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            outcomes[name] = float(text)
+        except ValueError as error:
+            raise InvalidInputError(f"--outcome {word[:80]!r}: expected NAME=NUMBER") from error
+        if not name or not math.isfinite(outcomes[name]):
+            raise InvalidInputError(f"--outcome {word[:80]!r}: expected a name and a finite number")
+    return outcomes
+
+
+def _owner(arguments: argparse.Namespace) -> str | None:
+    return arguments.owner or os.environ.get(OWNER) or None
+
+
+def _say(records: list[Told], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        say_json([asdict(told) for told in records])
+    else:
+        say(trial_table(records))
+
+
+def flat(told: Told) -> dict[str, object]:
+    """A trial and its lease as one JSON object."""
+    value = asdict(told)
+    return {**value.pop("trial"), **value}

@@ -1,0 +1,124 @@
+"""What could not be told because no desk answered: kept in files, told by the next call that reaches the desk."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crosswind.cli.tune.judging import signed
+from crosswind.cli.tune.told import Asked
+from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from crosswind.data.run import new_ulid
+from crosswind.data.trial import TrialState
+
+FOLDER = "tune-unsent"
+REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Tell:
+    """What became of a trial; `state` None gives it back, with the checkpoint to go on from.
+
+    An objective that is `as_measured` is the larger the better in a study that maximises; the desk's is negated then.
+    """
+
+    study: str
+    trial_id: str
+    state: TrialState | None
+    objective: float | None = None
+    reason: str | None = None
+    owner: str | None = None
+    run_id: str | None = None
+    checkpoint: str | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    as_measured: bool = False
+
+    def to(self, desk: Asked) -> None:
+        """Tells a desk; again changes nothing. Raises: what the desk raises."""
+        if self.state is None:
+            desk.release(self.study, self.trial_id, owner=self.owner, checkpoint=self.checkpoint)
+        elif self.objective is not None:
+            study = desk.standing(self.study).study if self.as_measured else None
+            desk.complete(
+                self.study,
+                self.trial_id,
+                signed(study, self.objective) if study else self.objective,
+                owner=self.owner,
+                run_id=self.run_id,
+                outcomes=self.outcomes or None,
+            )
+        else:
+            desk.fail(self.study, self.trial_id, self.reason or "failed", state=self.state, owner=self.owner)
+
+
+@dataclass(frozen=True)
+class Unsent:
+    """The tells that wait in a spool for one desk; a file appears whole, and goes once the desk has it."""
+
+    folder: Path
+    place: tuple[str, str]
+
+    @classmethod
+    def below(cls, spool: Path, place: tuple[str, str]) -> "Unsent":
+        """Those of this spool."""
+        return cls(spool / FOLDER, place)
+
+    def keep(self, tell: Tell) -> Path:
+        """Keeps a tell for later, safely on disk. Raises: UnavailableError when the disk does not take it."""
+        path = self.folder / f"{new_ulid()}.json"
+        content = json.dumps({"place": self.place, "tell": asdict(tell)})
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            beside = path.with_suffix(".new")
+            with beside.open("w", encoding="utf-8") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.rename(path)
+        except OSError as error:
+            raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not told: {content}") from error
+        return path
+
+    def send(self, desk: Asked) -> list[str]:
+        """Tells what waits for this desk, oldest first; what the desk refuses is put aside.
+
+        Says what was refused. Raises: UnavailableError when the desk does not answer; the rest waits on.
+        """
+        problems = []
+        for path, tell in self._waiting():
+            try:
+                tell.to(desk)
+            except (ConflictError, NotFoundError, InvalidInputError) as error:
+                problems.append(f"{error}: kept in {_put_aside(path)}")
+            else:
+                path.unlink(missing_ok=True)
+        return problems
+
+    def _waiting(self) -> Iterator[tuple[Path, Tell]]:
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                is_ours = tuple(content["place"]) == self.place
+                tell = _tell(content["tell"])
+            except FileNotFoundError:  # somebody else tells it just now
+                continue
+            except (OSError, ValueError, KeyError, TypeError):
+                _put_aside(path)
+                continue
+            if is_ours:
+                yield path, tell
+
+
+def _tell(value: Mapping[str, Any]) -> Tell:
+    state = value["state"]
+    return Tell(**{**value, "state": None if state is None else TrialState(state)})
+
+
+def _put_aside(path: Path) -> Path:
+    """Where a file now lies that nobody will send."""
+    aside = path.parent / REFUSED / path.name
+    aside.parent.mkdir(exist_ok=True)
+    path.replace(aside)
+    return aside

@@ -1,0 +1,106 @@
+"""A trial's program while it runs: its lease is kept, and what ends it early is noted."""
+
+import logging
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from crosswind.data.errors import ConflictError, NotFoundError, ProjectError
+
+logger = logging.getLogger("crosswind")
+GIVES_BACK = frozenset({signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP})
+ENDS_NOW = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})  # SIGUSR1 is a notice: the end comes later
+
+
+@dataclass
+class Watch:
+    """What came to the program from outside: signals, a lost lease, its time limit.
+
+    `beat` lets the lease run anew; `limit_seconds` is how long the program may take; `grace_seconds` is how long after
+    a signal that ends it, it may still write a checkpoint, before `on_overdue` gives the trial back.
+    """
+
+    beat: Callable[[], object]
+    beat_seconds: float
+    limit_seconds: float | None
+    grace_seconds: float
+    on_overdue: Callable[[], None]
+    preempted_by: int | None = None
+    lost: str | None = None
+    is_stopped: bool = False
+    is_leaving: bool = False
+    _process: "subprocess.Popen[bytes] | None" = None
+    _is_overdue_soon: bool = False
+    _done: threading.Event = field(default_factory=threading.Event)
+
+    def heard(self, number: int) -> None:
+        """A signal arrived for the program."""
+        if number not in GIVES_BACK:
+            return
+        self.is_leaving = True
+        if self._process is not None and self._process.poll() is not None:
+            return  # the program was through: its result counts
+        self.preempted_by = number
+        if number in ENDS_NOW and not self._is_overdue_soon:
+            self._is_overdue_soon = True
+            threading.Thread(target=self._overdue, name="crosswind-grace", daemon=True).start()
+
+    def started(self, process: "subprocess.Popen[bytes]") -> None:
+        """The program is there."""
+        self._process = process
+
+    @contextmanager
+    def noting_signals(self) -> Iterator[None]:
+        """Keeps signals from ending this process before what came of the program is told; main thread only."""
+        noted = [number for number in GIVES_BACK if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, lambda taken, _: self.heard(taken)) for number in noted}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Keeps the lease and the time limit for the time of the block."""
+        threads = [threading.Thread(target=self._beat_on, name="crosswind-beat", daemon=True)]
+        if self.limit_seconds is not None:
+            threads.append(threading.Thread(target=self._limit, name="crosswind-limit", daemon=True))
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._done.set()
+            for thread in threads:
+                thread.join()
+
+    def _beat_on(self) -> None:
+        while not self._done.wait(self.beat_seconds):
+            try:
+                self.beat()
+            except (ConflictError, NotFoundError) as error:
+                self.lost = str(error)
+                self._end(signal.SIGTERM)
+                return
+            except ProjectError as error:
+                logger.warning("no heartbeat: %s", error)
+
+    def _limit(self) -> None:
+        if not self._done.wait(self.limit_seconds):
+            self.is_stopped = True
+            self._end(signal.SIGTERM)
+            if not self._done.wait(self.grace_seconds):
+                self._end(signal.SIGKILL)
+
+    def _overdue(self) -> None:
+        if not self._done.wait(self.grace_seconds):
+            self.on_overdue()
+            self._end(signal.SIGKILL)
+
+    def _end(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)

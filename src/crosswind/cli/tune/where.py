@@ -1,0 +1,49 @@
+"""Which desk is asked: a server's, one in a shared folder, or that of the store at hand."""
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from crosswind.cli.asking import SERVER
+from crosswind.cli.tune.remote import RemoteDesk
+from crosswind.cli.tune.told import Asked
+from crosswind.settings import Settings
+
+FOLDER = "CROSSWIND_TUNE_FOLDER"
+
+
+def configure_where(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say where studies are."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--server", metavar="URL", help=f"ask this server (default: ${SERVER})")
+    where.add_argument(
+        "--folder", type=Path, metavar="DIR", help=f"studies in a shared folder, without server (default: ${FOLDER})"
+    )
+
+
+def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """Kind and address of the desk: `folder` and its path, `server` and its URL, or `store` and nothing."""
+    if arguments.folder:
+        return "folder", str(arguments.folder.absolute())
+    if arguments.server:
+        return "server", arguments.server
+    if folder := environment.get(FOLDER):
+        return "folder", str(Path(folder).expanduser().absolute())
+    if server := environment.get(SERVER):
+        return "server", server
+    return "store", ""
+
+
+@contextmanager
+def desk_at(place: tuple[str, str], settings: Settings) -> Iterator[Asked]:
+    """The desk of that place; a server's needs the standard library alone."""
+    kind, address = place
+    if kind == "server":
+        yield RemoteDesk(address)
+        return
+    from crosswind.cli.tune.at_hand import folder_desk, store_desk  # noqa: PLC0415 - heavy
+
+    with folder_desk(Path(address)) if kind == "folder" else store_desk(settings) as desk:
+        yield desk

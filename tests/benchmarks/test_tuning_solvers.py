@@ -1,0 +1,64 @@
+"""How solves are measured: what ends them, and that a matrix can be made again."""
+
+from time import thread_time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+pytest.importorskip("pyamg")
+
+from benchmarks.tuning_solvers.kinds import KINDS, matrix_of
+from benchmarks.tuning_solvers.measure import applicable, right_side
+from benchmarks.tuning_solvers.stopwatch import Limits, Outcome, timed
+from benchmarks.tuning_solvers.variants import VARIANTS, Vector, solver_of
+
+QUICK = sparse.csr_array(sparse.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(200, 200)))
+
+
+def measured(solve: object, limit_seconds: float = 5.0) -> Outcome:
+    return timed(solve, QUICK, right_side(QUICK, 0), Limits(limit_seconds, 0.0))  # type: ignore[arg-type]
+
+
+def endless(_matrix: object, right: Vector) -> Vector:
+    while thread_time() >= 0:
+        pass
+    return right
+
+
+def broken(_matrix: object, right: Vector) -> Vector:
+    raise ValueError(f"{right[0]}")
+
+
+def test_a_solve_has_its_seconds() -> None:
+    outcome = measured(solver_of(("direct", "mmd")))
+    assert outcome.reason == ""
+    assert outcome.seconds is not None
+    assert outcome.seconds > 0
+
+
+def test_the_kernel_ends_what_never_returns() -> None:
+    assert measured(endless, limit_seconds=0.05) == Outcome(None, "limit")
+
+
+def test_an_error_and_a_wrong_answer_are_no_solution() -> None:
+    assert measured(broken) == Outcome(None, "ValueError")
+    assert measured(lambda _matrix, right: right) == Outcome(None, "residual")
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=" ".join)
+def test_every_variant_solves_an_easy_system(variant: tuple[str, str]) -> None:
+    assert measured(solver_of(variant)).reason == ""
+
+
+def test_a_kind_and_a_seed_make_the_same_matrix_again() -> None:
+    first, again = matrix_of("resistors", 3), matrix_of("resistors", 3)
+    assert np.array_equal(first.data, again.data)
+    assert np.array_equal(first.indices, again.indices)
+    assert matrix_of("resistors", 4).nnz != first.nnz
+    assert len(KINDS) >= 25
+
+
+def test_methods_for_symmetric_matrices_are_not_tried_on_others() -> None:
+    assert applicable(QUICK) == list(VARIANTS)
+    assert not {"cg", "minres"} & {solver for solver, _ in applicable(sparse.csr_array(sparse.triu(QUICK)))}

@@ -1,0 +1,86 @@
+"""The batch scripts of docs/tuning.md on a real Slurm; needs root and Debian's Slurm packages."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.serving import serving
+from tests.slurm.running import Slurm, running
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "tuning"
+SPACE = {"bucket_mb": {"kind": "ordinal", "values": [1, 5, 25]}, "batch": {"kind": "ordinal", "values": [8, 16]}}
+TRAIN = """\
+#!/bin/bash
+if [ "$1" = preempted ]; then
+    shift
+    if [ ! -f "$CROSSWIND_CHECKPOINT" ]; then
+        trap 'echo saved > "$CROSSWIND_CHECKPOINT"; exit 0' TERM USR1
+        touch "$(dirname "$0")/running"
+        while :; do sleep 0.1; done
+    fi
+fi
+echo "step_seconds=0.$2"
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    home = tmp_path_factory.mktemp("slurm")
+    with serving(home / "server") as url, running(home / "slurm", 2) as found:
+        train = found.home / "train"
+        train.write_text(TRAIN)
+        train.chmod(0o755)
+        kept = {name: text for name, text in found.environment.items() if not name.startswith("CROSSWIND_")}
+        path = f"{Path(sys.executable).parent}:{kept['PATH']}"
+        kept |= {"PATH": path, "CROSSWIND_SERVER": url, "CROSSWIND_HOME": str(found.home / "client")}
+        found.environment = kept | {"TRAIN": str(train), "STUDY": "ddp", "SHARED": str(found.home)}
+        (found.home / "space.json").write_text(json.dumps(SPACE))
+        found.ask("crosswind", "tune", "create", "ddp", "space.json", "--objective", "step_seconds")
+        yield found
+
+
+def test_every_script_of_the_guide_is_a_batch_script() -> None:
+    scripts = sorted(EXAMPLES.glob("*.sbatch"))
+    assert [script.stem for script in scripts] == ["array", "multi_node", "preemptible", "single"]
+    for script in scripts:
+        assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
+        assert f"examples/tuning/{script.name}" in (EXAMPLES.parents[1] / "tuning.md").read_text()
+
+
+def test_the_scripts_share_one_study_and_a_requeued_job_resumes_its_trial(slurm: Slurm) -> None:
+    slurm.environment["TRAIN"] += " preempted"
+    preempted = submit(slurm, "preemptible")
+    slurm.wait_for_job(preempted, "RUNNING")
+    slurm.ask("bash", "-c", "until [ -f running ]; do sleep 0.1; done")
+    slurm.ask("scontrol", "requeue", preempted)
+    slurm.wait_for_job(preempted, "PENDING")
+    slurm.ask("scontrol", "update", f"jobid={preempted}", "starttime=now")
+    slurm.environment["TRAIN"] = slurm.environment["TRAIN"].removesuffix(" preempted")
+    slurm.wait_for_job(preempted, "COMPLETED")
+    [resumed] = trials(slurm)
+    assert resumed["state"] == "done"
+    assert resumed["checkpoint"].endswith(f"{resumed['trial_id']}.pt")
+    for name, options in (("array", ("--array=1-2",)), ("multi_node", ())):
+        slurm.wait_for_job(submit(slurm, name, *options), "COMPLETED")
+    assert [trial["state"] for trial in trials(slurm)] == ["done"] * 4
+    slurm.wait_for_job(submit(slurm, "single"), "COMPLETED")  # takes all that is left
+    told = trials(slurm)
+    assert len({(trial["bucket_mb"], trial["batch"]) for trial in told}) == 6
+    assert all(trial["step_seconds"] == float(f"0.{trial['bucket_mb']}") for trial in told)
+
+
+def submit(slurm: Slurm, name: str, *options: str) -> str:
+    """The id of the job of an example."""
+    fixed = ("--parsable", "--account=weather", "--time=5", "--output=out-%j")
+    return slurm.ask("sbatch", *fixed, *options, str(EXAMPLES / f"{name}.sbatch")).strip()
+
+
+def trials(slurm: Slurm) -> list[dict[str, Any]]:
+    """The study's trials, as exported, with their checkpoints."""
+    told = json.loads(slurm.ask("crosswind", "tune", "status", "ddp", "--json"))["trials"]
+    rows = json.loads(slurm.ask("crosswind", "tune", "export", "ddp", "--format", "json"))
+    return [{**row, "checkpoint": record["checkpoint"]} for row, record in zip(rows, told, strict=True)]

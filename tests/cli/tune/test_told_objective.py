@@ -1,0 +1,108 @@
+"""Results as programs tell them: in files, on the output, by recorded steps."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crosswind.cli.tune.judging import judged
+from crosswind.cli.tune.run_outcomes import step_outcomes
+from crosswind.cli.tune.told_objective import compiled, listening, outcomes_in
+from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.steps import STEP
+from crosswind.data.trial import Study
+from crosswind.ingest.spool import SpoolWriter
+
+STUDY = Study("S", "s", {}, "loss", "1", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0.25\n", {"loss": 0.25}),
+        ('{"loss": 2, "memory_bytes": 1e9, "note": "x"}', {"loss": 2.0, "memory_bytes": 1e9}),
+        ('{"loss": 3}\n{"loss": 1}\n', {"loss": 1.0}),
+    ],
+)
+def test_a_file_tells_a_number_or_named_numbers(tmp_path: Path, text: str, told: dict[str, float]) -> None:
+    path = tmp_path / "result"
+    path.write_text(text)
+    assert outcomes_in(path, "loss", None) == told
+
+
+def test_the_last_match_in_a_file_counts(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("loss=3 mem=10\nloss=nan mem=11\nend\n")
+    assert outcomes_in(path, "loss", compiled(r"loss=(?P<loss>\S+) mem=(?P<mem>\d+)")) == {"loss": 3.0, "mem": 11.0}
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "diverged", "[1]", '{"loss": "low"}'])
+def test_a_file_without_a_number_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "result"
+    path.write_text(text)
+    with pytest.raises(MalformedError, match=r"result: .*expected a number"):
+        outcomes_in(path, "loss", None)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"--objective-from .*missing: No such file"):
+        outcomes_in(tmp_path / "missing", "loss", None)
+
+
+@pytest.mark.parametrize(("pattern", "reason"), [("loss=(", "loss="), ("loss=", "has no group")])
+def test_a_pattern_that_finds_nothing_is_refused(pattern: str, reason: str) -> None:
+    with pytest.raises(InvalidInputError, match=reason):
+        compiled(pattern)
+
+
+def test_output_passes_on_unchanged_while_it_is_heard() -> None:
+    code = (
+        "import os, subprocess\n"
+        "from crosswind.cli.tune.told_objective import compiled, listening\n"
+        "with listening(compiled(r'loss=(\\S+)'), 'loss') as heard:\n"
+        "    subprocess.run(['printf', 'a\\\\rb\\\\nloss=4\\\\nloss=2'])\n"
+        "os.write(2, str(heard.told['loss']).encode())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert ended.stdout == b"a\rb\nloss=4\nloss=2"
+    assert ended.stderr == b"2.0"
+
+
+def test_listening_gives_the_output_back() -> None:
+    with listening(compiled("(x)"), "loss") as heard:
+        pass
+    assert heard.told == {}
+
+
+def test_steps_in_the_spool_tell_what_show_tells(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = []
+    for step in range(8):
+        for rank, duration in ((0, 10_000_000), (1, 10_000_000 + step * 1_000_000)):
+            values = {column.name: 0 for column in STEP.columns}
+            rows.append(values | {"run_id": "R", "rank": rank, "step": step, "duration_seconds": duration})
+    with SpoolWriter(tmp_path, "R-rank") as writer:
+        columns = {column.name: [row[column.name] for row in rows] for column in STEP.columns}
+        writer.append_rows(STEP, columns)  # type: ignore[arg-type]
+        open_segment = step_outcomes(tmp_path, "R")
+    sealed = step_outcomes(tmp_path, "R")
+    assert sealed["steps"] == 5  # the first three warm up
+    assert sealed["step_p50_seconds"] == pytest.approx(0.015)
+    assert sealed["step_p95_seconds"] == pytest.approx(0.0168)
+    assert open_segment == sealed
+    assert step_outcomes(tmp_path, "other") == {}
+
+
+def test_the_objective_is_an_outcome_or_computed_of_outcomes_and_parameters() -> None:
+    assert judged(STUDY, {}, {"loss": 2.0}) == 2.0
+    cost = Study("S", "s", {}, "run_seconds * nodes", "1", 0, 0)
+    assert judged(cost, {"nodes": 4}, {"run_seconds": 2.5}) == 10.0
+    larger = Study("S", "s", {}, "loss", "1", 0, 0, details={"direction": "maximise"})
+    assert judged(larger, {}, {"loss": 2.0}) == -2.0
+
+
+def test_an_objective_that_nobody_told_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"objective loss is not among .*run_seconds.*--objective-from"):
+        judged(STUDY, {}, {"run_seconds": 1.0})
+    with pytest.raises(InvalidInputError, match="loss is inf"):
+        judged(STUDY, {}, {"loss": float("inf")})

@@ -1,0 +1,29 @@
+"""The sample of solvers holds what its card says."""
+
+from crosswind.data.samples.sparse_solvers import sparse_matrices, sparse_solves
+
+
+def test_every_matrix_was_solved_by_some_variant() -> None:
+    solved = sparse_solves().groupby(["kind", "seed"])["seconds"].min()
+    assert solved.notna().all()
+    assert set(solved.index) == set(zip(sparse_matrices()["kind"], sparse_matrices()["seed"], strict=True))
+
+
+def test_a_row_has_seconds_or_a_reason_and_is_the_only_one_of_its_variant() -> None:
+    solves = sparse_solves()
+    assert (solves["seconds"].notna() == (solves["reason"] == "")).all()
+    assert not solves.duplicated(["kind", "seed", "solver", "preconditioner"]).any()
+    assert (solves["seconds"].dropna() > 0).all()
+
+
+def test_methods_for_symmetric_matrices_ran_on_no_other() -> None:
+    matrices = sparse_matrices().set_index(["kind", "seed"])
+    rows = sparse_solves().set_index(["kind", "seed"])
+    symmetric_only = rows[rows["solver"].isin(["cg", "minres"])]
+    assert (matrices.loc[symmetric_only.index.unique(), "is_symmetric"] == 1).all()
+
+
+def test_there_are_many_kinds() -> None:
+    matrices = sparse_matrices()
+    assert matrices["kind"].nunique() >= 25
+    assert matrices.drop(columns=["kind"]).notna().all(axis=None)

@@ -1,0 +1,167 @@
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.models.tuner import Source, Space
+from crosswind.models.tuner.portfolio.encoding import foreign_points
+from crosswind.models.tuner.portfolio.ensemble import shares
+from crosswind.models.tuner.portfolio.prior import KnownSource, feature_numbers, telling
+from crosswind.models.tuner.portfolio.process import Process, _misfit
+from crosswind.models.tuner.portfolio.rotation import OWN, START, turn
+from crosswind.models.tuner.portfolio.scale import censored, standardised
+from crosswind.models.tuner.portfolio.validity import chance_of_success
+
+SPACE = Space.from_json(
+    {
+        "batch": {"kind": "ordinal", "values": [1, 2, 4, 8]},
+        "precision": {"kind": "categorical", "values": ["fp32", "bf16"]},
+        "workers": {"kind": "int", "low": 0, "high": 10},
+    }
+)
+
+
+def rows(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).random((count, 2))
+
+
+def test_the_slope_of_the_misfit_is_its_derivative() -> None:
+    X = rows(12)
+    y = np.sin(3 * X[:, 0])
+    squares = np.array([(column[:, None] - column[None]) ** 2 for column in X.T])
+    theta = np.array([0.2, -0.3, 0.4, -2.0])
+    error = check_grad(lambda at: _misfit(at, squares, y)[0], lambda at: _misfit(at, squares, y)[1], theta)
+    assert error < 1e-4  # forward differences with steps of 1.5e-8
+
+
+def test_a_process_goes_through_smooth_values_and_is_unsure_far_away() -> None:
+    X = rows(30)
+    y = X[:, 0] - X[:, 1]
+    process = Process.fitted(X, y)
+    mean, deviation = process.predict(np.vstack([X, [[9.0, 9.0]]]))
+    assert np.abs(mean[:-1] - y).max() < 0.1
+    assert deviation[-1] > 3 * deviation[:-1].max()
+
+
+def test_leaving_one_out_is_the_same_as_fitting_without_it() -> None:
+    X = rows(10)
+    y = np.cos(4 * X[:, 0])
+    theta = np.log([1.0, 0.5, 0.5, 0.01])
+    mean, _ = Process.given(theta, X, y).left_out()
+    without = Process.given(theta, X[1:], y[1:]).predict(X[:1])[0][0]
+    assert mean[0] == pytest.approx(without, abs=1e-6)
+
+
+def test_believing_changes_no_expectation_but_lowers_the_doubt() -> None:
+    process = Process.given(np.log([1.0, 0.5, 0.5, 0.01]), rows(6), np.arange(6.0))
+    there = np.array([[0.5, 0.5]])
+    believing = process.believing(there)
+    assert believing.predict(there)[0] == pytest.approx(process.predict(there)[0], abs=1e-6)
+    assert believing.predict(there)[1] < process.predict(there)[1]
+
+
+def test_a_source_that_ranks_backwards_gets_nothing_and_one_that_ranks_well_gets_most() -> None:
+    y = np.arange(12.0)
+    unsure = np.full(12, 20.0)
+    good, bad, own = shares(np.array([y, -y]), np.zeros(12), unsure, y, seed=0)
+    assert good > 0.9
+    assert bad == 0
+    assert own == pytest.approx(1 - good)
+
+
+def test_the_own_model_takes_over_once_it_ranks_better() -> None:
+    y = np.arange(12.0)
+    halfway = np.concatenate([y[6:], y[:6]])
+    assert shares(halfway[None], y, np.full(12, 1e-3), y, seed=0).tolist() == [0, 1]
+
+
+def test_values_of_elsewhere_lie_between_their_neighbours_and_incomplete_rows_are_left_out() -> None:
+    points, kept = foreign_points(
+        SPACE,
+        [
+            {"batch": 3, "precision": "fp8", "workers": 99},
+            {"batch": 2, "workers": 1},
+            {"batch": 8, "precision": "bf16", "workers": 5},
+        ],
+    )
+    assert kept == [0, 2]
+    assert points.tolist() == [[0.5, 0, 0, 1], [1, 0, 1, 0.5]]
+
+
+def test_descriptors_become_columns_between_0_and_1() -> None:
+    found = feature_numbers([{"nodes": 16, "vendor": "a"}, {"nodes": 4, "vendor": "b"}, {"nodes": 8}])
+    assert found == pytest.approx(np.array([[1, 1, 0], [0, 0, 1], [0.5, 0, 0]]))
+
+
+def test_very_many_values_are_thinned_to_the_best_half_and_a_spread() -> None:
+    found = telling(np.arange(100.0)[::-1], 10)
+    assert {99, 98, 97, 96, 95} <= set(found)
+    assert len(found) == 10
+    assert 0 in found
+
+
+def test_a_source_of_two_rows_says_nothing() -> None:
+    source = Source("old", SPACE.random(3, seed=0), [1.0, None, 2.0])
+    assert KnownSource.of(SPACE, source, np.empty(0)) is None
+
+
+def test_a_source_with_fewer_objectives_than_rows_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="source old has 1 objectives, expected one for each of its 2"):
+        Source("old", SPACE.random(2, seed=0), [1.0])
+
+
+@pytest.mark.parametrize("objective", [np.nan, np.inf])
+def test_a_source_with_a_number_that_is_none_is_refused(objective: float) -> None:
+    with pytest.raises(InvalidInputError, match=f"source old has objective {objective}, expected finite or None"):
+        Source("old", SPACE.random(1, seed=0), [objective])
+
+
+def test_where_a_source_failed_is_doubted_until_the_target_succeeds_there() -> None:
+    X = np.linspace(0, 1, 21)[:, None]
+    process = Process.given(np.log([1.0, 0.5, 0.01]), X, X[:, 0])
+    valid, failed = X[X[:, 0] < 0.5], X[X[:, 0] >= 0.5]
+    source = KnownSource("old", valid, valid[:, 0], failed, process, 1.0, np.empty(0))
+    nothing = np.empty((0, 1))
+    low, high = chance_of_success(np.array([[0.1], [0.9]]), nothing, nothing, [source])
+    assert low > 0.8
+    assert high < 0.2
+    [after] = chance_of_success(np.array([[0.9]]), np.array([[0.9], [0.88], [0.92]]), nothing, [source])
+    assert after > 0.7
+
+
+def test_without_failures_everything_is_taken_for_valid() -> None:
+    assert chance_of_success(rows(4), rows(2), np.empty((0, 2)), []).tolist() == [1, 1, 1, 1]
+
+
+def test_a_stopped_trial_counts_as_worse_than_its_bound() -> None:
+    bounds = np.array([-1.0, 0.0, 2.0, 50.0])
+    assert np.all(censored(bounds) >= bounds)
+    assert censored(np.array([0.0]))[0] == pytest.approx(np.sqrt(2 / np.pi))
+
+
+def test_objectives_are_placed_where_the_sources_expect_them() -> None:
+    told = np.array([[-1.0, 0.0, 1.0]])
+    assert standardised(np.exp([4.0, 6.0, 8.0]), told, 2.0).mean() == pytest.approx(0)
+    assert standardised(np.array([5.0]), np.array([[1.5]]), 2.0) == pytest.approx([1.5])
+
+
+def test_the_own_arms_take_all_turns_when_no_source_is_trusted() -> None:
+    assert all(set(turn(np.array([0.0, 1.0]), place)) == set(OWN) for place in range(6, 60))
+
+
+def test_a_start_with_sources_begins_with_their_best_rows() -> None:
+    assert turn(np.array([1.0, 0.0]), 0)[0] is START[0]
+
+
+def test_points_of_another_space_know_what_applies_only_at_times() -> None:
+    space = Space.from_json(
+        {
+            "stage": {"kind": "int", "low": 0, "high": 3},
+            "offload": {"kind": "categorical", "values": ["none", "cpu"], "when": "stage >= 2"},
+        }
+    )
+    told = [{"stage": 0}, {"stage": 9, "offload": "cpu"}, {"offload": "cpu"}]
+    points, kept = foreign_points(space, told)
+    assert kept == [0, 1]
+    assert points[0].tolist() == space.coordinates([{"stage": 0}])[0].tolist()
+    assert points[1, 1:].tolist() == space.coordinates([{"stage": 3, "offload": "cpu"}])[0, 1:].tolist()

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.models.tuner import PortfolioTuner, Source, Space
+
+GRID = Space.from_json({name: {"kind": "ordinal", "values": list(range(12))} for name in ("a", "b")})
+ENDLESS = Space.from_json({name: {"kind": "float", "low": 0, "high": 11} for name in ("a", "b")})
+
+
+def bowl(configuration: Configuration, at: float = 7.0) -> float:
+    """Smallest, 1, at a = `at`, b = 3."""
+    return 1 + (float(configuration["a"]) - at) ** 2 + (float(configuration["b"]) - 3) ** 2
+
+
+def source(space: Space, *, at: float = 7.0, sign: int = 1, count: int = 60) -> Source:
+    drawn = space.random(count, seed=5)
+    return Source(f"at {at}", drawn, [bowl(each, at) ** sign for each in drawn], {"nodes": at})
+
+
+def tune(tuner: PortfolioTuner, count: int) -> list[float]:
+    found = []
+    for _ in range(count):
+        [configuration] = tuner.suggest(1)
+        found.append(bowl(configuration))
+        tuner.observe([Trial(configuration, TrialState.DONE, found[-1])])
+    return found
+
+
+def test_the_first_suggestion_is_the_best_row_of_a_source() -> None:
+    known = source(GRID)
+    assert PortfolioTuner(GRID, 0, [known]).suggest(1) == known.best(1)
+
+
+@pytest.mark.parametrize("space", [GRID, ENDLESS], ids=["listed", "endless"])
+def test_a_source_that_lies_near_helps_at_once(space: Space) -> None:
+    assert min(tune(PortfolioTuner(space, 0, [source(space, at=6.0)], features={"nodes": 7.0}), 8)) < 2.5
+
+
+def test_a_source_that_says_the_opposite_does_no_lasting_harm() -> None:
+    assert min(tune(PortfolioTuner(GRID, 0, [source(GRID, sign=-1)]), 25)) == 1
+
+
+def test_without_sources_the_bottom_of_a_grid_is_found() -> None:
+    assert min(tune(PortfolioTuner(GRID, 0), 25)) == 1
+
+
+def test_a_batch_holds_no_configuration_twice_and_nothing_pending() -> None:
+    tuner = PortfolioTuner(GRID, 0, [source(GRID)])
+    held = tuner.suggest(4)
+    tuner.observe([Trial(each, TrialState.LEASED, trial_id=str(place)) for place, each in enumerate(held)])
+    keys = [GRID.key(each) for each in [*held, *tuner.suggest(6)]]
+    assert len(set(keys)) == len(keys) == 10
+
+
+def test_a_row_that_failed_in_every_source_is_not_among_the_first() -> None:
+    drawn = GRID.random(100, seed=1)
+    failed = [None if int(str(each["a"])) > 5 else bowl(each) for each in drawn]
+    found = PortfolioTuner(GRID, 0, [Source("old", drawn, failed)]).suggest(5)
+    assert max(int(str(each["a"])) for each in found) <= 6
+
+
+def test_pruned_trials_count_as_no_better_than_the_worst_measured() -> None:
+    tuner = PortfolioTuner(GRID, 0)
+    tune(tuner, 8)
+    worse = [{"a": 0, "b": each} for each in range(8, 12)]
+    tuner.observe([Trial(each, TrialState.PRUNED, trial_id=str(place)) for place, each in enumerate(worse)])
+    assert all(int(str(each["a"])) > 0 or int(str(each["b"])) < 7 for each in tuner.suggest(3))
+
+
+def test_a_source_of_other_parameters_is_left_aside() -> None:
+    foreign = Source("other", [{"x": value} for value in range(9)], list(np.arange(1.0, 10.0)))
+    assert PortfolioTuner(GRID, 0, [foreign]).suggest(3) == PortfolioTuner(GRID, 0).suggest(3)
+
+
+def test_no_suggestions_cannot_be_asked_for() -> None:
+    with pytest.raises(InvalidInputError, match="count is 0, expected at least 1"):
+        PortfolioTuner(GRID, 0).suggest(0)
