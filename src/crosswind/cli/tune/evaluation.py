@@ -3,8 +3,8 @@
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -118,6 +118,7 @@ class Evaluation:
     unsent: Unsent
     limit_seconds: float | None = None
     grace_seconds: float = 20.0
+    stops_early: bool = False
     store: Callable[[], None] = lambda: None
     _telling: threading.Lock = field(default_factory=threading.Lock)
     _given_back: set[str] = field(default_factory=set)
@@ -128,26 +129,42 @@ class Evaluation:
         Raises: InvalidInputError where it cannot be started; the trial is given back then.
         """
         run_id = run_id or new_ulid()
-        watch = self._watch(told)
+        with self._giving_back(told):
+            watch = self._watch(told, run_id)
         with watch.noting_signals():
-            try:
+            with self._giving_back(told):
                 ended = self._run(told, run_id, watch)
-            except ProjectError:
-                self._tell(Tell(self.study.name, told.trial_id, None, owner=self.holder.owner))
-                raise
             if ended.tell:
                 self._tell(ended.tell)
             self.store()
             return Ended(ended.exit_code, ended.tell, watch.is_leaving)
 
-    def _watch(self, told: Told) -> Watch:
+    @contextmanager
+    def _giving_back(self, told: Told) -> Iterator[None]:
+        """What cannot be started gives its trial back."""
+        try:
+            yield
+        except ProjectError:
+            self._tell(Tell(self.study.name, told.trial_id, None, owner=self.holder.owner))
+            raise
+
+    def _watch(self, told: Told, run_id: str) -> Watch:
         return Watch(
             lambda: self.desk.heartbeat(self.study.name, told.trial_id, self.holder),
             self.holder.seconds / 4,
             self.limit_seconds,
             self.grace_seconds,
             lambda: self._tell(self._back(told)),
+            self._surely_worse(told, run_id) if self.stops_early else None,
         )
+
+    def _surely_worse(self, told: Told, run_id: str) -> Callable[[], str | None]:
+        try:
+            from crosswind.cli.tune.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
+        except ImportError as error:
+            raise UnavailableError("--stop-early needs numpy: pip install crosswind[server] on this node") from error
+        best = self.desk.standing(self.study.name).best
+        return surely_worse(self.study, best, told, spool=self.program.spool, run_id=run_id)
 
     def _run(self, told: Told, run_id: str, watch: Watch) -> Ended:
         result = self.program.result_file(told)
@@ -165,8 +182,8 @@ class Evaluation:
             return Ended(LATER, None)
         if watch.preempted_by is not None:
             return Ended(LATER, self._back(told))
-        if watch.is_stopped or outcome.exit_code == STOPPED:
-            reason = f"stopped after {self.limit_seconds:g} s" if watch.is_stopped else "the program stopped early"
+        if watch.stopped_because or outcome.exit_code == STOPPED:
+            reason = watch.stopped_because or "the program stopped early"
             return Ended(STOPPED, self._without(told, TrialState.PRUNED, reason))
         if outcome.exit_code != 0:
             state = TrialState.INFEASIBLE if outcome.exit_code in self.program.infeasible else TrialState.FAILED

@@ -68,6 +68,7 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
             study = desk.standing(arguments.study).study
             evaluation = Evaluation(desk, study, _with_command(program, study), holder, unsent)
             evaluation.limit_seconds, evaluation.grace_seconds = arguments.limit, arguments.grace
+            evaluation.stops_early = arguments.stop_early
             is_stored = place[0] != "server" and not arguments.no_ingest  # `crosswind sync` ships the spool to a server
             evaluation.store = (lambda: _store(settings)) if is_stored else (lambda: None)
             return _one_after_another(evaluation, arguments, answer)

@@ -43,6 +43,11 @@ def configure_exec(parser: ActionParser) -> None:
         "--limit", type=float, metavar="SECONDS", help="stop a trial after that long; it counts as pruned"
     )
     parser.add_argument(
+        "--stop-early",
+        action="store_true",
+        help="stop a trial whose steps are surely slower than the best one's; it counts as pruned",
+    )
+    parser.add_argument(
         "--grace", type=float, default=GRACE_SECONDS, metavar="SECONDS", help="for a checkpoint after SIGTERM"
     )
     parser.add_argument("--shared", type=Path, metavar="DIR", help="where rank 0 tells the others their trial")

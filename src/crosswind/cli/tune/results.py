@@ -12,6 +12,7 @@ from crosswind.cli.output import say, say_json
 from crosswind.cli.tune.config_file import config_text
 from crosswind.cli.tune.filling import text_of, variables
 from crosswind.cli.tune.judging import signed
+from crosswind.cli.tune.sureness import answer_json, answer_of, answer_words
 from crosswind.cli.tune.told import Asked, Told
 from crosswind.cli.tune.trial_table import trial_table
 from crosswind.cli.tune.where import desk_at, place_of
@@ -55,14 +56,17 @@ def _best(arguments: argparse.Namespace, desk: Asked) -> None:
     best, study = overview.best, overview.study
     if best is None or best.trial.objective is None:
         raise NotFoundError(f"study {study.name!r} has no trial with an objective yet")
-    measured = signed(study, best.trial.objective)
-    if arguments.json:
-        say_json({"configuration": best.trial.configuration, "objective": measured, "unit": study.unit, "trial": best})
-    elif arguments.format == "text":
-        say(f"{study.objective} {measured:.6g} {study.unit} (trial {best.trial_id})")
-        say("\n".join(f"{name} = {text_of(value)}" for name, value in best.trial.configuration.items()))
-    else:
+    if not arguments.json and arguments.format != "text":
         sys.stdout.write(_formatted(arguments.format, best.trial.configuration))
+        return
+    measured, answer = signed(study, best.trial.objective), answer_of(study, desk.trials(arguments.study))
+    if arguments.json:
+        found = {"configuration": best.trial.configuration, "objective": measured, "unit": study.unit, "trial": best}
+        say_json(found | {"answer": answer_json(answer)})
+        return
+    say(f"{study.objective} {measured:.6g} {study.unit} (trial {best.trial_id})")
+    say("\n".join(f"{name} = {text_of(value)}" for name, value in best.trial.configuration.items()))
+    say(answer_words(study, best, answer))
 
 
 def _formatted(form: str, configuration: Configuration) -> str:

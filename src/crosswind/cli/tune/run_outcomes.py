@@ -19,10 +19,7 @@ def step_outcomes(spool: Path, run_id: str) -> dict[str, float]:
 
     Nothing where it recorded no steps. A step's duration is that of the slowest rank that writes to this spool.
     """
-    slowest: dict[int, int] = {}
-    for step, duration in _steps(spool, run_id):
-        slowest[step] = max(duration, slowest.get(step, 0))
-    seconds = [slowest[step] * NANOSECOND for step in sorted(slowest) if step >= WARM_UP_STEPS]
+    seconds = step_seconds(spool, run_id)[WARM_UP_STEPS:]
     if not seconds:
         return {}
     told = {"steps": float(len(seconds)), "step_p50_seconds": median(seconds), "step_mean_seconds": fmean(seconds)}
@@ -31,6 +28,14 @@ def step_outcomes(spool: Path, run_id: str) -> dict[str, float]:
         told |= {"step_p05_seconds": levels[0], "step_p95_seconds": levels[-1]}
         told["step_cov_ratio"] = stdev(seconds) / told["step_mean_seconds"] if told["step_mean_seconds"] else math.nan
     return {name: value for name, value in told.items() if math.isfinite(value)}
+
+
+def step_seconds(spool: Path, run_id: str) -> list[float]:
+    """How long the slowest rank that writes to this spool took for every step so far, in order, warm-up included."""
+    slowest: dict[int, int] = {}
+    for step, duration in _steps(spool, run_id):
+        slowest[step] = max(duration, slowest.get(step, 0))
+    return [slowest[step] * NANOSECOND for step in sorted(slowest)]
 
 
 def _steps(spool: Path, run_id: str) -> Iterator[tuple[int, int]]:

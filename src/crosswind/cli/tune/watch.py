@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from crosswind.data.errors import ConflictError, NotFoundError, ProjectError
 
 logger = logging.getLogger("crosswind")
+JUDGED_EVERY_SECONDS = 3.0  # by the steps so far, which the probe writes once a second
 GIVES_BACK = frozenset({signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP})
 ENDS_NOW = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})  # SIGUSR1 is a notice: the end comes later
 
@@ -20,7 +21,8 @@ class Watch:
     """What came to the program from outside: signals, a lost lease, its time limit.
 
     `beat` lets the lease run anew; `limit_seconds` is how long the program may take; `grace_seconds` is how long after
-    a signal that ends it, it may still write a checkpoint, before `on_overdue` gives the trial back.
+    a signal that ends it, it may still write a checkpoint, before `on_overdue` gives the trial back; `surely_worse`
+    says why the program should be stopped before its end, or None.
     """
 
     beat: Callable[[], object]
@@ -28,9 +30,10 @@ class Watch:
     limit_seconds: float | None
     grace_seconds: float
     on_overdue: Callable[[], None]
+    surely_worse: Callable[[], str | None] | None = None
     preempted_by: int | None = None
     lost: str | None = None
-    is_stopped: bool = False
+    stopped_because: str | None = None
     is_leaving: bool = False
     _process: "subprocess.Popen[bytes] | None" = None
     _is_overdue_soon: bool = False
@@ -69,6 +72,8 @@ class Watch:
         threads = [threading.Thread(target=self._beat_on, name="crosswind-beat", daemon=True)]
         if self.limit_seconds is not None:
             threads.append(threading.Thread(target=self._limit, name="crosswind-limit", daemon=True))
+        if self.surely_worse is not None:
+            threads.append(threading.Thread(target=self._judge, name="crosswind-judge", daemon=True))
         for thread in threads:
             thread.start()
         try:
@@ -91,10 +96,24 @@ class Watch:
 
     def _limit(self) -> None:
         if not self._done.wait(self.limit_seconds):
-            self.is_stopped = True
-            self._end(signal.SIGTERM)
-            if not self._done.wait(self.grace_seconds):
-                self._end(signal.SIGKILL)
+            self._stop(f"stopped after {self.limit_seconds:g} s")
+
+    def _judge(self) -> None:
+        while self.surely_worse and not self._done.wait(JUDGED_EVERY_SECONDS):
+            try:
+                reason = self.surely_worse()
+            except ProjectError as error:
+                logger.warning("not judged: %s", error)
+                return
+            if reason:
+                self._stop(reason)
+                return
+
+    def _stop(self, reason: str) -> None:
+        self.stopped_because = self.stopped_because or reason
+        self._end(signal.SIGTERM)
+        if not self._done.wait(self.grace_seconds):
+            self._end(signal.SIGKILL)
 
     def _overdue(self) -> None:
         if not self._done.wait(self.grace_seconds):

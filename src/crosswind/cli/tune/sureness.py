@@ -1,0 +1,48 @@
+"""How sure it is which configuration of a study is best."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from crosswind.cli.tune.filling import text_of
+from crosswind.cli.tune.judging import signed
+from crosswind.cli.tune.told import Told
+from crosswind.data.trial import Study
+
+if TYPE_CHECKING:
+    from crosswind.models.tuner.incumbents import Answer
+
+FEWEST = 5  # finished trials, of which fewer say little about noise
+
+
+def answer_of(study: Study, records: Sequence[Told]) -> "Answer | None":
+    """What the trials together say is best, as the study's readers see numbers; None of too few, or without models."""
+    done = [(told.trial.configuration, told.trial.objective) for told in records if told.trial.objective is not None]
+    if len(done) < FEWEST:
+        return None
+    try:
+        from crosswind.models.tuner.incumbents import Beliefs  # noqa: PLC0415 - models are heavy to import
+        from crosswind.models.tuner.repeats import Repeats  # noqa: PLC0415
+        from crosswind.models.tuner.space import Space  # noqa: PLC0415
+    except ImportError:  # a node that only asks a server
+        return None
+    measured = Repeats.of(Space.from_json(study.space), [each for each, _ in done], [value for _, value in done])
+    found = Beliefs.of(measured, study.seed).answer()
+    low, high = sorted((signed(study, found.low), signed(study, found.high)))
+    return replace(found, objective=signed(study, found.objective), low=low, high=high)
+
+
+def answer_words(study: Study, best: Told, answer: "Answer | None") -> str:
+    """The answer in a sentence or two; of a study with too few trials, that."""
+    if answer is None:
+        return f"how sure that is, {FEWEST} finished trials tell at least"
+    interval = f"{answer.objective:.4g} {study.unit} [{answer.low:.4g}-{answer.high:.4g}] without noise"
+    if answer.configuration == best.trial.configuration:
+        return f"it takes {interval}, and is the best of those measured with probability {answer.chance_best:.0%}"
+    words = " ".join(f"{name}={text_of(value)}" for name, value in answer.configuration.items())
+    return f"but {words} takes {interval}, and is the best of those measured with probability {answer.chance_best:.0%}"
+
+
+def answer_json(answer: "Answer | None") -> dict[str, object] | None:
+    """The same for programs."""
+    return None if answer is None else asdict(answer)
