@@ -1,36 +1,14 @@
 """Who evaluates which trial, and until when."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import NotFoundError
-from crosswind.data.trial import Study, Trial, TrialState
-
-
-@dataclass(frozen=True)
-class TrialRecord:
-    """A trial with its lease: the owner may evaluate it until `lease_expires_ns` on the server's clock.
-
-    Once the lease has ended, `owner` is who held it last and `lease_expires_ns` is None. `job` is the batch job of the
-    owner, `checkpoint` where the work of the one before can be resumed, `outcomes` what was measured beside the
-    objective by name, `losses` how often a lease ran out without a word.
-    """
-
-    trial: Trial
-    study_id: str
-    owner: str | None = None
-    lease_expires_ns: int | None = None
-    run_id: str | None = None
-    reason: str | None = None
-    job: str | None = None
-    checkpoint: str | None = None
-    outcomes: Mapping[str, float] = field(default_factory=dict)
-    losses: int = 0
-
+from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 
 LEASE_COLUMNS = tuple(each.name for each in fields(TrialRecord) if each.name != "trial")
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from crosswind.data.catalog.catalog import Catalog, Session
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.run import new_ulid
-from crosswind.data.trial import ENDED, Study, Trial, TrialState
+from crosswind.data.trial import ENDED, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import (
     COUNT_MAX,
@@ -28,7 +27,7 @@ from crosswind.models.tuner.desks import (
     best_of,
     nobody,
 )
-from crosswind.models.tuner.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.searching import searching
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.tuner import Tuner
 
@@ -42,7 +41,7 @@ class StudyDesk:
         self,
         catalog: Catalog,
         *,
-        make_tuner: Callable[[Space, int], Tuner] = GaussianProcessTuner,
+        make_tuner: Callable[[Space, int], Tuner] = searching,
         clock: Callable[[], int] = time.time_ns,
         limits: Limits = LIMITS,
         dead_jobs: DeadJobs = nobody,

@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 
 COUNT_MAX = 100
 LEASE_SECONDS_MAX = 30 * 24 * 3600.0

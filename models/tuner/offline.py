@@ -14,10 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError
 from crosswind.data.run import new_ulid
-from crosswind.data.trial import Trial, TrialState
+from crosswind.data.trial import Trial, TrialRecord, TrialState
 from crosswind.models.tuner.desks import Desk, Lease
 from crosswind.models.tuner.shared_folder.files import reaching, write_new
 

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.errors import ConflictError, InvalidInputError
-from crosswind.data.trial import ENDED, Study, TrialState
+from crosswind.data.trial import ENDED, Study, TrialRecord, TrialState
 from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, OPEN, TRIALS_MAX, Lease, Standing, best_of
 from crosswind.models.tuner.space import Space
 

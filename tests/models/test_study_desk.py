@@ -2,10 +2,9 @@ import pytest
 from tests.models.tuner.desks_contract import ALICE, BOB, SECOND, STUDY, DeskContract
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Trial, TrialState
+from crosswind.data.trial import Trial, TrialRecord, TrialState
 from crosswind.models.tuner.desk import LEASE_SECONDS_MAX, Lease, Limits, StudyDesk, best_of
 
 

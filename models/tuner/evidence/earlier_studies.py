@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.store import Store
-from crosswind.data.trial import Configuration, Study, TrialState
+from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.evidence.sought import Sought
 from crosswind.models.tuner.evidence.values import covered
 from crosswind.models.tuner.source import Source

@@ -8,12 +8,11 @@ for each. What does not count is counted, by the reason.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.features import all_runs
 from crosswind.data.run import Run, RunState
 from crosswind.data.store import Store
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.trial import Configuration, Parameter, TrialRecord
 from crosswind.models.tuner.evidence.earlier_studies import sources_of_studies
 from crosswind.models.tuner.evidence.ends import is_cut_short
 from crosswind.models.tuner.evidence.outcomes import OF_WHOLE_RUN, objective_of, outcomes_of, value_at

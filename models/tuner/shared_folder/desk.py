@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import ConflictError, NotFoundError, UnavailableError
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import LIMITS, DeadJobs, Lease, Limits, Standing, nobody
-from crosswind.models.tuner.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.searching import searching
 from crosswind.models.tuner.shared_folder.clock import FileSystemClock, FolderClock
 from crosswind.models.tuner.shared_folder.hand_out import HandOut
 from crosswind.models.tuner.shared_folder.study_folder import STUDY_FILE, StudyFolder, folder_name
@@ -34,7 +33,7 @@ class FolderDesk:
         self,
         root: Path,
         *,
-        make_tuner: Callable[[Space, int], Tuner] = GaussianProcessTuner,
+        make_tuner: Callable[[Space, int], Tuner] = searching,
         clock: FolderClock | None = None,
         limits: Limits = LIMITS,
         dead_jobs: DeadJobs = nobody,

@@ -8,10 +8,9 @@ import random
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import ENDED, Configuration, Study, Trial, TrialState
+from crosswind.data.trial import ENDED, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, DeadJobs, Lease, Limits
 from crosswind.models.tuner.shared_folder.study_folder import StudyFolder

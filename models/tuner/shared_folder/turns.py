@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.catalog.requests import RequestKey
-from crosswind.data.trial import Trial, TrialState
+from crosswind.data.trial import Trial, TrialRecord, TrialState
 from crosswind.models.tuner.desks import NANOSECONDS
 
 NAME = re.compile(r"(\d{6})\.(\d{4})\.json")

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from tests.models.tuner.desks_contract import ALICE, BOB, NAME, STUDY, in_threads
 
-from crosswind.data.catalog.leases import TrialRecord
 from crosswind.data.errors import UnavailableError
-from crosswind.data.trial import TrialState
+from crosswind.data.trial import TrialRecord, TrialState
 from crosswind.models.tuner.offline import Spool, Tell
 from crosswind.models.tuner.shared_folder import FolderDesk
 

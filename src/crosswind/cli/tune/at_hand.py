@@ -5,11 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crosswind.cli.tune.told import Holder, Overview, Told
-from crosswind.data.catalog.leases import TrialRecord
-from crosswind.data.store import Store
-from crosswind.data.trial import Study, TrialState
+from crosswind.data.trial import Study, TrialRecord, TrialState
 from crosswind.ingest.ended_jobs import ended_jobs
-from crosswind.models.tuner.desk import StudyDesk
 from crosswind.models.tuner.desks import Desk, Lease
 from crosswind.settings import Settings
 
@@ -19,6 +16,9 @@ FIELDS = ("study_id", "owner", "lease_expires_ns", "run_id", "reason", "job", "c
 @contextmanager
 def store_desk(settings: Settings) -> Iterator["DeskAtHand"]:
     """The desk over the store of this installation."""
+    from crosswind.data.store import Store  # noqa: PLC0415 - not for a folder
+    from crosswind.models.tuner.desk import StudyDesk  # noqa: PLC0415
+
     with Store.open(settings.home, database=settings.database) as store:
         yield DeskAtHand(StudyDesk(store.catalog, dead_jobs=ended_jobs))
 
