@@ -42,6 +42,9 @@ class RunsOverTime:
     @property
     def title(self) -> str:
         """The finding."""
+        perhaps = sum(point.verdict is Verdict.PERHAPS_SLOW for point in self.points)
+        if not self._slow and perhaps:
+            return f"{count(perhaps, 'run')} of {len(self.points)} perhaps slow, none surely"
         if not self._slow:
             return f"{count(len(self.points), 'run')} took about as long as expected"
         ratios = [point.ratio for point in self._slow]

@@ -240,9 +240,11 @@ def _sentence(rows: list[RunRow], *, is_part: bool) -> str:
     judged = [row for row in rows if row.explanation.verdict is not Verdict.INSUFFICIENT_EVIDENCE]
     slow = [row for row in judged if _is_slow(row)]
     left = len(rows) - len(judged)
+    perhaps = sum(row.explanation.verdict is Verdict.PERHAPS_SLOW for row in judged)
     unjudged = f" {count(left, 'run')} without enough evidence to judge." if left else ""
     if not judged:
         return unjudged.strip()
+    unjudged = (f" {perhaps} perhaps {'was' if perhaps == 1 else 'were'}." if perhaps else "") + unjudged
     here = f"the {count(len(judged), 'run')} shown" if is_part else count(len(judged), "run")
     if not slow:
         return f"None of {here} was slow.{unjudged}"

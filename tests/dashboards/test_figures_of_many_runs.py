@@ -39,6 +39,17 @@ def test_runs_are_set_against_what_was_expected_of_each() -> None:
     assert [trace.name for trace in drawn.draw().data] == ["slow", "normal"]
 
 
+def test_runs_that_are_perhaps_slow_are_neither_slow_nor_as_expected() -> None:
+    rows = [
+        ("a", "w", NS, "normal", 9.0, 10.0, -2.0, 0.0),
+        ("b", "w", NS + 10**9, "perhaps_slow", 12.0, 10.0, -1.0, 4.0),
+    ]
+    drawn = runs_over_time(pd.DataFrame(rows, columns=POINTS))
+    assert drawn is not None
+    assert drawn.title == "1 run of 2 perhaps slow, none surely"
+    assert [trace.name for trace in drawn.draw().data] == ["perhaps slow", "normal"]
+
+
 def test_no_run_to_compare_is_no_figure() -> None:
     rows = [("c", "w", NS, "insufficient_evidence", None, None, None, None)]
     assert runs_over_time(pd.DataFrame(rows, columns=POINTS)) is None

@@ -89,7 +89,7 @@ def test_order_is_by_any_column_with_the_unknown_last(lab: Store, sort: str, exp
     ("query", "expected"),
     [
         ({"state": "sleeping"}, "state='sleeping': expected one of running"),
-        ({"verdict": "bad"}, "verdict='bad': expected one of slow, normal"),
+        ({"verdict": "bad"}, "verdict='bad': expected one of slow, perhaps_slow, normal"),
         ({"sort": "colour"}, "sort='colour': expected one of verdict, -verdict"),
         ({"limit": "0"}, "limit='0': expected a whole number from 1 to 200"),
         ({"limit": "1e3"}, "limit='1e3': expected a whole number"),
@@ -153,6 +153,13 @@ def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -
         record(store, f"r{number}", minute=number)
     assert seen(store).sentence == "None of 4 runs was slow."
     assert seen(store).worst is None
+
+
+def test_runs_that_were_perhaps_slow_are_counted_beside(store: Store, slow: Explanation) -> None:
+    crowd(store, 3)
+    told = replace(slow, verdict=Verdict.PERHAPS_SLOW)
+    explain = lambda _, wanted: {run.run_id: replace(told, run_id=run.run_id) for run in wanted}  # noqa: E731
+    assert view(Sources(store, explain), Asked({})).sentence == "None of 3 runs was slow. 3 perhaps were."
 
 
 def test_runs_that_were_all_slow_are_called_so(store: Store, slow: Explanation) -> None:
