@@ -58,4 +58,4 @@ def test_no_step_of_either_attempt_is_lost_or_mixed_up(store: Store) -> None:
     assert found[("restart1", 0)] == found[("restart1", 1)] == (10, 10)
     n, numbers = found[("", 0)]
     assert n == numbers  # what rank 0 had done when its peer died
-    assert 5 <= n <= 7
+    assert 3 <= n <= 7

@@ -2,12 +2,15 @@
 
 import os
 import sys
+import time
 
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
+
+STEP_SECONDS = 0.5  # the launcher kills the other rank at once: of what was recorded the last second may be lost
 
 
 def main() -> None:
@@ -18,6 +21,8 @@ def main() -> None:
     with crosswind.run(workload="crash-once") as run:
         run.watch(model)
         for number in run.steps(range(10)):
+            if attempt == "0":
+                time.sleep(STEP_SECONDS)
             model(torch.ones(4, 8)).sum().backward()
             if (attempt, rank, number) == ("0", "1", 5):
                 os._exit(3)
