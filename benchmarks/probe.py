@@ -3,8 +3,7 @@
 Two ranks train by DDP over gloo, one a core, in blocks that go A B B A: without a watcher, with it, with it, without.
 Each such turn is one pair; told are the mean and the median of the pairs with their 95 % intervals, of wall time, of
 processor time and of the middle one of a block's steps, which other programs on the machine disturb less, and what the
-probe's writer takes of processor time. The
-peer is PyTorch's own profiler (CPU activity, its cheapest use).
+probe's writer takes of processor time. The peer is PyTorch's own profiler (CPU activity, its cheapest use).
 """
 
 import json

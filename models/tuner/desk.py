@@ -179,7 +179,7 @@ class StudyDesk:
         allowed = rules.room(study, len(known), count, self._limits.trials) if count else 0
         if allowed == 0:
             return []
-        tuner = self._make_tuner(Space.from_json(study.space), study.seed)  # type: ignore[arg-type,unused-ignore]
+        tuner = self._make_tuner(Space.from_json(study.space), study.seed)
         tuner.observe(known)
         return [Trial(chosen, TrialState.LEASED, trial_id=new_ulid()) for chosen in tuner.suggest(allowed)]
 

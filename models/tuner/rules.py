@@ -26,7 +26,7 @@ def check_study(study: Study) -> None:
     budget = study.trials_max
     if budget is not None and not 1 <= budget <= TRIALS_MAX:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
-    Space.from_json(study.space)  # type: ignore[arg-type,unused-ignore]
+    Space.from_json(study.space)
 
 
 def check_count(count: int) -> None:

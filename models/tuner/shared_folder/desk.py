@@ -72,7 +72,7 @@ class FolderDesk:
         folder.sweep(self._clock.now_ns(folder.path))
         hand_out = HandOut(folder, found, lease, self._limits, request)
         hand_out.recall()
-        tuner = self._make_tuner(Space.from_json(found.space), found.seed)  # type: ignore[arg-type,unused-ignore]
+        tuner = self._make_tuner(Space.from_json(found.space), found.seed)
         for _ in range(ATTEMPTS):
             if hand_out.go_on(count, tuner, self._dead_jobs):
                 return hand_out.records

@@ -3,9 +3,14 @@
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.trial import Configuration, Study
+
+if TYPE_CHECKING:
+    from crosswind.models.tuner.expression import Expression
 
 NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 MAXIMISED = "maximise"
@@ -35,8 +40,14 @@ def signed(study: Study, value: float) -> float:
     return -value if study.details.get("direction") == MAXIMISED else value
 
 
-def _computed(text: str, values: Mapping[str, int | float | str | bool]) -> float | None:
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> "Expression":
+    """The expression, read once: a trial's steps are judged by thousands of levels again and again."""
     from crosswind.models.tuner.expression import Expression  # noqa: PLC0415 - models are heavy to import
 
-    value = Expression.parse(text).value(values)
+    return Expression.parse(text)
+
+
+def _computed(text: str, values: Mapping[str, int | float | str | bool]) -> float | None:
+    value = _parsed(text).value(values)
     return None if isinstance(value, str) else float(value)
