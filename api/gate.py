@@ -122,8 +122,8 @@ class BodyCheck:
     def __init__(self, app: ASGIApp, limit_bytes: int, rules: Mapping[str, BodyRule] = NO_RULES) -> None:
         self.app = app
         json_rule = BodyRule("application/json", limit_bytes, check_json)
-        self._default = json_rule, CapacityLimiter(math.inf)
-        self._rules = {path: (rule, CapacityLimiter(rule.at_once)) for path, rule in rules.items()}
+        self._default = json_rule, _limiter(json_rule)
+        self._rules = {path: (rule, _limiter(rule)) for path, rule in rules.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on with its whole body, or answers with a problem."""
@@ -132,20 +132,39 @@ class BodyCheck:
             return
         root_path = scope.get("root_path", "")
         rule, limiter = self._rules.get(inner_path(scope["path"], root_path), self._default)
+        if limiter is None:
+            await self._pass(rule, scope, receive, send)
+            return
         async with limiter:
-            try:
-                with fail_after(rule.seconds):
-                    body = await _read(receive, rule)
-                if body is None:
-                    return
-                refusal = _refusal(body, Headers(scope=scope).get("content-type", ""), rule)
-            except TimeoutError:
-                body, refusal = b"", (SLOW, f"body: expected all of it within {rule.seconds:g} s")
-            if refusal:
-                headers = {"Connection": "close"} if refusal[0] in CUT_OFF else {}  # the rest is not read any more
-                await problem(*refusal, root_path=root_path, headers=headers)(scope, receive, send)
+            await self._pass(rule, scope, receive, send)
+
+    async def _pass(self, rule: BodyRule, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            body = await _read_in_time(receive, rule)
+            if body is None:
                 return
-            await self.app(scope, _Replay(body, receive), send)
+            refusal = _refusal(body, Headers(scope=scope).get("content-type", ""), rule)
+        except TimeoutError:
+            body, refusal = b"", (SLOW, f"body: expected all of it within {rule.seconds:g} s")
+        if refusal:
+            headers = {"Connection": "close"} if refusal[0] in CUT_OFF else {}  # the rest is not read any more
+            answer = problem(*refusal, root_path=scope.get("root_path", ""), headers=headers)
+            await answer(scope, receive, send)
+            return
+        await self.app(scope, _Replay(body, receive), send)
+
+
+def _limiter(rule: BodyRule) -> CapacityLimiter | None:
+    """None lets any number in, which costs every request less than a limiter without a limit."""
+    return None if math.isinf(rule.at_once) else CapacityLimiter(rule.at_once)
+
+
+async def _read_in_time(receive: Receive, rule: BodyRule) -> bytes | None:
+    """As `_read`. Raises: TimeoutError."""
+    if math.isinf(rule.seconds):
+        return await _read(receive, rule)
+    with fail_after(rule.seconds):
+        return await _read(receive, rule)
 
 
 async def _read(receive: Receive, rule: BodyRule) -> bytes | None:

@@ -123,6 +123,8 @@ async def refuse_unknown_query(request: Request) -> None:
 
     Raises: InvalidInputError.
     """
+    if not request.scope["query_string"]:
+        return
     path = request.scope["route"].path
     operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
     known = sorted(each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")

@@ -29,7 +29,7 @@ STEP = MetricSet(
         _duration("duration_seconds", "wall time of the step; the phases sum to it"),
         _duration("input_seconds", "waiting for the next batch"),
         _duration("compute_seconds", "everything the loop's body does that is not told otherwise"),
-        _duration("comm_seconds", "exposed communication: the loop stood still for collectives"),
+        _duration("comm_seconds", "exposed communication: the loop stood still for others in collectives"),
         _duration("checkpoint_seconds", "writing state"),
         _duration("other_seconds", "told apart by the user: evaluation, logging"),
         _duration("tail_seconds", "part of compute that came after the step's last collective; null without one"),

@@ -1,5 +1,6 @@
 """The store: catalog and lake of one installation, below one folder."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -10,6 +11,7 @@ from crosswind.data.errors import UnavailableError
 from crosswind.data.jobs import Jobs
 from crosswind.data.lake import Lake
 from crosswind.data.moved_jobs import move_jobs
+from crosswind.data.topology import switches_at
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Store:
     def jobs(self) -> Jobs:
         """What schedulers tell of their jobs."""
         return Jobs(self.lake, self.catalog)
+
+    @property
+    def switches(self) -> Mapping[str, str]:
+        """By node its leaf switch, as the folder's topology.conf says. Raises: MalformedError."""
+        return switches_at(self.home)
 
     def close(self) -> None:
         """Gives back the catalog's connections."""

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from crosswind.data.errors import MalformedError, NotFoundError
 from crosswind.data.hostlist import expand
@@ -10,6 +12,7 @@ from crosswind.data.hostlist import expand
 BYTES_MAX = 64 * 2**20
 PAIR = re.compile(r"([A-Za-z]+)=(\S*)")
 LEAF = "0"
+FILE = "topology.conf"  # below the store's folder
 
 
 def switches_of(path: Path) -> dict[str, str]:
@@ -29,6 +32,24 @@ def switches_of(path: Path) -> dict[str, str]:
     if not found:
         raise MalformedError(f"{path}: no line SwitchName=... Nodes=..., expected topology.conf of the tree plug-in")
     return found
+
+
+def switches_at(home: Path) -> Mapping[str, str]:
+    """The same of the store's own FILE, read anew when it changes; nothing where there is none.
+
+    Raises: MalformedError.
+    """
+    path = home / FILE
+    try:
+        state = path.stat()
+    except OSError:
+        return {}
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed_ns: int, _size: int) -> Mapping[str, str]:
+    return MappingProxyType(switches_of(path))
 
 
 def _text(path: Path) -> str:

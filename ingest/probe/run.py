@@ -59,14 +59,14 @@ class RunProbe:
         *,
         workload: str | None = None,
         config: Configuration | None = None,
-        spool: Path | None = None,
+        spool: Path | str | None = None,
         run_id: str | None = None,
         count_work: bool = False,
     ) -> None:
         self._workload = workload
         self._wanted_config = config
         self._configuration: dict[str, bool | int | float | str] = {}
-        self._wanted_spool = spool
+        self._wanted_spool = None if spool is None else Path(spool)
         self._place = Place.from_environment()
         self._wanted_id = run_id
         self._timeline = Timeline(self._place.rank)
@@ -210,7 +210,9 @@ class RunProbe:
         writer.close()
 
     def _write_regularly(self) -> None:
-        while not self._stop.wait(FLUSH_SECONDS):
+        stops = self._timeline.stops
+        stops.follow()
+        while not stops.wait(self._stop, FLUSH_SECONDS):
             if writer := self._writer:
                 self._write_or_keep(writer)
             self._timeline.make_room()

@@ -4,11 +4,12 @@ All times are `perf_counter_ns` of the rank; `to_utc` leads from them to the nod
 noted as marks, and becomes times when the device has come past them: then the step is replayed by those.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.metric import Scalar
 from crosswind.ingest.probe.device_clock import Mark
+from crosswind.ingest.probe.stops import Stop
 from crosswind.ingest.probe.thread_usage import Reading, usage_of
 
 MARKED_PHASES = ("checkpoint", "other")
@@ -154,14 +155,23 @@ def collective_row(arrival: Arrival, rank: int) -> Row:
     return (*key, duration, arrival.size_bytes, arrival.operation, arrival.group)
 
 
-def step_row(step: Step, rank: int) -> Row:
-    """The row of a step that has ended, its run left out; the phases sum to its duration."""
+def step_row(step: Step, rank: int, stops: Sequence[Stop] = ()) -> Row:
+    """The row of a step that has ended, its run left out; the phases sum to its duration.
+
+    While the process was stopped it waited for nobody, whatever it was in: that time is computation.
+    """
     duration = step.end - step.begin
     checkpoint, other = (step.marked.get(name, 0) for name in MARKED_PHASES)
     rest = duration - step.waiting - step.marked_total
-    comm = min(_covered(step.blocked), rest)
+    stopped = [_within(stretch, stop) for stretch in step.blocked for stop in stops]
+    comm = min(_covered(step.blocked) - _covered(stopped), rest)
     phases = (duration, step.waiting, rest - comm, comm, checkpoint, other, _tail(step, rest - comm))
     return (step.begin + step.to_utc, rank, step.number, *phases, *_used(step.usage, step.end_usage or step.usage))
+
+
+def _within(stretch: Stretch, stop: Stop) -> Stretch:
+    begin = max(stretch.begin, stop[0])
+    return Stretch(begin, max(begin, min(stretch.end, stop[1])), stretch.marked)
 
 
 def _covered(stretches: list[Stretch]) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,8 @@ class ThreadUsageReader:
     def close(self) -> None:
         """Gives the file back."""
         if self._schedstat is not None:
-            os.close(self._schedstat)
+            with suppress(OSError):  # somebody closed every file of the process
+                os.close(self._schedstat)
             self._schedstat = None
 
     def _schedstat_text(self) -> bytes | None:

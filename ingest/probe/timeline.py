@@ -27,6 +27,7 @@ from crosswind.ingest.probe.step import (
     numbered,
     step_row,
 )
+from crosswind.ingest.probe.stops import Stops
 from crosswind.ingest.probe.thread_usage import Reading, ThreadUsageReader
 
 BUFFERED_ROWS = 20_000  # of each set, some 10 MB: when the disk is gone, older rows are let go of and counted
@@ -54,6 +55,7 @@ class Timeline:
         self._last_mark: Mark | None = None  # at the end of the last step
         self._late: list[Arrival] = []  # of settled steps, under way on the device
         self._undo: list[Callable[[], None]] = []
+        self.stops = Stops()  # of the writer, who naps between two times
         self.watched: dict[int, tuple[object, object]] = {}  # by its id: a thing, and what is used in its place
         self.dropped_rows = 0
 
@@ -262,10 +264,11 @@ class Timeline:
     def settle(self) -> None:
         """Makes rows of the steps that have ended; a collective that has not ended yet gets its row when it does."""
         steps = list(takewhile(lambda step: step.is_reached, self._ended))
+        stops = self.stops.since(steps[0].begin) if steps and not self._device else []
         with self._lock:
             for step in steps:
                 step.replay()
-                self._rows[STEP.name].append(step_row(step, self._rank))
+                self._rows[STEP.name].append(step_row(step, self._rank, stops))
                 self._late += [arrival for arrival in numbered(step) if arrival.operation is not None]
             waiting: list[Arrival] = []
             for arrival in self._late:
@@ -304,6 +307,7 @@ class Timeline:
         """Lets go of everything; returns how many rows nobody ever took."""
         self.abandon_step()
         self._usage.close()
+        self.stops.close()
         while self._undo:
             self._undo.pop()()
         self.watched.clear()

@@ -5,7 +5,8 @@ one, is what the shared thing costs. That they ran at other times as well, nothi
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,24 +20,39 @@ Mark = tuple[object, ...]
 
 
 def of_runs_alike(
-    runs: Sequence[Run], segments: Mapping[str, Segments], ranks: Sequence[Rank]
+    runs: Sequence[Run],
+    segments: Mapping[str, Segments],
+    ranks: Sequence[Rank],
+    switches: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[tuple[str, str, float]]:
     """Run id, column and seconds a segment: of each phase what the *other* runs of its software, or placement, took.
 
-    Only of cohorts that are divided, and where three others at least stand on either side.
+    Only of cohorts that are divided, and where three others at least stand on either side. `switches` are the nodes'
+    leaf switches as far as they are known.
     """
-    nodes: dict[str, Counter[str]] = {}
+    nodes: dict[str, list[str]] = {}
     for rank in ranks:
-        nodes.setdefault(rank.run_id, Counter())[rank.node] += 1
-    marks: Mapping[str, Callable[[Run], Mark]] = {
-        "software": lambda run: tuple(sorted(run.software.items())),
-        "placement": lambda run: tuple(sorted(nodes.get(run.run_id, Counter()).values())),
-    }
+        nodes.setdefault(rank.run_id, []).append(rank.node)
     for members in _cohorts([run for run in runs if run.run_id in segments]):
         means = np.array([_means(segments[run.run_id]) for run in members])
-        for name, mark in marks.items():
-            for run, seconds in _told(members, [mark(run) for run in members], means):
-                yield from ((run.run_id, f"{name}_{phase}", each) for phase, each in zip(PHASES, seconds, strict=True))
+        marks: dict[str, list[Mark]] = {
+            "software": [tuple(sorted(run.software.items())) for run in members],
+            "placement": _placements([nodes.get(run.run_id, []) for run in members], switches),
+        }
+        for name, each in marks.items():
+            for run, seconds in _told(members, each, means):
+                yield from ((run.run_id, f"{name}_{phase}", took) for phase, took in zip(PHASES, seconds, strict=True))
+
+
+def _placements(runs: Sequence[Sequence[str]], switches: Mapping[str, str]) -> list[Mark]:
+    """Of each run, given as the nodes of its ranks: how many share a node, and a leaf switch where all are known."""
+    if not all(node in switches for nodes in runs for node in nodes):
+        return [_sizes(nodes) for nodes in runs]
+    return [(_sizes(nodes), _sizes([switches[node] for node in nodes])) if nodes else () for nodes in runs]
+
+
+def _sizes(places: Sequence[str]) -> Mark:
+    return tuple(sorted(Counter(places).values()))
 
 
 def _cohorts(runs: Sequence[Run]) -> list[list[Run]]:

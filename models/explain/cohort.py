@@ -1,7 +1,9 @@
 """Runs beside each other: their segments, with what they tell of one another."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 
+from crosswind.data.errors import MalformedError
 from crosswind.data.run import Rank, Run
 from crosswind.data.store import Store
 from crosswind.models.explain.alike import of_runs_alike
@@ -12,6 +14,8 @@ from crosswind.models.explain.low_clocks import of_low_clocks, put_low_clock
 from crosswind.models.explain.segments import COLUMNS, Segments
 from crosswind.models.explain.slow_nodes import of_slow_nodes, put_slow_nodes
 
+log = logging.getLogger(__name__)
+
 
 def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
     """The segments of every run that recorded collectives, by run id.
@@ -20,7 +24,7 @@ def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
     """
     ranks = ranks_of(store, runs)
     found = dict(own_segments(store, runs, ranks, spans_of(store, runs)))
-    _tell(runs, ranks, found, [found])
+    _tell(store, runs, ranks, known=found, told=[found])
     return found
 
 
@@ -47,18 +51,20 @@ def read_cohort(
             kept.put(run, spans[spans["run_id"] == run.run_id], peers.get(run.run_id))
     peers = {run.run_id: peers[run.run_id] for run in runs if run.run_id in peers}
     found = {run_id: segments for run_id, segments in whole.items() if run_id in asked}
-    _tell(runs, ranks, peers, [peers, found])
+    _tell(store, runs, ranks, known=peers, told=[peers, found])
     return found, peers
 
 
 def _tell(
+    store: Store,
     runs: Sequence[Run],
     ranks: Sequence[Rank],
+    *,
     known: Mapping[str, Segments],
     told: Sequence[Mapping[str, Segments]],
 ) -> None:
     """Writes down what the known runs tell of each other, in every segments of `told` that are theirs."""
-    for run_id, column, seconds in of_runs_alike(runs, known, ranks):
+    for run_id, column, seconds in of_runs_alike(runs, known, ranks, _switches(store)):
         for segments in _of(run_id, told):
             segments.values[:, COLUMNS.index(column)] = seconds
     for run_id, lost in of_slow_nodes(runs, known, ranks):
@@ -67,6 +73,15 @@ def _tell(
     for run_id, share in of_low_clocks(runs, known):
         for segments in _of(run_id, told):
             put_low_clock(segments, share)
+
+
+def _switches(store: Store) -> Mapping[str, str]:
+    """Without a file that can be read, runs are told apart by their nodes alone."""
+    try:
+        return store.switches
+    except MalformedError as error:
+        log.warning("explained without switches: %s", error)
+        return {}
 
 
 def _of(run_id: str, told: Sequence[Mapping[str, Segments]]) -> list[Segments]:

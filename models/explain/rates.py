@@ -1,8 +1,9 @@
 """What is read of the samples of a run's nodes while it makes its steps: one line a counter or gauge.
 
 Sources: proc_stat(5) (steal); Documentation/accounting/psi.rst; arch/x86/kernel/cpu/mce/therm_throt.c; nvml.h
-(nvmlDeviceGetViolationStatus); Documentation/networking/snmp_counter.rst; InfiniBand Architecture Specification 1
-(PortXmitWait). docs/metrics.md has every column.
+(nvmlDeviceGetViolationStatus); amdgpu's kgd_pp_interface.h (accumulation_counter, *_residency_acc);
+Documentation/networking/snmp_counter.rst; InfiniBand Architecture Specification 1 (PortXmitWait). docs/metrics.md has
+every column.
 """
 
 from dataclasses import dataclass
@@ -63,6 +64,9 @@ _RETRIES = (
     *("to_retransmits_total", "retrans_pkts_total", "retransmitted_segments_total"),
 )
 _MARKS = ("rp_cnp_handled_total", "cnp_received_total", "np_ecn_marked_roce_packets_total")
+# Of an AMD GPU the controller's cycles are counted that were held down, beside all of them.
+_AMD_CYCLES = ("accumulation_total",)
+_AMD_HEAT = tuple(f"throttle_{by}_total" for by in ("prochot", "thermal", "regulator_thermal", "memory_thermal"))
 _CXI_RETRIES = ("pct_retry_srb_requests_total", "hni_llr_tx_replay_total")
 _CXI_PAUSES = tuple(f"hni_rx_paused_tc{number}_cycles_total" for number in range(8))
 
@@ -75,6 +79,8 @@ RATES: tuple[Rate, ...] = (
     Rate("heat_throttled", "gpu", ("throttle_thermal_seconds_total",)),
     Rate("power_throttled", "gpu", ("throttle_power_seconds_total",)),
     Rate("power_throttled", "gpu", ("throttle_board_limit_seconds_total",)),
+    *(Rate("heat_throttled", "amd_gpu", (each,), over=_AMD_CYCLES) for each in _AMD_HEAT),
+    Rate("power_throttled", "amd_gpu", ("throttle_power_total",), over=_AMD_CYCLES),
     Rate("memory_stalled", "pressure", ("waiting_seconds_total",), device="memory"),
     Rate("io_stalled", "cgroup", ("io_waiting_seconds_total",)),
     Rate("io_stalled", "nfs", ("read_execute_seconds_total",)),
@@ -98,5 +104,8 @@ RATES: tuple[Rate, ...] = (
     # Gauges.
     Rate("backlog", "qdisc", ("backlog_bytes",), Over.SUM),
     Rate("core_clock", "frequency", ("frequency_hertz",), nodes=Over.MIN, device="cpu%"),
-    Rate("gpu_clock", "gpu", ("sm_clock_hertz",), Over.MIN, Over.MIN, only=_IN_USE, asks=("utilization_ratio",)),
+    *(
+        Rate("gpu_clock", name, (clock,), Over.MIN, Over.MIN, only=_IN_USE, asks=("utilization_ratio",))
+        for name, clock in (("gpu", "sm_clock_hertz"), ("amd_gpu", "graphics_clock_hertz"))
+    ),
 )

@@ -52,14 +52,15 @@ def interference(
     workload: str | None = None,
     system: str | None = None,
     *,
-    groups: Mapping[str, str] = NO_GROUPS,
+    groups: Mapping[str, str] | None = None,
     seed: int = 0,
 ) -> Interference:
     """Of the completed runs of a workload, or of all; without a system, of that of the newest run.
 
-    groups: the switch or rack of each node, where that is known. Raises: InvalidInputError where no run is stored;
-    MalformedError for a damaged file.
+    groups: the switch or rack of each node, None: the leaf switches that the store knows. Raises: InvalidInputError
+    where no run is stored; MalformedError for a damaged file.
     """
+    groups = store.switches if groups is None else groups
     told = outcomes(store, workload, system)
     placed = told.rows(np.flatnonzero([bool(run.nodes) for run in told.runs]))
     warnings = _of_runs(told, placed)

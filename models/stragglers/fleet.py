@@ -24,7 +24,8 @@ def fleet_ranking(
     runs: int = RUNS,
     switches: Mapping[str, str] | None = None,
 ) -> Ranking:
-    """The newest `runs` of a system and a workload, or of all, compared; `switches` tells the switch of each node.
+    """The newest `runs` of a system and a workload, or of all, compared; `switches` tells the switch of each node,
+    None: the leaf switches that the store knows.
 
     Raises: InvalidInputError for fewer than one run or more than EVERY_RUN; MalformedError.
     """
@@ -34,8 +35,9 @@ def fleet_ranking(
     with store.catalog.read() as session:
         found = session.runs.outlines(wanted, limit=runs)
     table = local_times(store, found)
+    switches = store.switches if switches is None else switches
     by_ranks, noise, compared = (
-        ranked_by_ranks(table, boots_at(store, table), switches or {}) if len(table) else ([], None, 0)
+        ranked_by_ranks(table, boots_at(store, table), switches) if len(table) else ([], None, 0)
     )
     watched = set(table["run_id"].unique())
     others = [] if len(watched) == len(found) else all_runs(store, wanted, limit=runs)

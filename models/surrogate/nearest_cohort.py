@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from scipy.spatial.distance import cdist
 
 from crosswind.data.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
@@ -71,14 +72,13 @@ class NearestCohortSurrogate:
     def _distances(self, law: LogLinearSurrogate, points: Points, known: Points) -> Floats:
         """In units of log y, shape (n, n_known)."""
         slopes = np.abs(law.slopes)
-        squares = np.zeros((len(points), len(known)))
-        for column in range(points.numbers.shape[1]):
-            apart = points.numbers[:, column, None] - known.numbers[None, :, column]
-            squares += (slopes[column] * apart) ** 2
+        squares: Floats = cdist(points.numbers * slopes, known.numbers * slopes, "sqeuclidean")
         for column, levels in enumerate(law.levels):
-            other = points.codes[:, column, None] != known.codes[None, :, column]
-            squares += other * (self.level_distance * float(np.std(levels)) if len(levels) else 0.0) ** 2
-        return np.sqrt(squares)
+            apart = (self.level_distance * float(np.std(levels))) ** 2 if len(levels) else 0.0
+            if apart > 0:
+                other = points.codes[:, column, None] != known.codes[None, :, column]
+                np.add(squares, apart, out=squares, where=other)
+        return np.sqrt(squares, out=squares)
 
     def _nearby(self, distances: Floats, errors: Floats) -> Floats:
         """The nearest known rows' mean error of the law, shape (n,)."""

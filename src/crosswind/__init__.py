@@ -18,7 +18,7 @@ def run(
     *,
     workload: str | None = None,
     config: Configuration | None = None,
-    spool: Path | None = None,
+    spool: Path | str | None = None,
     run_id: str | None = None,
     count_work: bool = False,
 ) -> RunProbe:

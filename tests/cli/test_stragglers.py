@@ -56,6 +56,20 @@ def test_switches_are_ranked_where_a_topology_is_given(ask: Ask, tmp_path: Path)
     assert {each["name"] for each in told["ranked"] if each["kind"] == "switch"} == {"s1", "s2"}
 
 
+def test_switches_are_ranked_where_the_store_has_a_topology(ask: Ask, home: Path) -> None:
+    path = home / "topology.conf"
+    path.write_text(TOPOLOGY)
+    try:
+        told = json.loads(ask("stragglers", "--system", "lab", "--limit", "99", "--json")[1])
+        path.write_text("SwitchName=s1\n")
+        code, _, complaint = ask("stragglers", "--system", "lab")
+    finally:
+        path.unlink()
+    assert {each["name"] for each in told["ranked"] if each["kind"] == "switch"} == {"s1", "s2"}
+    assert code == 2
+    assert f"{path}: no line SwitchName=" in complaint
+
+
 def test_a_run_is_told_by_whom_it_waits_for(ask: Ask) -> None:
     code, said, _ = ask("stragglers", "--live", "late")
     assert code == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.errors import MalformedError, NotFoundError
-from crosswind.data.topology import switches_of
+from crosswind.data.topology import switches_at, switches_of
 
 # topology.conf(5), EXAMPLE, with a comment and a line that goes on.
 TREE = """##################################################################
@@ -54,3 +54,14 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: str | bytes, me
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="No such file"):
         switches_of(tmp_path / "none")
+
+
+def test_a_stores_own_file_is_read_anew_when_it_changes(tmp_path: Path) -> None:
+    assert switches_at(tmp_path) == {}
+    written(tmp_path, "SwitchName=s0 Nodes=a")
+    assert switches_at(tmp_path) == {"a": "s0"}
+    written(tmp_path, "SwitchName=s0 Nodes=a,b")
+    assert switches_at(tmp_path) == {"a": "s0", "b": "s0"}
+    written(tmp_path, "nothing of it")
+    with pytest.raises(MalformedError, match="no line SwitchName"):
+        switches_at(tmp_path)

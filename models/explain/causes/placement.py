@@ -1,4 +1,4 @@
-"""Placement: runs spread over nodes as this one take longer than the others of their cohort."""
+"""Placement: runs spread over nodes and switches as this one take longer than the others of their cohort."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import ClassVar
 from crosswind.data.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, by_runs_alike, told_by_runs_alike
 
-ALIKE = "other runs spread over nodes in the same way"
+ALIKE = "other runs spread over nodes and switches in the same way"
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Claims by how much other runs with as many ranks on each node lie above the cohort's usual time, by phase."""
+    """Claims by how much other runs with as many ranks on each node and switch lie above the usual time, by phase."""
 
     name: ClassVar[str] = "placement"
     next_action: ClassVar[str] = (

@@ -1,7 +1,8 @@
 """What runs with the same software, or spread over nodes alike, take."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import pytest
 
@@ -19,9 +20,11 @@ def run(number: int, *, torch: str = "2.6", batch: int = 8) -> Run:
     return Run(f"run-{number}", "w", "s", RunState.COMPLETED, 2, {"batch": batch}, software=software)
 
 
-def told(runs: list[Run], segments: list[Segments], ranks: list[Rank]) -> Told:
+def told(
+    runs: list[Run], segments: list[Segments], ranks: list[Rank], switches: Mapping[str, str] = MappingProxyType({})
+) -> Told:
     by_id = {each.run_id: each for each in segments}
-    return {(run_id, column): seconds for run_id, column, seconds in of_runs_alike(runs, by_id, ranks)}
+    return {(run_id, column): seconds for run_id, column, seconds in of_runs_alike(runs, by_id, ranks, switches)}
 
 
 def test_a_run_is_told_what_the_others_of_its_software_take(drawn: Draw) -> None:
@@ -58,6 +61,22 @@ def test_runs_are_placed_alike_where_as_many_ranks_share_a_node(drawn: Draw) -> 
     assert found["run-0", "placement_fabric"] == pytest.approx(0.004)
     assert found["run-7", "placement_fabric"] == pytest.approx(0.020)
     assert not any(column.startswith("software") for _, column in found)
+
+
+def test_runs_are_placed_alike_where_as_many_ranks_hang_on_a_switch(drawn: Draw) -> None:
+    runs = [run(number) for number in range(8)]
+    ranks = [
+        Rank(each.run_id, rank, f"n{rank if number < 4 else 2 * rank}", 7, 0)
+        for number, each in enumerate(runs)
+        for rank in range(2)
+    ]
+    segments = [drawn(number, fabric=0.004 if number < 4 else 0.020) for number in range(8)]
+    switches = {"n0": "s0", "n1": "s0", "n2": "s1"}
+    assert told(runs, segments, ranks) == {}  # two nodes each
+    assert told(runs, segments, ranks, {"n0": "s0", "n1": "s0"}) == {}  # where n2 hangs, nobody knows
+    found = told(runs, segments, ranks, switches)
+    assert found["run-0", "placement_fabric"] == pytest.approx(0.004)
+    assert found["run-7", "placement_fabric"] == pytest.approx(0.020)
 
 
 def test_runs_of_unknown_placement_or_software_are_alike_in_nothing(drawn: Draw) -> None:

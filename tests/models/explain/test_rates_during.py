@@ -11,6 +11,7 @@ from crosswind.data.lake import to_table
 from crosswind.data.metric import MetricSet
 from crosswind.data.run import Run, RunState
 from crosswind.data.store import Store
+from crosswind.ingest.collectors.amd_gpu import AMD_GPU
 from crosswind.ingest.collectors.cgroup import CGROUP
 from crosswind.ingest.collectors.cpu import CPU
 from crosswind.ingest.collectors.cxi import CXI
@@ -33,7 +34,23 @@ from crosswind.models.explain.rates_during import rates_during
 from crosswind.models.explain.segments import OF_ALIKE, OF_LINKS, OF_NODE, Segments
 
 SECOND = 10**9
-KNOWN = (CGROUP, CPU, CXI, ETHTOOL, FREQUENCY, GPU, INFINIBAND, LUSTRE, MEMORY, NETWORK, NFS, PRESSURE, PROTOCOL, QDISC)
+KNOWN = (
+    AMD_GPU,
+    CGROUP,
+    CPU,
+    CXI,
+    ETHTOOL,
+    FREQUENCY,
+    GPU,
+    INFINIBAND,
+    LUSTRE,
+    MEMORY,
+    NETWORK,
+    NFS,
+    PRESSURE,
+    PROTOCOL,
+    QDISC,
+)
 SETS = {each.name: each for each in KNOWN}
 RUN = Run("r", "w", "s", RunState.COMPLETED, nodes=("n1", "n2"))
 Sampled = Callable[..., None]
@@ -137,6 +154,18 @@ def test_heat_and_power_of_processors_and_gpus(store: Store, sample: Sampled) ->
     found = told(store)
     assert found["heat_throttled"] == pytest.approx(0.5)
     assert found["power_throttled"] == pytest.approx(0.2)
+
+
+def test_an_amd_gpu_is_held_down_for_a_share_of_its_controllers_cycles(store: Store, sample: Sampled) -> None:
+    held = {
+        "throttle_power_total": [0, 250],
+        "throttle_prochot_total": [0, 0],
+        "throttle_memory_thermal_total": [7, 107],
+    }
+    sample(AMD_GPU, [1, 3], "gpu-1", **held, accumulation_total=[1000, 2000], driver_epoch=[1, 1])
+    found = told(store)
+    assert found["power_throttled"] == pytest.approx(0.25)
+    assert found["heat_throttled"] == pytest.approx(0.1)
 
 
 def test_a_link_is_busy_for_bytes_over_its_speed_in_the_busier_direction(store: Store, sample: Sampled) -> None:

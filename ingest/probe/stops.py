@@ -1,0 +1,62 @@
+"""When the whole process stood still: stopped by a signal, frozen with its control group, or paused with its machine.
+
+A thread that naps wakes late then, without having waited for a core. Nothing else tells it of a rank that was in a
+collective meanwhile: there it seems to wait for the others, as they do for it.
+"""
+
+import threading
+import time
+from collections import deque
+
+from crosswind.ingest.probe.thread_usage import ThreadUsageReader, usage_of
+
+NAP_SECONDS = 0.1  # no shorter stop is seen; ten naps a second cost less than a thousandth of a core
+LEAST_NS = 50_000_000  # later than that a thread wakes that nobody stopped, when the interpreter is held
+NS = 1_000_000_000
+KEPT = 100
+
+Stop = tuple[int, int]  # begin and end, `perf_counter_ns`; it may have begun up to a nap earlier
+
+
+class Stops:
+    """Naps for the calling thread, and notes when it was kept from waking."""
+
+    def __init__(self) -> None:
+        self._usage = ThreadUsageReader()
+        self._found: deque[Stop] = deque(maxlen=KEPT)
+
+    def follow(self) -> None:
+        """From now on the calling thread naps."""
+        self._usage.follow()
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """As `event.wait`, in naps."""
+        until = time.perf_counter_ns() + int(seconds * NS)
+        while (left := until - time.perf_counter_ns()) > 0:
+            if self._nap(event, min(left, int(NAP_SECONDS * NS))):
+                return True
+        return event.is_set()
+
+    def since(self, begin: int) -> list[Stop]:
+        """Those that ended after `begin`."""
+        return [stop for stop in self._found if stop[1] > begin]
+
+    def close(self) -> None:
+        """Gives back what was opened."""
+        self._usage.close()
+
+    def _nap(self, event: threading.Event, length: int) -> bool:
+        waited, due = self._run_queue_wait(), time.perf_counter_ns() + length
+        is_set = event.wait(length / NS)
+        now = time.perf_counter_ns()
+        if now - due > LEAST_NS:
+            self.note(due + self._run_queue_wait() - waited, now)
+        return is_set
+
+    def note(self, begin: int, end: int) -> None:
+        """The process stood still from `begin` to `end`, if that is long enough."""
+        if end - begin > LEAST_NS:
+            self._found.append((begin, end))
+
+    def _run_queue_wait(self) -> int:
+        return usage_of(self._usage.read()).run_queue_wait_ns or 0
