@@ -133,6 +133,9 @@ class ExplanationView(View):
     confidence: Annotated[float | None, Field(description="share of replicates with this main cause")]
     culprit_rank: int | None
     culprit_ratio: Annotated[float | None, Field(description="share of steps in which the culprit arrived last")]
+    culprit_node: Annotated[
+        str | None, Field(description="the culprit's, or the one on whose links most of the cause shows")
+    ]
     missing: Annotated[tuple[str, ...], Field(description="what nobody recorded, and what cannot be told without it")]
 
 

@@ -119,11 +119,6 @@ def count(amount: int, noun: str) -> str:
     return f"{amount} {noun}" if amount == 1 else f"{amount:,} {noun}s".replace(",", "\u202f")
 
 
-def words(name: str) -> str:
-    """An identifier as words: `cpu_contention` reads `cpu contention`."""
-    return name.replace("_", " ")
-
-
 def utc(ns: int | None) -> str:
     """A time stamp in UTC to the second: `2026-11-20 19:27:03 UTC`."""
     return NONE if ns is None else f"{moment(ns):%Y-%m-%d %H:%M:%S} UTC"

@@ -11,7 +11,7 @@ told by its group's own counters where they were sampled in time, and else looks
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +27,7 @@ from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.store import Store
 from crosswind.models.explain.cohort import read_segments
+from crosswind.models.explain.culprit_node import culprit_node
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.explain.segments import COLUMNS, Segments
@@ -60,6 +61,7 @@ class Told:
 
     run: Run
     kinds: frozenset[str]
+    nodes: frozenset[str]  # into which it was injected
     slowdown: float
     usual: float  # seconds a step of the cohort's undisturbed runs
     fabric: float  # of this run, less theirs
@@ -119,7 +121,8 @@ def told(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[To
     steps = {str(run_id): rows for run_id, rows in store.lake.frame(_STEPS, [run_ids]).groupby("run_id")}
     with store.catalog.read() as session:
         injected = session.injections.of_runs(run_ids)
-    kinds = {run_id: frozenset(each.kind for each in injected if each.run_id == run_id) for run_id in run_ids}
+    into = {run_id: [each for each in injected if each.run_id == run_id] for run_id in run_ids}
+    kinds = {run_id: frozenset(each.kind for each in faults) for run_id, faults in into.items()}
     cohorts: dict[str, list[Run]] = {}
     for run in runs:
         cohorts.setdefault(cohort_key(run), []).append(run)
@@ -132,8 +135,11 @@ def told(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[To
                 run_id = run.run_id
                 others = [segments[other.run_id] for other in members if other is not run]
                 explanation = explain(run_id, segments[run_id], others)
+                explanation = replace(explanation, culprit_node=culprit_node(store, run, explanation))
+                nodes = frozenset(each.node for each in into[run_id])
                 slowdown, beyond = segments[run_id].time / usual, _fabric(segments[run_id]) - fabric
-                found.append(Told(run, kinds[run_id], slowdown, usual, beyond, explanation, steps[run_id]))
+                told_of = Told(run, kinds[run_id], nodes, slowdown, usual, beyond, explanation, steps[run_id])
+                found.append(told_of)
     return found
 
 
@@ -150,6 +156,7 @@ def figures(runs: Sequence[Told]) -> dict[str, float]:
     mildly = [each for each in single if BARELY - 1 <= each.cost < SLOW - 1]
     named = [each for each in single if each.is_right]
     placed = [each for each in named if each.slowdown >= SLOW and each.kinds & OF_ONE_RANK]
+    linked = [each for each in named if each.slowdown >= SLOW and all(TRUTH[kind] & FABRIC for kind in each.kinds)]
     known = [each.is_covered for each in named if each.kinds <= KNOWN_SECONDS]
     quiet = [each for each in runs if not each.kinds]
     return {
@@ -167,6 +174,9 @@ def figures(runs: Sequence[Told]) -> dict[str, float]:
         "pairs": len(pairs),
         "rank_right": _share([each.explanation.culprit_rank in _ranks(each.run) for each in placed]),
         "rank_wrong": _share([each.explanation.culprit_rank not in {None, *_ranks(each.run)} for each in placed]),
+        "node_right_of_links": _share([each.explanation.culprit_node in each.nodes for each in linked]),
+        "node_wrong_of_links": _share([each.explanation.culprit_node not in {None, *each.nodes} for each in linked]),
+        "linked": len(linked),
         "false_alarms": _share([each.is_alarm for each in quiet]),
         "false_alarms_but_stolen": _share([each.is_alarm and each.explanation.cause != STOLEN for each in quiet]),
         "false_alarms_of_usual_time": _share([each.is_alarm for each in quiet if each.slowdown < BARELY]),

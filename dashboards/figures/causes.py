@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import ORANGE, VERMILION
-from crosswind.dashboards.wording import axis_unit, count, percent, seconds, words
+from crosswind.dashboards.wording import axis_unit, count, percent, seconds
+from crosswind.data.words import opening, words
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class CauseTotals:
         """The finding."""
         first, whole = self.totals[0], sum(total.seconds for total in self.totals)
         share = f", {percent(first.seconds / whole)} of what was lost" if whole > 0 else ""
-        return f"{words(first.cause).capitalize()} took the most time: {seconds(first.seconds)}{share}"
+        return f"{opening(first.cause)} took the most time: {seconds(first.seconds)}{share}"
 
     @property
     def sentence(self) -> str:

@@ -8,8 +8,9 @@ import plotly.graph_objects as go
 
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, MUTED, ORANGE, PEER, VERMILION, hatched
-from crosswind.dashboards.wording import axis_unit, estimate, percent, seconds, words
+from crosswind.dashboards.wording import axis_unit, estimate, percent, seconds
 from crosswind.data.errors import InvalidInputError
+from crosswind.data.words import opening, words
 from crosswind.models.explain.explanation import Explanation, Interval
 
 ROW_PIXELS, AROUND_PIXELS = 46, 92
@@ -47,7 +48,7 @@ class Waterfall:
         main = next((drop for drop in self.drops if drop.is_main), None)
         if main is None or excess <= 0:
             return f"Measured {seconds(self.measured_seconds)}, expected {seconds(self.expected_seconds)}"
-        return f"{words(main.cause).capitalize()} took {seconds(main.seconds.value)} of {seconds(excess)} in excess"
+        return f"{opening(main.cause)} took {seconds(main.seconds.value)} of {seconds(excess)} in excess"
 
     @property
     def sentence(self) -> str:

@@ -9,12 +9,13 @@ import pandas as pd
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
-from crosswind.dashboards.wording import count, seconds, short_configuration, words
+from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.features import summaries
 from crosswind.data.metric import Scalar
 from crosswind.data.run import Run, RunState
+from crosswind.data.words import words
 from crosswind.models.explain.explanation import Explanation, Verdict
 
 SHOWN, MOST_SHOWN = 50, 200

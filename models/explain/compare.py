@@ -12,13 +12,13 @@ import numpy as np
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.run import Run
 from crosswind.data.store import Store
+from crosswind.data.words import opening, words
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
 from crosswind.models.explain.explanation import Interval, Share
 from crosswind.models.explain.notable import SMALLEST_SHARE
 from crosswind.models.explain.reference import TIME, Reference
 from crosswind.models.explain.segments import COLUMNS, Segments
-from crosswind.models.explain.sentence import words
 from crosswind.models.explain.split import UNEXPLAINED, resampled, split
 
 SAID = 0.005  # of the faster run's time a step, below which nobody would speak of a difference
@@ -103,7 +103,7 @@ def _sentence(found: Comparison, usual: float) -> str:
     largest = found.shares[0] if found.shares else None
     if largest is None or largest.seconds.value <= max(found.unexplained.value, 0.0):
         return f"{found.slower} took {times}; no cause has enough evidence."
-    told = f"{found.slower} took {times}. {words(largest.cause).capitalize()} took {_part(largest, found)} of that."
+    told = f"{found.slower} took {times}. {opening(largest.cause)} took {_part(largest, found)} of that."
     others = [each for each in found.shares[1:] if each.cause in found.also]
     further = ", ".join(f"{words(each.cause)} {_part(each, found)}" for each in others)
     return f"{told} Also: {further}." if further else told

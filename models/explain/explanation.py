@@ -57,4 +57,5 @@ class Explanation:
     confidence: float | None = None
     culprit_rank: int | None = None  # None also where the cause keeps all ranks, as links do
     culprit_ratio: float | None = None  # share of steps in which the culprit arrived last
+    culprit_node: str | None = None  # the culprit's, or the one on whose links most of the cause shows
     missing: tuple[str, ...] = ()  # what nobody recorded, and what cannot be told without it

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosswind.data.words import opening, words
 from crosswind.models.explain.causes.cause import milliseconds
 from crosswind.models.explain.explanation import Verdict
 from crosswind.models.explain.notable import BY_NAME, Notable
@@ -30,7 +31,7 @@ def sentence(
         return f"{slow}: {times}; no cause has enough evidence."
     first, *others = named
     place = "" if culprit is None else f" on rank {culprit}"
-    told = f"{slow}: {times}. {words(first.cause).capitalize()}{place} {_did(first, parts)}."
+    told = f"{slow}: {times}. {opening(first.cause)}{place} {_did(first, parts)}."
     further = [f"{words(each.cause)}{_on(each, ranks)} {_did(each, parts)}" for each in others]
     return f"{told} Also: {'; '.join(further)}." if further else told
 
@@ -40,11 +41,6 @@ def more_steps(steps: int, usual: int | None, seconds: float) -> str:
     if usual is None or steps <= MORE_STEPS * usual:
         return ""
     return f" It made {steps} steps where {usual} are usual: {(steps - usual) * seconds:.3g} s of its time."
-
-
-def words(cause: str) -> str:
-    """A cause's name as it reads."""
-    return cause.replace("_", " ")
 
 
 def is_of_a_rank(cause: str, parts: Split) -> bool:

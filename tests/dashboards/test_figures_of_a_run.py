@@ -24,8 +24,8 @@ def test_the_waterfall_goes_from_expected_to_measured_largest_cause_first(slow: 
         ("unexplained", 14.5, 15.0, False),
     ]
     assert drawn.expected_seconds + sum(drop.seconds.value for drop in drawn.drops) == drawn.measured_seconds
-    assert drawn.title == "Cpu contention took 4.00 s of 5.00 s in excess"
-    assert drawn.table.rows[1] == ("cpu contention", "+4.00 s [3.50 to 4.50]", "80 %")
+    assert drawn.title == "CPU contention took 4.00 s of 5.00 s in excess"
+    assert drawn.table.rows[1] == ("CPU contention", "+4.00 s [3.50 to 4.50]", "80 %")
 
 
 def test_the_bars_of_the_waterfall_are_where_its_drops_are(slow: Explanation) -> None:

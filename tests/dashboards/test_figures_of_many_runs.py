@@ -104,7 +104,7 @@ def test_causes_are_summed_over_slow_runs_and_gains_left_out() -> None:
     drawn = cause_totals(pd.DataFrame(rows, columns=["run_id", "cause", "seconds", "is_main"]), explained_runs=9)
     assert drawn is not None
     assert drawn.totals == (CauseTotal("cpu", 7.0, 2), CauseTotal("network", 2.0, 0))
-    assert drawn.title == "Cpu took the most time: 7.00 s, 78 % of what was lost"
+    assert drawn.title == "CPU took the most time: 7.00 s, 78 % of what was lost"
     assert drawn.sentence == "Time lost by cause over 2 slow runs of 9 explained."
     assert (
         cause_totals(pd.DataFrame(rows[3:], columns=["run_id", "cause", "seconds", "is_main"]), explained_runs=1)

@@ -29,7 +29,7 @@ def ids(shown: RunsView) -> list[str]:
 def test_the_page_says_first_how_many_runs_were_slow_and_why(lab: Store) -> None:
     shown = seen(lab)
     assert re.fullmatch(
-        r"1 of 5 runs was slow; the largest cause was cpu contention, \d+ ms lost\. "
+        r"1 of 5 runs was slow; the largest cause was CPU contention, \d+ ms lost\. "
         r"2 runs without enough evidence to judge\.",
         shown.sentence,
     )
@@ -166,7 +166,7 @@ def test_runs_that_were_all_slow_are_called_so(store: Store, slow: Explanation) 
     crowd(store, 3)
     explain = lambda _, wanted: {run.run_id: replace(slow, run_id=run.run_id) for run in wanted}  # noqa: E731
     shown = view(Sources(store, explain), Asked({}))
-    assert shown.sentence == "All 3 runs were slow; the largest cause was cpu contention, 12.0 s lost."
+    assert shown.sentence == "All 3 runs were slow; the largest cause was CPU contention, 12.0 s lost."
     part = view(Sources(store, explain), Asked({"limit": "2"}))
     assert part.sentence.startswith("All 2 runs shown were slow")
 

@@ -40,7 +40,7 @@ def test_the_selected_cohort_is_explained_and_its_slowest_run_leads(lab: Store) 
     assert [chart.name for chart in shown.charts] == ["cohort", "causes", "ecdf"]
     assert (shown.slowest[0].run.run_id, shown.explained) == ("r3", 5)
     assert shown.slowest[0].ratio == pytest.approx(0.0757 / 0.0456, rel=1e-3)
-    assert shown.charts[1].title.startswith("Cpu contention took the most time")
+    assert shown.charts[1].title.startswith("CPU contention took the most time")
 
 
 def test_a_cohort_is_chosen_by_its_id(lab: Store, record: Record) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.run import Run
 from crosswind.data.store import Store
+from crosswind.data.words import words
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.evidence import ranks_of, spans_of
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, explain_runs
 from crosswind.models.explain.explanation import Explanation, Verdict
-from crosswind.models.explain.sentence import words
 from crosswind.models.tuner.evidence.beside_others import Seen, lost_beside
 from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, is_made_by

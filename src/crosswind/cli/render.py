@@ -1,7 +1,8 @@
 """Explanations as a terminal shows them, in 80 columns."""
 
 from crosswind.cli.output import colour
-from crosswind.dashboards.wording import estimate, seconds, words
+from crosswind.dashboards.wording import estimate, seconds
+from crosswind.data.words import words
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 
 BAR = 24
@@ -28,6 +29,7 @@ def explanation_text(explanation: Explanation) -> str:
             f"evidence: {words(share.cause)}: {share.evidence}" for share in _notable(explanation, explanation.excess)
         ]
     if explanation.cause:
+        lines += _where(explanation)
         lines.append(f"sure: {explanation.confidence:.0%} of redrawn expectations name this cause first")
     if explanation.also:
         lines.append(f"also: {', '.join(map(words, explanation.also))}")
@@ -37,6 +39,15 @@ def explanation_text(explanation: Explanation) -> str:
         f"from: {explanation.steps} steps, compared with {explanation.cohort_runs} other runs of its cohort",
     ]
     return "\n".join(lines)
+
+
+def _where(explanation: Explanation) -> list[str]:
+    node, rank = explanation.culprit_node, explanation.culprit_rank
+    if node is None:
+        return []
+    if rank is None:
+        return [f"where: node {node}, on its links"]
+    return [f"where: node {node}, its rank {rank} came last in {explanation.culprit_ratio:.0%} of the steps"]
 
 
 def _waterfall(explanation: Explanation, excess: Interval, unexplained: Interval) -> list[str]:

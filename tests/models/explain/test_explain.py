@@ -67,7 +67,7 @@ def test_what_a_cohort_shows_at_times_by_itself_is_perhaps_slow_and_its_largest_
     explanation = explain("r", drawn(99, compute=0.066, run_queue_wait=0.027), unsteady(drawn))
     assert (explanation.verdict, explanation.cause) == (Verdict.PERHAPS_SLOW, "cpu_contention")
     assert explanation.sentence.startswith("Perhaps slow: 1.")
-    assert "as runs of this cohort are at times by themselves. Cpu contention on rank" in explanation.sentence
+    assert "as runs of this cohort are at times by themselves. CPU contention on rank" in explanation.sentence
     assert explanation.also == ()
     assert_sums(explanation)
 

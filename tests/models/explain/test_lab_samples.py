@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from crosswind.data.features import all_runs, cohort_key
+from crosswind.data.injection import Injected
 from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.store import Store
@@ -19,10 +20,11 @@ TRUTH = {
     "rate_cap": "link_rate",
     "neighbour_job": "cpu_contention",
 }
+Lab = tuple[list[Run], Mapping[str, list[Injected]], dict[str, Explanation]]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], Mapping[str, set[str]], dict[str, Explanation]]:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """The runs of the calibration part of three cohorts, what was injected, and their explanations."""
     with Store.open(tmp_path_factory.mktemp("lab") / "store") as store:
         load_lab_samples(store)
@@ -31,15 +33,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], Mapping[st
         runs = [run for run in every if run.tags["split"] == "calibrate" and cohort_key(run) in cohorts]
         with store.catalog.read() as session:
             injected = session.injections.of_runs([run.run_id for run in runs])
-        kinds = {run.run_id: {each.kind for each in injected if each.run_id == run.run_id} for run in runs}
-        return runs, kinds, explain_runs(store, runs)
-
-
-Lab = tuple[list[Run], Mapping[str, set[str]], dict[str, Explanation]]
+        into = {run.run_id: [each for each in injected if each.run_id == run.run_id] for run in runs}
+        return runs, into, explain_runs(store, runs)
 
 
 def test_injected_causes_are_named_and_quiet_runs_hardly_called_slow(lab: Lab) -> None:
-    runs, kinds, found = lab
+    runs, into, found = lab
+    kinds = {run_id: {each.kind for each in faults} for run_id, faults in into.items()}
     asked = [run for run in runs if kinds[run.run_id] & TRUTH.keys()]
     right = [any(found[run.run_id].cause == TRUTH.get(kind) for kind in kinds[run.run_id]) for run in asked]
     quiet = [found[run.run_id].verdict is Verdict.SLOW for run in runs if not kinds[run.run_id]]
@@ -47,6 +47,17 @@ def test_injected_causes_are_named_and_quiet_runs_hardly_called_slow(lab: Lab) -
     assert sum(right) / len(right) > 0.6  # weak faults among them, which cost next to nothing
     assert len(quiet) > 5
     assert sum(quiet) <= 1
+
+
+def test_the_node_is_that_of_the_culprit_or_of_the_link_that_was_capped(lab: Lab) -> None:
+    runs, into, found = lab
+    by_rank = [run for run in runs if found[run.run_id].culprit_rank is not None and found[run.run_id].cause]
+    assert by_rank
+    for run in by_rank:
+        assert found[run.run_id].culprit_node in run.nodes
+    capped = [found[run.run_id] for run in runs if found[run.run_id].cause == "link_rate"]
+    assert capped
+    assert all(each.culprit_node in {fault.node for fault in into[each.run_id]} for each in capped)
 
 
 def test_the_shares_and_the_unexplained_part_are_the_excess(lab: Lab) -> None:

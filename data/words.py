@@ -1,0 +1,14 @@
+"""Identifiers as people read them."""
+
+ABBREVIATIONS = {name.lower(): name for name in ("AMD", "CPU", "GPU", "IO", "NFS", "TCP")}
+
+
+def words(name: str) -> str:
+    """An identifier as words: `cpu_contention` reads `CPU contention`."""
+    return " ".join(ABBREVIATIONS.get(part, part) for part in name.split("_"))
+
+
+def opening(name: str) -> str:
+    """The same at the beginning of a sentence: `slow_input` reads `Slow input`."""
+    told = words(name)
+    return told[:1].upper() + told[1:]
