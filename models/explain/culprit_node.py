@@ -1,6 +1,7 @@
 """Which node to look at: that of the culprit, or the one on whose links most of the cause shows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,14 @@ COUNTS: Mapping[str, tuple[str, ...]] = {
     "neighbour_traffic": ("link_busy",),
 }
 STANDS_OUT = 1.5  # times the next node's share
+EXCLUDE = "--exclude=NODE"
+
+
+def at_node(told: Explanation, node: str | None) -> Explanation:
+    """The same with its node, which its directive names where it asks to leave it out."""
+    if node is None:
+        return told
+    return replace(told, culprit_node=node, next_action=told.next_action.replace(EXCLUDE, f"--exclude={node}"))
 
 
 def culprit_node(store: Store, run: Run, told: Explanation) -> str | None:

@@ -13,7 +13,7 @@ from crosswind.data.store import Store
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Observed
 from crosswind.models.explain.cohort import read_cohort
-from crosswind.models.explain.culprit_node import culprit_node
+from crosswind.models.explain.culprit_node import at_node, culprit_node
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 from crosswind.models.explain.hidden import hidden
 from crosswind.models.explain.missing import missing_of
@@ -58,8 +58,8 @@ def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
         ]
         own = segments.get(run.run_id)
         told = explain(run.run_id, own, cohort)
-        node, missing = culprit_node(store, run, told), missing_of(run, own)
-        explanations[run.run_id] = replace(told, culprit_node=node, missing=missing)
+        told = replace(told, missing=missing_of(run, own))
+        explanations[run.run_id] = at_node(told, culprit_node(store, run, told))
     return explanations
 
 

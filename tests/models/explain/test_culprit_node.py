@@ -1,0 +1,32 @@
+"""The node to look at; on measured runs test_lab_samples looks."""
+
+from crosswind.data.run import Run, RunState
+from crosswind.data.store import Store
+from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.culprit_node import COUNTS, EXCLUDE, at_node, node_of_links
+from crosswind.models.explain.explanation import Explanation, Verdict
+from crosswind.models.explain.rates import RATES
+
+
+def test_a_directive_names_the_node_that_it_leaves_out() -> None:
+    asking = [cause for cause in CAUSES if EXCLUDE in cause.next_action]
+    assert {cause.name for cause in asking} >= {"slow_node", "heat_throttling", "cpu_steal"}
+    told = Explanation("r", Verdict.SLOW, "", asking[0].next_action, 9, 40, cause=asking[0].name)
+    assert at_node(told, None) == told
+    named = at_node(told, "n7")
+    assert named.culprit_node == "n7"
+    assert "--exclude=n7" in named.next_action
+    assert EXCLUDE not in named.next_action
+
+
+def test_what_tells_the_node_of_links_is_sampled_and_is_of_causes_that_exist() -> None:
+    names: set[str] = {cause.name for cause in CAUSES}
+    assert COUNTS.keys() <= names
+    assert {each for counts in COUNTS.values() for each in counts} <= {rate.column for rate in RATES}
+
+
+def test_without_samples_or_another_node_no_node_is_told(store: Store) -> None:
+    for nodes in ((), ("n1",), ("n1", "n2")):
+        run = Run("r", "w", "s", RunState.COMPLETED, nodes=nodes)
+        assert node_of_links(store, run, "link_rate") is None
+        assert node_of_links(store, run, "cpu_contention") is None
