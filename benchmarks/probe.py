@@ -1,6 +1,6 @@
 """What the probe costs: a step of DDP with it and without it, an event in it, and its memory.
 
-Two ranks train by DDP over gloo, one a core, in blocks that go A B B A: without a watcher, with it, with it, without.
+Two ranks train by DDP over gloo, one a core, in short blocks that go A B B A: without, with, with, without a watcher.
 Each such turn is one pair; told are the mean and the median of the pairs with their 95 % intervals, of wall time, of
 processor time and of the middle one of a block's steps, which other programs on the machine disturb less, and what the
 probe's writer takes of processor time. The peer is PyTorch's own profiler (CPU activity, its cheapest use).
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-PAIRS = os.environ.get("PAIRS", "12")
+PAIRS = os.environ.get("PAIRS", "36")
 
 
 def main() -> None:

@@ -17,11 +17,13 @@ from torch import distributed, nn, profiler
 from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
+from crosswind.ingest.probe import run
 from crosswind.ingest.probe.timeline import Timeline
 
 PAIRS = int(os.environ["PAIRS"])
-STEPS = 80  # of a block
-WARM_UP = 5  # of them, that do not count
+STEPS = 20  # of a block: the machine's pace drifts within seconds
+WARM_UP = 3  # of them, that do not count
+FLUSH_SECONDS = 0.5  # so that every block has its share of the writer, and rather more than in use
 T_95 = 1.96
 EVENTS = 20_000
 Now = tuple[float, float, float]
@@ -39,9 +41,10 @@ def as_rank() -> None:
     train = training()
     block(train, unwatched)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run.FLUSH_SECONDS = FLUSH_SECONDS
     found = {"probe": [turn(train, probe) for _ in range(PAIRS)]}
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
-    found["torch_profiler"] = [turn(train, torch_profiler) for _ in range(max(3, PAIRS // 4))]
+    found["torch_profiler"] = [turn(train, torch_profiler) for _ in range(max(3, PAIRS // 8))]
     if rank == 0:
         tell(found, events, memory)
     distributed.destroy_process_group()

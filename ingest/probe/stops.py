@@ -10,12 +10,12 @@ from collections import deque
 
 from crosswind.ingest.probe.thread_usage import ThreadUsageReader, usage_of
 
-NAP_SECONDS = 0.1  # no shorter stop is seen; ten naps a second cost less than a thousandth of a core
+NAP_SECONDS = 0.2  # shorter stops are seen at times; to wake costs some 75 us, most of it for caches gone cold
 LEAST_NS = 50_000_000  # later than that a thread wakes that nobody stopped, when the interpreter is held
 NS = 1_000_000_000
 KEPT = 100
 
-Stop = tuple[int, int]  # begin and end, `perf_counter_ns`; it may have begun up to a nap earlier
+Stop = tuple[int, int]  # begin and end, `perf_counter_ns`; it may have begun up to half a nap earlier or later
 
 
 class Stops:
@@ -23,6 +23,7 @@ class Stops:
 
     def __init__(self) -> None:
         self._usage = ThreadUsageReader()
+        self._waited = 0  # for a core, when that was last looked at, ns
         self._found: deque[Stop] = deque(maxlen=KEPT)
 
     def follow(self) -> None:
@@ -31,6 +32,7 @@ class Stops:
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """As `event.wait`, in naps."""
+        self._waited = self._run_queue_wait()
         until = time.perf_counter_ns() + int(seconds * NS)
         while (left := until - time.perf_counter_ns()) > 0:
             if self._nap(event, min(left, int(NAP_SECONDS * NS))):
@@ -46,11 +48,12 @@ class Stops:
         self._usage.close()
 
     def _nap(self, event: threading.Event, length: int) -> bool:
-        waited, due = self._run_queue_wait(), time.perf_counter_ns() + length
+        due = time.perf_counter_ns() + length
         is_set = event.wait(length / NS)
         now = time.perf_counter_ns()
         if now - due > LEAST_NS:
-            self.note(due + self._run_queue_wait() - waited, now)
+            waited, self._waited = self._waited, self._run_queue_wait()
+            self.note(due - length // 2 + self._waited - waited, now)
         return is_set
 
     def note(self, begin: int, end: int) -> None:
