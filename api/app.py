@@ -44,6 +44,8 @@ from crosswind.models.next_run.registered import next_run_desk
 from crosswind.models.registry.operations import Runner
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.registry.trainers import TRAINERS
+from crosswind.models.tuner.desk import StudyDesk
+from crosswind.models.tuner.evidence.for_study import StoredEarlier
 
 ROUTERS = (  # asked one after the other: first those that programs ask again and again
     *(predictions, batches, trials, health),
@@ -71,6 +73,7 @@ def create_app(
     app.state.store = store
     app.state.runner = Runner(store, trainers)
     app.state.next_run_desk = next_run_desk(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
+    app.state.study_desk = StudyDesk(store.catalog, find_earlier=StoredEarlier(store))
     app.state.weather_desk = WeatherDesk(store, fresh_seconds=WEATHER_FRESH_SECONDS)
     app.state.explanations = RememberedExplanations()
     app.state.answers = RememberedAnswers()

@@ -24,9 +24,10 @@ async def store_of(request: Request) -> Store:
 StoreOf = Annotated[Store, Depends(store_of)]
 
 
-async def desk_of(store: StoreOf) -> StudyDesk:
-    """The desk over the store's catalog."""
-    return StudyDesk(store.catalog)
+async def desk_of(request: Request) -> StudyDesk:
+    """The desk over the store's catalog, the same one for all requests: it keeps the searches of studies."""
+    desk: StudyDesk = request.app.state.study_desk
+    return desk
 
 
 DeskOf = Annotated[StudyDesk, Depends(desk_of)]

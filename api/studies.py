@@ -91,7 +91,11 @@ class StudyAsk(Ask):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     trials_max: Annotated[int | None, Field(ge=1, le=TRIALS_MAX, description="the budget: begins no more")] = None
     details: Annotated[
-        dict[Name, JsonValue], Field(max_length=100, description="what else the search is about; kept as it is")
+        dict[Name, JsonValue],
+        Field(
+            max_length=100,
+            description="what else the search is about; objectives, limits and hours are heeded, all kept as it is",
+        ),
     ] = {}  # noqa: RUF012 - pydantic copies it
 
 
@@ -119,8 +123,18 @@ class StandingView(StudyView):
     """One search, and how far it is."""
 
     trials: dict[TrialState, int]
-    best: TrialView | None
-    is_exhausted: Annotated[bool, Field(description="whether the budget is spent and every trial has ended")]
+    best: Annotated[TrialView | None, Field(description="of the smallest first objective within the limits")]
+    front: Annotated[
+        list[TrialView],
+        Field(description="within the limits, none beaten in every objective by another; with one objective the best"),
+    ]
+    outside: Annotated[int, Field(description="complete trials that exceed a limit")]
+    unjudged: Annotated[int, Field(description="complete trials whose outcomes do not tell every objective and limit")]
+    ends_at: Annotated[str | None, Field(description="when the study's hours are over")]
+    ends_ns: int | None
+    is_exhausted: Annotated[
+        bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
+    ]
 
     @classmethod
     def of_standing(cls, standing: Standing) -> Self:
@@ -131,6 +145,11 @@ class StandingView(StudyView):
                 **study_fields(standing.study),
                 "trials": standing.counts,
                 "best": best,
+                "front": [TrialView.of(record) for record in standing.front],
+                "outside": standing.outside,
+                "unjudged": standing.unjudged,
+                "ends_at": rfc3339(standing.ends_ns),
+                "ends_ns": standing.ends_ns,
                 "is_exhausted": standing.is_exhausted,
             }
         )

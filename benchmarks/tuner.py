@@ -1,17 +1,30 @@
-"""How long one suggestion takes, beside random search: over a listed space and one too big to list."""
+"""How long one suggestion takes, beside random search: over a listed space, one too big to list, and at a desk.
+
+Figures of the desk are processor time, also as multiples of a fixed loop, since other work on the machine tells less in
+them: the first ask of a study (its search is made), and later ones, with and without two other studies to start from.
+"""
 
 import json
 import platform
 import statistics
+import tempfile
 import time
+from pathlib import Path
 
-from crosswind.data.trial import Trial, TrialState
-from crosswind.models.tuner import TUNERS, PortfolioTuner, Space, Tuner
+from crosswind.data.store import Store
+from crosswind.data.trial import Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.models.tuner import TUNERS, Space, Tuner
+from crosswind.models.tuner.desk import Lease, StudyDesk
+from crosswind.models.tuner.evidence.for_study import StoredEarlier
+from crosswind.models.tuner.searches import FindEarlier, nothing_earlier
+from crosswind.models.tuner.searching import Earlier
 
 KNOWN = (10, 40, 160)  # trials done before
 ROUNDS = 7
 LARGE = Space.from_json({name: {"kind": "int", "low": 0, "high": 35} for name in ("a", "b", "c")})
-LARGE_KNOWN = (100, 1000)
+LARGE_KNOWN = (100, 4900)
+ROUNDS_AT_A_DESK = 21
+LEASE = Lease("bench", 600)
 SPACES = {
     "192 listed": Space.from_json(
         {
@@ -49,23 +62,62 @@ def seconds_to_suggest(tuner: Tuner, space: Space, known: int) -> float:
     return statistics.median(taken)
 
 
-def large_listed() -> dict[str, float]:
-    """Milliseconds, median and longest, of one suggestion of the portfolio among 46,656 listed configurations."""
+def fixed_loop_ms() -> float:
+    """Processor time of work that is always the same."""
+    begin = time.process_time()
+    sum(number * number for number in range(2_000_000))
+    return 1e3 * (time.process_time() - begin)
+
+
+def objective(configuration: Configuration) -> float:
+    return 1 + float(LARGE.coordinates([configuration]).sum())
+
+
+def asked(desk: StudyDesk, name: str) -> tuple[float, TrialRecord]:
+    """Milliseconds of processor time for one more trial, and the trial."""
+    begin = time.process_time()
+    [record] = desk.suggest(name, 1, LEASE)
+    return 1e3 * (time.process_time() - begin), record
+
+
+def add_study(store: Store, name: str, known: int, seed: int) -> None:
+    """A study over 46,656 configurations with so many trials done."""
+    study = Study(name, name, LARGE.as_json(), "step_p50_seconds", "s", 0, 1, details={"workload": name[-4:]})
+    with store.catalog.write() as session:
+        session.studies.add(study)
+        for place, configuration in enumerate(LARGE.random(known, seed=seed)):
+            done = Trial(configuration, TrialState.DONE, objective(configuration), f"{name}-{place:05d}")
+            session.studies.add_trial(name, done, owner="bench", lease_expires_ns=0)
+
+
+def at_a_desk() -> dict[str, float]:
+    """Milliseconds of processor time of asks at a desk over SQLite: the first, and the median and longest after it."""
     figures: dict[str, float] = {}
-    for known in LARGE_KNOWN:
-        tuner = PortfolioTuner(LARGE, 0)
-        for place, configuration in enumerate(LARGE.random(known, seed=1)):
-            objective = 1 + float(LARGE.coordinates([configuration]).sum())
-            tuner.observe([Trial(configuration, TrialState.DONE, objective, str(place))])
-        taken = []
-        for _ in range(3 * ROUNDS):
-            begin = time.perf_counter()
-            [chosen] = tuner.suggest(1)
-            taken.append(1e3 * (time.perf_counter() - begin))
-            tuner.observe([Trial(chosen, TrialState.DONE, 1 + float(LARGE.coordinates([chosen]).sum()))])
-        figures |= {f"large_{known}_median_ms": round(statistics.median(taken), 1)}
-        figures |= {f"large_{known}_longest_ms": round(max(taken), 1)}
+    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
+        for known in LARGE_KNOWN:
+            add_study(store, f"{known}_cold", known, seed=1)
+            add_study(store, f"{known}_warm", known, seed=1)
+        for seed in (2, 3):
+            add_study(store, f"source_{seed}_warm", 200, seed)
+        for name in (f"{known}_{kind}" for known in LARGE_KNOWN for kind in ("cold", "warm")):
+            desk = StudyDesk(store.catalog, find_earlier=_two_sources(store, name))
+            first, _ = asked(desk, name)
+            taken = []
+            for _ in range(ROUNDS_AT_A_DESK):
+                milliseconds, record = asked(desk, name)
+                taken.append(milliseconds)
+                desk.complete(name, record.trial.trial_id, objective(record.trial.configuration))
+            told = {"first": first, "median": statistics.median(taken), "longest": max(taken)}
+            figures |= {f"desk_{name}_{what}_ms": round(value, 1) for what, value in told.items()}
     return figures
+
+
+def _two_sources(store: Store, name: str) -> FindEarlier:
+    """What a cold study starts from is nothing; a warm one knows two studies of 200 trials."""
+    if name.endswith("cold"):
+        return nothing_earlier
+    stored = StoredEarlier(store)
+    return lambda study: Earlier(tuple(each for each in stored(study).sources if "source" in each.name))
 
 
 def main() -> None:
@@ -77,9 +129,10 @@ def main() -> None:
             print(f"{title:<14} {make.name:<18}" + "".join(f"{each * 1e3:9.1f} ms" for each in row.values()))
             name = title.replace(" ", "_").replace("-", "_")
             figures |= {f"{name}_{make.name}_{known}_ms": round(each * 1e3, 2) for known, each in row.items()}
-    large = large_listed()
-    print(", ".join(f"{name} {value}" for name, value in large.items()))
-    figures |= large
+    loop = statistics.median(fixed_loop_ms() for _ in range(ROUNDS))
+    desk = at_a_desk()
+    print("\n".join(f"{name:<34} {value:9.1f} {value / loop:8.2f} loops" for name, value in desk.items()))
+    figures |= desk | {"fixed_loop_ms": round(loop, 1)}
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     print(json.dumps(figures | {"rounds": ROUNDS, "machine": machine}))
 

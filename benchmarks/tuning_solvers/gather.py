@@ -2,8 +2,8 @@
 
     python -m benchmarks.tuning_solvers.gather data/samples/solvers FOLDER...
 
-Rows of variants that are not compared any more, or have no theory for the matrix, are left out; so is a matrix that no
-variant solved.
+What the sample has already stays and comes first. Rows of variants that are not compared any more, or have no theory
+for the matrix, are left out; so is a matrix that no variant solved.
 """
 
 import argparse
@@ -23,10 +23,10 @@ def main() -> None:
     """Reads what `measure` wrote."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("to", type=Path)
-    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("folders", type=Path, nargs="*", help="none: the features anew")
     asked = parser.parse_args()
-    lines = [line for folder in asked.folders for line in (folder / "solves.jsonl").read_text().splitlines()]
-    measured = pd.DataFrame(map(json.loads, lines)).drop_duplicates(["kind", "seed", "solver", "preconditioner"])
+    measured = pd.concat([_there(asked.to), *map(_measured, asked.folders)], ignore_index=True)
+    measured = measured.drop_duplicates(["kind", "seed", "solver", "preconditioner"])
     solves, matrices = [], []
     for (kind, seed), rows in measured.groupby(["kind", "seed"], sort=True):
         matrix = matrix_of(kind, seed)
@@ -39,6 +39,15 @@ def main() -> None:
     pd.concat(solves, ignore_index=True).to_parquet(asked.to / "solves.parquet", index=False, **COMPRESSION)
     pd.DataFrame(matrices).to_parquet(asked.to / "matrices.parquet", index=False, **COMPRESSION)
     print(f"{len(matrices)} matrices of {pd.DataFrame(matrices)['kind'].nunique()} kinds")
+
+
+def _there(sample: Path) -> pd.DataFrame:
+    path = sample / "solves.parquet"
+    return pd.read_parquet(path) if path.exists() else pd.DataFrame()
+
+
+def _measured(folder: Path) -> pd.DataFrame:
+    return pd.DataFrame(map(json.loads, (folder / "solves.jsonl").read_text().splitlines()))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--matrices", type=int, default=10, help="of each kind")
     parser.add_argument("--first", type=int, default=0, help="number of the first one: to share the work")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), metavar="KIND", help="only these")
     parser.add_argument("--minutes", type=float, default=25)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +40,9 @@ def main() -> None:
     path = asked.folder / "solves.jsonl"
     there = {(row["kind"], row["seed"]) for row in map(json.loads, path.open())} if path.exists() else set()
     warm_up()
-    for kind, seed in [(kind, seed) for seed in range(asked.first, asked.first + asked.matrices) for kind in KINDS]:
+    for kind, seed in [
+        (kind, seed) for seed in range(asked.first, asked.first + asked.matrices) for kind in asked.kinds
+    ]:
         if monotonic() > until:
             print(f"the time is over at {kind} {seed}")
             break

@@ -9,12 +9,13 @@ from crosswind.dashboards.pages import (
     run,
     runs,
     stragglers,
+    studies,
     variability,
 )
 from crosswind.dashboards.pages.page import Page
 
 LISTED: tuple[Page, ...] = (
     *(runs.PAGE, run.PAGE, variability.PAGE, stragglers.PAGE, regressions.PAGE),
-    *(counters.PAGE, interference.PAGE, checks.PAGE, models.PAGE),
+    *(counters.PAGE, interference.PAGE, checks.PAGE, studies.PAGE, models.PAGE),
 )
 FIRST = runs.PAGE  # where the address without a path leads

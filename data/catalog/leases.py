@@ -1,10 +1,10 @@
 """Who evaluates which trial, and until when."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import NotFoundError
@@ -32,10 +32,16 @@ class Leases:
             raise NotFoundError(f"study {study!r} is not in the catalog")
         return Study(**row)
 
-    def records(self, study_id: str) -> list[TrialRecord]:
-        """The study's trials, oldest first."""
-        query = select(tables.trials).where(tables.trials.c.study_id == study_id).order_by(tables.trials.c.trial_id)
+    def records(self, study_id: str, states: Collection[TrialState] = tuple(TrialState)) -> list[TrialRecord]:
+        """The study's trials, oldest first; those in these states."""
+        table = tables.trials
+        query = select(table).where(table.c.study_id == study_id, table.c.state.in_(states)).order_by(table.c.trial_id)
         return [_record(dict(row)) for row in self._connection.execute(query).mappings()]
+
+    def count(self, study_id: str) -> int:
+        """How many trials the study has."""
+        query = select(func.count()).where(tables.trials.c.study_id == study_id)
+        return int(self._connection.execute(query).scalar_one())
 
     def record(self, study_id: str, trial_id: str) -> TrialRecord:
         """One trial. Raises: NotFoundError."""

@@ -1,22 +1,14 @@
 """Requests that made something, remembered for a day, so that one sent again makes nothing twice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import InvalidInputError
+from crosswind.data.request_key import RequestKey
 
 REMEMBERED_NS = 24 * 3600 * 1_000_000_000
-
-
-@dataclass(frozen=True)
-class RequestKey:
-    """The name that a client gave to a request, and a hash of what it asked for."""
-
-    key: str
-    fingerprint: str
 
 
 class Requests:

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import ConflictError, NotFoundError, ProjectError
 from crosswind.data.model import ModelRecord
 from crosswind.data.operation import OPEN, Operation
+from crosswind.data.request_key import RequestKey
 from crosswind.data.run import new_ulid
 from crosswind.data.store import Store
 from crosswind.models.registry.drift import drift_of

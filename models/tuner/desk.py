@@ -1,62 +1,96 @@
 """The desk over the catalog's database.
 
-Every call is one transaction that first locks the study, so two who ask at once never get the same trial. A lease runs
-on the server's clock. Once it has run out, the trial goes to the next who asks, before anything new; the outcome of
-whoever held it is still taken as long as nobody else has the trial.
+Every change of a trial is one transaction that first locks the study, so two who ask at once never get the same trial.
+What is new is thought out before the lock is taken, since a database such as SQLite has one writer, who must not wait
+for a tuner: see `Plan`. A lease runs on the server's clock. Once it has run out, the trial goes to the next who asks,
+before anything new; the outcome of whoever held it is still taken as long as nobody else has the trial.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 
 from crosswind.data.catalog.catalog import Catalog, Session
-from crosswind.data.catalog.requests import RequestKey
+from crosswind.data.request_key import RequestKey
 from crosswind.data.run import new_ulid
-from crosswind.data.trial import ENDED, Study, Trial, TrialRecord, TrialState
+from crosswind.data.trial import ENDED, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import (
     COUNT_MAX,
     HELD,
     LEASE_SECONDS_MAX,
     LIMITS,
+    OPEN,
     TRIALS_MAX,
     DeadJobs,
     Lease,
     Limits,
     Standing,
-    best_of,
     nobody,
 )
-from crosswind.models.tuner.searching import searching
-from crosswind.models.tuner.space import Space
-from crosswind.models.tuner.tuner import Tuner
+from crosswind.models.tuner.searches import FindEarlier, KeptSearch, Searches, nothing_earlier
+from crosswind.models.tuner.searching import MakeTuner
 
-__all__ = ["COUNT_MAX", "LEASE_SECONDS_MAX", "TRIALS_MAX", "Lease", "Limits", "Standing", "StudyDesk", "best_of"]
+__all__ = ["COUNT_MAX", "LEASE_SECONDS_MAX", "TRIALS_MAX", "Lease", "Limits", "Standing", "StudyDesk"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Who asks for how many trials; `dead` are jobs that are known to have ended."""
+
+    count: int
+    lease: Lease
+    request: RequestKey | None
+    dead: Collection[str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`count` new configurations, thought out while the study had `known` trials; fewer where the space has no more.
+
+    It holds as long as nobody else, in another process, begins a trial before the study is locked.
+    """
+
+    known: int
+    count: int
+    configurations: Sequence[Configuration]
+    search: KeptSearch | None
+
+    def suffices(self, known: int, count: int) -> bool:
+        """Whether so many can be begun as planned."""
+        return known == self.known and count <= self.count
+
+
+class _OvertakenError(Exception):
+    """Others got the trials that were to be handed out again, and nothing new was thought out."""
 
 
 class StudyDesk:
-    """The `Desk` whose studies are in a catalog, SQLite or PostgreSQL."""
+    """The `Desk` whose studies are in a catalog, SQLite or PostgreSQL; for several threads.
 
-    def __init__(
+    It keeps the searches of the studies asked last (see `searches`): one desk serves all requests. `find_earlier` looks
+    up what a study starts from; `make_tuner` names another tuner, which starts from nothing and aims at one objective.
+    """
+
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         catalog: Catalog,
         *,
-        make_tuner: Callable[[Space, int], Tuner] = searching,
+        make_tuner: MakeTuner | None = None,
+        find_earlier: FindEarlier = nothing_earlier,
         clock: Callable[[], int] = time.time_ns,
         limits: Limits = LIMITS,
         dead_jobs: DeadJobs = nobody,
     ) -> None:
         self._catalog = catalog
-        self._make_tuner = make_tuner
+        self._searches = Searches.by(make_tuner, find_earlier)
         self._clock = clock
         self._limits = limits
         self._dead_jobs = dead_jobs
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
-        """Stores a new study; the same request again gets the study that it made before.
-
-        Raises: InvalidInputError for a space or budget that is none, ConflictError when the name is taken.
-        """
+        """Stores a new study."""
         rules.check_study(study)
         with self._catalog.write() as session:
             made = session.requests.claim(request, self._clock()) if request else None
@@ -67,29 +101,27 @@ class StudyDesk:
         return study
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
-        """Up to `count` trials for the lease's owner; fewer, or none, where the space or the budget has no more.
-
-        The same request again gets the same trials, as they now stand. Raises: NotFoundError, InvalidInputError.
-        """
+        """Up to `count` trials for the lease's owner."""
         rules.check_count(count)
-        dead = self._dead(study)
-        with self._catalog.write() as session:
-            found = session.leases.lock(study)
-            made = session.requests.claim(request, self._clock()) if request else None
-            if made is None:
-                made = self._hand_out(session, found, count, lease, dead=dead)
-                _settle(session, request, made)
-            return [session.leases.record(found.study_id, trial_id) for trial_id in made]
+        ask = Ask(count, lease, request, self._dead(study))
+        with self._catalog.read() as session:
+            found = session.studies.get(study)
+            unended = session.leases.records(found.study_id, OPEN)
+            wanted = self._wanted(found, unended, session.leases.count(found.study_id), ask)
+        try:
+            return self._asked(found, ask, self._searches.of(found) if wanted else None)
+        except _OvertakenError:
+            return self._asked(found, ask, self._searches.of(found))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
-        """Lets the lease run anew from now. Raises: NotFoundError, ConflictError when the owner does not hold it."""
+        """Lets the lease run anew from now."""
         expires_ns = self._expiry(lease)
         return self._change(study, trial_id, lambda record: rules.beaten(record, lease, expires_ns))
 
     def release(
         self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
     ) -> TrialRecord:
-        """Gives a trial back unmeasured; the next who asks gets it. Raises: NotFoundError, ConflictError."""
+        """Gives a trial back unmeasured."""
         return self._change(study, trial_id, lambda record: rules.released(record, owner=owner, checkpoint=checkpoint))
 
     def complete(  # noqa: PLR0913 - as the protocol has it
@@ -102,11 +134,7 @@ class StudyDesk:
         run_id: str | None = None,
         outcomes: Mapping[str, float] | None = None,
     ) -> TrialRecord:
-        """Takes the measured objective, lower is better, and what else was measured; the same again changes nothing.
-
-        Raises: NotFoundError; InvalidInputError for a number that is not finite; ConflictError when another value is
-        stored, the trial ended otherwise, or another owner holds it.
-        """
+        """Takes what was measured."""
         return self._change(
             study,
             trial_id,
@@ -116,34 +144,27 @@ class StudyDesk:
     def fail(
         self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
     ) -> TrialRecord:
-        """Ends a trial without an objective: failed, infeasible or pruned; the same state again changes nothing.
-
-        Raises: NotFoundError; InvalidInputError for another state; ConflictError when the trial ended otherwise, or
-        another owner holds it.
-        """
+        """Ends a trial without an objective."""
         return self._change(study, trial_id, lambda record: rules.failed(record, reason, state=state, owner=owner))
 
     def trials(self, study: str) -> list[TrialRecord]:
-        """The study's trials, oldest first. Raises: NotFoundError."""
+        """The study's trials, oldest first."""
         with self._catalog.read() as session:
             return session.leases.records(session.studies.get(study).study_id)
 
     def trial(self, study: str, trial_id: str) -> TrialRecord:
-        """One trial. Raises: NotFoundError."""
+        """One trial."""
         with self._catalog.read() as session:
             return session.leases.record(session.studies.get(study).study_id, trial_id)
 
     def standing(self, study: str) -> Standing:
-        """How far the study is. Raises: NotFoundError."""
+        """How far the study is."""
         with self._catalog.read() as session:
             found = session.studies.get(study)
-            return rules.standing_of(found, session.leases.records(found.study_id))
+            return rules.standing_of(found, session.leases.records(found.study_id), self._clock)
 
     def best(self, study: str) -> Trial | None:
-        """The complete trial of the smallest objective, the earliest of equals; None before the first one.
-
-        Raises: NotFoundError.
-        """
+        """The best complete trial so far."""
         record = self.standing(study).best
         return record.trial if record else None
 
@@ -154,34 +175,71 @@ class StudyDesk:
         held = {record.job for record in self.trials(study) if record.trial.state in HELD and record.job}
         return self._dead_jobs(held) if held else ()
 
-    def _hand_out(
-        self, session: Session, study: Study, count: int, lease: Lease, *, dead: Collection[str]
-    ) -> tuple[str, ...]:
-        records = session.leases.records(study.study_id)
+    def _wanted(self, study: Study, records: Sequence[TrialRecord], known: int, ask: Ask) -> int:
+        """How many new trials it would take beside those that are handed out again."""
+        now_ns = self._clock()
+        if rules.is_over(study, now_ns):
+            return 0
+        most = self._limits.trials if study.trials_max is None else study.trials_max
+        again = rules.to_hand_out(records, ask.lease, now_ns, ask.dead)
+        return max(min(ask.count - len(again), most - known), 0)
+
+    def _asked(self, study: Study, ask: Ask, search: KeptSearch | None) -> list[TrialRecord]:
+        """Thinks, and hands out; threads that want something new of one study come one after the other."""
+        with search.lock if search else nullcontext():
+            plan = self._plan(study, ask, search)
+            with self._catalog.write() as session:
+                found = session.leases.lock(study.study_id)
+                made = session.requests.claim(ask.request, self._clock()) if ask.request else None
+                if made is None:
+                    made = self._hand_out(session, found, ask, plan)
+                    _settle(session, ask.request, made)
+                return [session.leases.record(found.study_id, trial_id) for trial_id in made]
+
+    def _plan(self, study: Study, ask: Ask, search: KeptSearch | None) -> Plan:
+        if search is None:
+            return Plan(0, 0, (), None)
+        with self._catalog.read() as session:
+            records = session.leases.records(study.study_id)
+        wanted = self._wanted(study, records, len(records), ask)
+        again = {each.trial.trial_id for each in rules.to_hand_out(records, ask.lease, self._clock(), ask.dead)}
+        held = [_held(each) if each.trial.trial_id in again else each for each in records]
+        return Plan(len(records), wanted, search.proposed(held, wanted) if wanted else (), search)
+
+    def _hand_out(self, session: Session, study: Study, ask: Ask, plan: Plan) -> tuple[str, ...]:
+        if rules.is_over(study, self._clock()):
+            return ()
+        records = session.leases.records(study.study_id, OPEN)
         made: list[TrialRecord] = []
-        for record in rules.to_hand_out(records, lease, self._clock(), dead):
-            if len(made) == count:
+        for record in rules.to_hand_out(records, ask.lease, self._clock(), ask.dead):
+            if len(made) == ask.count:
                 break
-            handed = rules.leased(record, lease, self._expiry(lease), self._limits.losses)
+            handed = rules.leased(record, ask.lease, self._expiry(ask.lease), self._limits.losses)
             session.leases.change(handed)
             if handed.trial.state not in ENDED:
                 made.append(handed)
-        new = self._new(session, study, count - len(made))
-        expires_ns = self._expiry(lease)  # the tuner took its time
+        new = [
+            Trial(chosen, TrialState.LEASED, trial_id=new_ulid())
+            for chosen in self._new(session, study, ask.count - len(made), plan)
+        ]
+        expires_ns = self._expiry(ask.lease)
         for trial in new:
             session.studies.add_trial(
-                study.study_id, trial, owner=lease.owner, lease_expires_ns=expires_ns, job=lease.job
+                study.study_id, trial, owner=ask.lease.owner, lease_expires_ns=expires_ns, job=ask.lease.job
             )
         return (*(record.trial.trial_id for record in made), *(trial.trial_id for trial in new))
 
-    def _new(self, session: Session, study: Study, count: int) -> list[Trial]:
-        known = session.studies.trials(study.study_id) if count else []
-        allowed = rules.room(study, len(known), count, self._limits.trials) if count else 0
+    def _new(self, session: Session, study: Study, count: int, plan: Plan) -> Sequence[Configuration]:
+        """Configurations to begin: the planned ones, or others that are thought out with the study locked."""
+        known = session.leases.count(study.study_id) if count else 0
+        allowed = rules.room(study, known, count, self._limits.trials) if count else 0
         if allowed == 0:
             return []
-        tuner = self._make_tuner(Space.from_json(study.space), study.seed)
-        tuner.observe(known)
-        return [Trial(chosen, TrialState.LEASED, trial_id=new_ulid()) for chosen in tuner.suggest(allowed)]
+        if plan.suffices(known, allowed):
+            return plan.configurations[:allowed]
+        if plan.search is None:
+            raise _OvertakenError
+        return plan.search.proposed(session.leases.records(study.study_id), allowed)
 
     def _expiry(self, lease: Lease) -> int:
         return self._clock() + lease.nanoseconds
@@ -198,6 +256,11 @@ class StudyDesk:
     def _held(self, study: str, trial_id: str) -> Iterator[tuple[Session, TrialRecord]]:
         with self._catalog.write() as session:
             yield session, session.leases.record(session.leases.lock(study).study_id, trial_id)
+
+
+def _held(record: TrialRecord) -> TrialRecord:
+    """A trial that is about to be handed out again, as a tuner must see it: its configuration is not free."""
+    return replace(record, trial=replace(record.trial, state=TrialState.LEASED))
 
 
 def _settle(session: Session, request: RequestKey | None, made: Sequence[str]) -> None:

@@ -1,11 +1,11 @@
 """What every desk promises that hands out the trials of studies under leases, wherever it keeps them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import InvalidInputError
+from crosswind.data.request_key import RequestKey
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 
 COUNT_MAX = 100
@@ -58,17 +58,31 @@ class Lease:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a study is: its trials by state, and the best one so far."""
+    """How far a study is: its trials by state, and the best so far.
+
+    `front` are the complete trials that keep the limits and that no other beats in every objective, by the first
+    objective; with one objective it is the best alone. `outside` exceed a limit; of `unjudged` the outcomes do not
+    tell. `ends_ns` is when the study's hours are over, `is_over` whether they are and no lease still runs.
+    """
 
     study: Study
     counts: Mapping[TrialState, int]
-    best: TrialRecord | None
+    front: tuple[TrialRecord, ...] = ()
+    outside: int = 0
+    unjudged: int = 0
+    ends_ns: int | None = None
+    is_over: bool = False
+
+    @property
+    def best(self) -> TrialRecord | None:
+        """The trial of the smallest (first) objective within the limits, the earliest of equals; None without one."""
+        return self.front[0] if self.front else None
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the budget is spent: every trial that it allows has ended."""
+        """Whether the budget is spent: every trial that it allows has ended, or its hours are over."""
         budget, is_open = self.study.trials_max, any(self.counts.get(state, 0) for state in OPEN)
-        return budget is not None and sum(self.counts.values()) >= budget and not is_open
+        return self.is_over or (budget is not None and sum(self.counts.values()) >= budget and not is_open)
 
 
 class DeadJobs(Protocol):
@@ -156,14 +170,8 @@ class Desk(Protocol):
         ...
 
     def best(self, study: str) -> Trial | None:
-        """The complete trial of the smallest objective, the earliest of equals; None before the first one.
+        """The complete trial of the smallest (first) objective within the limits; None before the first one.
 
         Raises: NotFoundError.
         """
         ...
-
-
-def best_of(records: Sequence[TrialRecord]) -> TrialRecord | None:
-    """The complete trial of the smallest objective, the first of equals; None without one."""
-    done = [(record.trial.objective, i) for i, record in enumerate(records) if record.trial.objective is not None]
-    return records[min(done)[1]] if done else None

@@ -19,13 +19,15 @@ START = 5  # configurations of the space-filling start
 DESIGNS = 50  # random starts, of which the most representative is taken
 REPRESENTED = 300  # configurations that a start is compared with
 DONE_MIN = 2
-DONE_MAX = 400  # the process costs the cube of it; beyond, the best half and the newest half are kept
-CANDIDATES = 2000  # of a space too big to list
+DONE_MAX = 200  # the process costs the cube of it; beyond, the best half and the newest half are kept
+CANDIDATES = 2000  # random ones that are weighed of a larger space, others after every trial
+AROUND = 100  # of a larger space that is listed, nearest to each of the TOPS best measured
+TOPS = 3
 NEIGHBOURS = 8  # draws a parameter around the best configuration
 
 
 class GaussianProcessTuner:
-    """Expected improvement times the chance of success, over every free configuration of a listable space.
+    """Expected improvement times the chance of success, over the free configurations or, of very many, some of them.
 
     The logarithm of the objective is modelled where all objectives are positive. Pending trials and the suggestions
     before count as measured at their expected values. Failed and infeasible trials lower the chance of success
@@ -83,15 +85,27 @@ class GaussianProcessTuner:
 
     def _candidates(self) -> Pool:
         """The configurations to choose from now."""
-        if self._everything is not None:
-            return self._everything
         done, objectives = self._knowledge.done
         seed = self._seed + 1 + len(self._knowledge.taken)  # other candidates after every trial
+        if self._everything is not None:
+            best = [done[place] for place in np.argsort(objectives, kind="stable")[:TOPS]]
+            count = CANDIDATES + len(self._knowledge.taken)
+            return some_of(self._everything, self._points(best), np.random.default_rng(seed), count)
         near = self._space.neighbours(done[int(np.argmin(objectives))], NEIGHBOURS, seed) if done else []
         return Pool.of(self._space, [*near, *self._space.random(CANDIDATES, seed)])
 
     def _points(self, configurations: Sequence[Configuration]) -> Floats:
         return self._space.coordinates(configurations)
+
+
+def some_of(pool: Pool, centres: Floats, rng: np.random.Generator, count: int) -> Pool:
+    """`count` random ones of the pool and the AROUND nearest to each centre; all of a pool that is no larger."""
+    if len(pool) <= count + AROUND:
+        return pool
+    near = [np.argpartition(np.abs(pool.points - centre).sum(axis=1), AROUND)[:AROUND] for centre in centres]
+    places = np.unique(np.concatenate([rng.permutation(len(pool))[:count], *near]))
+    configurations = [pool.configurations[place] for place in places.tolist()]
+    return Pool(configurations, [pool.keys[place] for place in places.tolist()], pool.points[places])
 
 
 def standardised(objectives: Sequence[float]) -> Floats:

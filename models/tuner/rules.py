@@ -6,12 +6,13 @@ got. Nothing is stored here.
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from crosswind.data.errors import ConflictError, InvalidInputError
 from crosswind.data.trial import ENDED, Study, TrialRecord, TrialState
-from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, OPEN, TRIALS_MAX, Lease, Standing, best_of
+from crosswind.models.tuner.aim import Aim
+from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, OPEN, TRIALS_MAX, Lease, Standing
 from crosswind.models.tuner.space import Space
 
 NAME_MAX = 200  # characters of a study's or an outcome's name
@@ -27,6 +28,7 @@ def check_study(study: Study) -> None:
     if budget is not None and not 1 <= budget <= TRIALS_MAX:
         raise InvalidInputError(f"trials_max is {budget}, expected 1 to {TRIALS_MAX}")
     Space.from_json(study.space)
+    Aim.of(study)
 
 
 def check_count(count: int) -> None:
@@ -45,6 +47,11 @@ def room(study: Study, known: int, count: int, trials_max: int = TRIALS_MAX) -> 
     if known + count > trials_max:
         raise InvalidInputError(f"study {study.name!r} has {known} trials, expected at most {trials_max}")
     return count
+
+
+def is_over(study: Study, now_ns: int) -> bool:
+    """Whether the study's hours are over: nothing is handed out any more."""
+    return Aim.of(study).is_over(now_ns)
 
 
 def to_hand_out(
@@ -121,10 +128,17 @@ def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | 
     return replace(_moved(record, state), reason=reason)
 
 
-def standing_of(study: Study, records: Sequence[TrialRecord]) -> Standing:
-    """How far the study is with these trials."""
-    counts = Counter(record.trial.state for record in records)
-    return Standing(study, {state: counts[state] for state in TrialState}, best_of(records))
+def standing_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> Standing:
+    """How far the study is with these trials; the clock is asked where the study has hours alone."""
+    aim, counts = Aim.of(study), Counter(record.trial.state for record in records)
+    ranked, is_over = aim.ranked(records), False
+    if aim.ends_ns is not None:
+        now_ns = clock()
+        is_over = aim.is_over(now_ns) and all(
+            record.trial.state not in HELD or _is_lost(record, now_ns, ()) for record in records
+        )
+    by_state = {state: counts[state] for state in TrialState}
+    return Standing(study, by_state, ranked.front, ranked.outside, ranked.unjudged, aim.ends_ns, is_over)
 
 
 def _moved(record: TrialRecord, state: TrialState) -> TrialRecord:

@@ -1,11 +1,94 @@
-"""The tuner that a desk asks where nobody names another."""
+"""The tuner that a desk asks where nobody names another, fed with a study's records."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from crosswind.data.trial import Configuration, Study, TrialRecord
+from crosswind.models.tuner.aim import Aim
+from crosswind.models.tuner.source import Source
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.tuner import Tuner
 
+if TYPE_CHECKING:
+    from crosswind.models.tuner.outcomes.pareto_tuner import ParetoTuner
 
-def searching(space: Space, seed: int) -> Tuner:
-    """A Gaussian process over the space, loaded when the first trial is asked for."""
+MakeTuner = Callable[[Space, int], Tuner]
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What is known before a study's first trial: sources, the nearest first, and what describes the study itself."""
+
+    sources: tuple[Source, ...] = ()
+    features: Mapping[str, float | str] = field(default_factory=dict)
+
+
+NOTHING = Earlier()
+
+
+class Search(Protocol):
+    """A tuner that reads a study's records."""
+
+    def observe(self, records: Sequence[TrialRecord]) -> None:
+        """Learns the newest state of these trials."""
+        ...
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """Distinct configurations to try next, none measured or pending; fewer where the space has no more."""
+        ...
+
+
+def searching(space: Space, seed: int, earlier: Earlier = NOTHING) -> Tuner:
+    """The portfolio where there are sources, else a Gaussian process; loaded when the first trial is asked for."""
+    if earlier.sources:
+        from crosswind.models.tuner.portfolio.tuner import PortfolioTuner  # noqa: PLC0415 - a second
+
+        return PortfolioTuner(space, seed, earlier.sources, features=earlier.features)
     from crosswind.models.tuner.gaussian_process_tuner import GaussianProcessTuner  # noqa: PLC0415 - a second
 
     return GaussianProcessTuner(space, seed)
+
+
+def search_for(study: Study, earlier: Earlier = NOTHING) -> Search:
+    """What searches for a study's aim: with limits or several objectives, the Pareto tuner, which knows no sources."""
+    space, aim = Space.from_json(study.space), Aim.of(study)
+    if aim.goal is None:
+        return PlainSearch(searching(space, study.seed, earlier))
+    from crosswind.models.tuner.outcomes.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
+
+    texts = ([each.text for each in part] for part in (aim.goal.objectives, aim.goal.limits))
+    return AimedSearch(ParetoTuner(space, study.seed, *texts), aim)
+
+
+@dataclass(frozen=True)
+class PlainSearch:
+    """For the smallest objective."""
+
+    tuner: Tuner
+
+    def observe(self, records: Sequence[TrialRecord]) -> None:
+        """Learns the trials."""
+        self.tuner.observe([record.trial for record in records])
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """What the tuner suggests."""
+        return self.tuner.suggest(count)
+
+
+@dataclass(frozen=True)
+class AimedSearch:
+    """For several objectives, or within limits."""
+
+    tuner: "ParetoTuner"
+    aim: Aim
+
+    def observe(self, records: Sequence[TrialRecord]) -> None:
+        """Learns the trials, and what the outcomes of complete ones come to."""
+        judged = {record.trial.trial_id: self.aim.judge(record) for record in records}
+        known = {trial_id: judgement for trial_id, judgement in judged.items() if judgement}
+        self.tuner.learn([record.trial for record in records], known)
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """What the tuner suggests."""
+        return self.tuner.suggest(count)

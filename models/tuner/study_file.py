@@ -1,7 +1,6 @@
 """Study files: what is searched for, over which configurations, and with which budget."""
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Self
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.trial import Parameter, Study
+from crosswind.models.tuner.aim import DIRECTION, HOURS, HOURS_MAX, LIMITS, MAXIMISE, OBJECTIVES
 from crosswind.models.tuner.desks import TRIALS_MAX
 from crosswind.models.tuner.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.outcomes.goal import Goal
@@ -34,7 +34,7 @@ FIELDS = (
     "seed",
     "details",
 )
-MINIMISE, MAXIMISE = "minimise", "maximise"
+MINIMISE = "minimise"
 DIRECTIONS = {"minimise": MINIMISE, "minimize": MINIMISE, "maximise": MAXIMISE, "maximize": MAXIMISE}
 TEXT_MAX = 4000  # characters of a name, an objective or a command
 WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])[A-Za-z_][\w.]*""")  # quoted texts stay as they are
@@ -124,10 +124,10 @@ class StudyFile:
         """The study as desks keep it; what has no column of its own stands in its `details`."""
         first = Objective.parse(self.objectives[0])
         told: dict[str, object] = {
-            "direction": MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
-            "objectives": list(self.objectives) if len(self.objectives) > 1 else [],
-            "limits": list(self.limits),
-            "hours": self.hours,
+            DIRECTION: MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
+            OBJECTIVES: list(self.objectives) if len(self.objectives) > 1 else [],
+            LIMITS: list(self.limits),
+            HOURS: self.hours,
             "command": list(self.command),
             "template": self.template,
         }
@@ -194,9 +194,9 @@ def _budget(value: object) -> tuple[int | None, float | None]:
         raise InvalidInputError(f"budget has no field {unknown[0]!r}, expected trials and hours")
     trials, hours = value.get("trials"), value.get("hours")
     if hours is not None and (
-        isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours < math.inf
+        isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours <= HOURS_MAX
     ):
-        raise InvalidInputError(f"budget: hours is {hours!r}, expected a positive number")
+        raise InvalidInputError(f"budget: hours is {hours!r}, expected a number above 0 up to {HOURS_MAX:g}")
     whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
     return whole, None if hours is None else float(hours)
 

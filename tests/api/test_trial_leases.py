@@ -106,3 +106,18 @@ def test_two_hundred_workers_at_once_get_trials_of_their_own(url: str) -> None:
     assert len(got) == len(stored) == WORKERS
     assert len({each["trial_id"] for each in got}) == len({str(each["configuration"]) for each in got}) == WORKERS
     assert {each["owner"] for each in stored} == {f"worker {number}" for number in range(WORKERS)}
+
+
+def test_limits_and_hours_are_heeded_and_told(client: TestClient) -> None:
+    details = {"limits": ["memory_bytes <= 8"], "hours": 2}
+    made = client.post("/v1/studies", json=STUDY | {"details": details}).json()
+    for memory, seconds in ((9, 1.0), (8, 2.0)):
+        [trial] = suggested(client)
+        told = {"objective": seconds, "outcomes": {"memory_bytes": memory}}
+        client.post(f"{TRIALS}/{trial['trial_id']}:complete", json=told)
+    standing = client.get("/v1/studies/leases").json()
+    assert [each["objective"] for each in standing["front"]] == [standing["best"]["objective"]] == [2.0]
+    assert (standing["outside"], standing["unjudged"], standing["is_exhausted"]) == (1, 0, False)
+    assert standing["ends_ns"] == made["created_ns"] + 2 * 3600 * 10**9
+    refused = client.post("/v1/studies", json=STUDY | {"name": "n", "details": {"hours": -1}})
+    assert (refused.status_code, "hours is -1" in refused.text) == (422, True)

@@ -8,8 +8,10 @@ from scipy import sparse
 
 pytest.importorskip("pyamg")
 
+from benchmarks.tuning_solvers.grids import Matrix
 from benchmarks.tuning_solvers.kinds import KINDS, matrix_of
 from benchmarks.tuning_solvers.measure import applicable, right_side
+from benchmarks.tuning_solvers.meshes import Mesh
 from benchmarks.tuning_solvers.stopwatch import Limits, Outcome, timed
 from benchmarks.tuning_solvers.variants import VARIANTS, Vector, solver_of
 
@@ -56,7 +58,39 @@ def test_a_kind_and_a_seed_make_the_same_matrix_again() -> None:
     assert np.array_equal(first.data, again.data)
     assert np.array_equal(first.indices, again.indices)
     assert matrix_of("resistors", 4).nnz != first.nnz
-    assert len(KINDS) >= 25
+    assert len(KINDS) >= 35
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_makes_matrices_that_some_variant_can_solve(kind: str) -> None:
+    matrix = small(kind, seed=1)
+    assert matrix.shape[0] == matrix.shape[1]
+    assert (np.diff(matrix.indptr) > 0).all()
+    assert np.isfinite(matrix.data).all()
+    right = right_side(matrix, 0)
+    solution = solver_of(("direct", "colamd"))(matrix, right)
+    assert np.linalg.norm(right - matrix @ solution) <= 1e-6 * np.linalg.norm(right)
+
+
+def test_meshes_carry_what_their_equations_say() -> None:
+    """Away from the rim, constants have no gradient, and mass sums to the area."""
+    mesh = Mesh.random(np.random.default_rng(0), 2000, 2)
+    inside = np.abs(mesh.stiffness().sum(axis=1)) < 1e-9
+    assert inside.mean() > 0.8
+    assert mesh.mass().sum() == pytest.approx(1, abs=0.15)  # the rim's points are left out
+    assert (mesh.mass().diagonal() > 0).all()
+
+
+def test_saddle_points_are_indefinite_and_waves_symmetric() -> None:
+    for kind in ("optimality", "stokes"):
+        diagonal = small(kind, seed=0).diagonal()
+        assert diagonal.min() < 0 < diagonal.max()
+    waves = small("mesh_waves", seed=0)
+    assert abs(waves - waves.T).max() <= 1e-12 * abs(waves).max()
+
+
+def small(kind: str, seed: int) -> Matrix:
+    return KINDS[kind][0](np.random.default_rng(seed), 600)
 
 
 def test_methods_for_symmetric_matrices_are_not_tried_on_others() -> None:

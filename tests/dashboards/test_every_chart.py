@@ -21,10 +21,12 @@ from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.runs import runs_over_time
 from crosswind.dashboards.figures.steps import step_ribbon
+from crosswind.dashboards.figures.trials import trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.render import drawn
 from crosswind.data.steps import PHASES
+from crosswind.data.trial import Trial, TrialRecord, TrialState
 from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
@@ -68,6 +70,8 @@ def of_fleets() -> dict[str, Chart | None]:
     nodes = [Ranked(Kind.NODE, HOSTILE, *known)] * STEPS
     runs = tuple(RunTime(HOSTILE, number, 1.0) for number in range(STEPS))
     levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
+    complete = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.DONE, 1.0), HOSTILE)
+    failed = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.FAILED), HOSTILE)
     value = Finding(HOSTILE, None, HOSTILE, "gemm", "flop/s", 1.0, 2.0, 0.5, -9.0, True, Says.FLEET, 9)
     return {
         "effects": effects_plot(effects, finding=HOSTILE, axis="times as long", verdicts=("slows", "is not shown to")),
@@ -75,12 +79,13 @@ def of_fleets() -> dict[str, Chart | None]:
         "fleet": fleet_plot(Kind.NODE, nodes),
         "levels": levels_plot(History("s", HOSTILE, runs, levels)),
         "checks": checked_values([value] * STEPS),
+        "trials": trial_values([complete, failed] * STEPS, HOSTILE, HOSTILE),
     }
 
 
 NAMES = (
     *("waterfall", "steps", "ranks", "phases", "runs", "cohort", "ecdf", "causes", "coverage", "leaderboard"),
-    *("effects", "dose", "fleet", "levels", "checks"),
+    *("effects", "dose", "fleet", "levels", "checks", "trials"),
 )
 
 
@@ -93,7 +98,7 @@ def chart_of(charts: Mapping[str, Chart | None], name: str) -> Chart:
 def test_every_figure_file_is_held_to_this_contract() -> None:
     files = {path.stem for path in Path(figures.__file__).parent.glob("*.py")} - {"__init__", "chart", "verdicts"}
     of_runs = {"waterfall", "steps", "ranks", "phases", "runs", "variability", "causes", "coverage"}
-    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks"}
+    assert files == of_runs | {"effects", "dose", "fleet", "levels", "checks", "trials"}
 
 
 @pytest.mark.parametrize("name", NAMES)

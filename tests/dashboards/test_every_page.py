@@ -23,6 +23,7 @@ PAGES = {
     "counters": ["/counters", "/counters?show=all&workload=nanogpt", "/counters?workload=none"],
     "interference": ["/interference", "/interference?system=none"],
     "checks": ["/checks", "/checks?system=none"],
+    "studies": ["/studies"],
     "models": ["/models"],
 }
 ADDRESSES = [address for addresses in PAGES.values() for address in addresses]

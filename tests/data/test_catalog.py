@@ -12,10 +12,11 @@ from sqlalchemy import text
 from crosswind.data.catalog import database
 from crosswind.data.catalog.catalog import Catalog, Ingested, Session
 from crosswind.data.catalog.database import HEAD, open_database, sqlite_url
-from crosswind.data.catalog.requests import REMEMBERED_NS, RequestKey
+from crosswind.data.catalog.requests import REMEMBERED_NS
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.catalog.tables import metadata
 from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from crosswind.data.request_key import RequestKey
 from crosswind.data.run import Rank, Run, RunState
 from crosswind.data.trial import Study, Trial, TrialState
 

@@ -1,11 +1,15 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from tests.models.tuner.desks_contract import ALICE, BOB, SECOND, STUDY, DeskContract
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Trial, TrialRecord, TrialState
-from crosswind.models.tuner.desk import LEASE_SECONDS_MAX, Lease, Limits, StudyDesk, best_of
+from crosswind.data.request_key import RequestKey
+from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.models.tuner.desk import LEASE_SECONDS_MAX, Lease, Limits, StudyDesk
+from crosswind.models.tuner.space import Space
 
 
 class Clock:
@@ -60,12 +64,6 @@ def test_the_trial_of_a_job_that_died_goes_to_the_next_at_once(catalog: Catalog)
     assert (new.trial.trial_id != lost.trial.trial_id, asked[1:]) == (True, [{"7_2"}])
 
 
-def test_of_equal_trials_the_first_is_best() -> None:
-    records = [TrialRecord(Trial({}, TrialState.DONE, 1.0, name), "s1") for name in "ab"]
-    assert best_of(records) == records[0]
-    assert best_of([]) is None
-
-
 def test_a_request_key_of_another_request_is_refused(desk: StudyDesk) -> None:
     desk.suggest("s1", 2, ALICE, request=RequestKey("k1", "suggest 2"))
     with pytest.raises(InvalidInputError, match="another request"):
@@ -90,3 +88,92 @@ def test_a_full_study_takes_no_more_trials(desk: StudyDesk, catalog: Catalog) ->
     small = StudyDesk(catalog, limits=Limits(trials=2))
     with pytest.raises(InvalidInputError, match="has 2 trials, expected at most 2"):
         small.suggest("s1", 1, ALICE)
+
+
+class Slow:
+    """A tuner that looks at the catalog, and writes to it, while it thinks."""
+
+    name = "slow"
+
+    def __init__(self, catalog: Catalog, study: str) -> None:
+        self.catalog, self.study, self.thought = catalog, study, 0
+
+    def __call__(self, space: Space, seed: int) -> "Slow":
+        self._add()
+        return self
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        self._add()
+
+    def suggest(self, count: int) -> list[Configuration]:
+        self._add()
+        return [{"batch": self.thought + each, "fused": True} for each in range(count)]
+
+    def _add(self) -> None:
+        """A write by somebody else; with the database's one lock taken it would wait until it failed."""
+        self.thought += 1
+        with self.catalog.write() as session:
+            session.studies.add(replace(STUDY, study_id=f"{self.study}-{self.thought}", name=f"other {self.thought}"))
+
+
+def test_nobody_who_writes_waits_for_a_tuner(catalog: Catalog) -> None:
+    tuner = Slow(catalog, "x")
+    desk = StudyDesk(catalog, make_tuner=tuner)
+    desk.create(STUDY)
+    assert len(desk.suggest("s1", 2, ALICE)) == 2
+    assert tuner.thought == 3
+
+
+class Overtaking:
+    """A tuner in whose way somebody else gets, once it has thought."""
+
+    name = "overtaking"
+
+    def __init__(self, other: StudyDesk) -> None:
+        self.other, self.rival, self.taken = other, 0, set[object]()
+
+    def __call__(self, space: Space, seed: int) -> "Overtaking":
+        return self
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        self.taken |= {trial.configuration["batch"] for trial in trials}
+
+    def suggest(self, count: int) -> list[Configuration]:
+        free = [batch for batch in range(1, 200) if batch not in self.taken][:count]
+        if not self.rival:
+            self.rival += 1
+            self.other.suggest("s1", 1, BOB)
+        return [{"batch": batch, "fused": True} for batch in free]
+
+
+def test_what_another_process_began_meanwhile_is_not_begun_again(catalog: Catalog) -> None:
+    class First(Overtaking):
+        def suggest(self, count: int) -> list[Configuration]:
+            return [{"batch": 1, "fused": True}]
+
+    first = First(StudyDesk(catalog))
+    tuner = Overtaking(StudyDesk(catalog, make_tuner=lambda space, seed: first))
+    desk = StudyDesk(catalog, make_tuner=tuner)
+    desk.create(STUDY)
+    desk.suggest("s1", 2, ALICE)
+    assert sorted(float(each.trial.configuration["batch"]) for each in desk.trials("s1")) == [1, 2, 3]
+
+
+def test_who_is_overtaken_on_a_trial_given_back_gets_a_new_one(catalog: Catalog) -> None:
+    other = StudyDesk(catalog)
+
+    desk = StudyDesk(catalog)
+    desk.create(STUDY)
+    [free] = desk.suggest("s1", 1, ALICE)
+    desk.release("s1", free.trial.trial_id)
+    times = iter(range(1, 1000))
+
+    def clock() -> int:
+        if next(times) == 1:  # between the look and the lock
+            assert other.suggest("s1", 1, BOB)[0].trial == replace(free.trial, state=TrialState.LEASED)
+        return 1_000 * SECOND
+
+    late = StudyDesk(catalog, clock=clock)
+    [new] = late.suggest("s1", 1, Lease("carol", 60))
+    assert new.trial.configuration != free.trial.configuration
+    assert len(late.trials("s1")) == 2

@@ -22,6 +22,7 @@ from crosswind.models.tuner.evidence.systems import descriptors_of
 from crosswind.models.tuner.evidence.values import covered
 from crosswind.models.tuner.expression import Expression
 
+STUDIES_MAX = 200  # newest, whose trials may tell what a run was
 FEWEST_STEPS = 10  # of a run that was cut short, from which on its step times count
 
 
@@ -30,6 +31,13 @@ def evidence_of(store: Store, sought: Sought) -> Evidence:
 
     Raises: InvalidInputError for an objective that runs cannot have, NotFoundError for a study that is none.
     """
+    of_runs, left_out = evidence_of_runs(store, sought), Counter[str]()
+    studies = tuple(sources_of_studies(store, sought, left_out))
+    return Evidence((*of_runs.sources, *studies), of_runs.trials, dict(left_out + Counter(of_runs.left_out)))
+
+
+def evidence_of_runs(store: Store, sought: Sought) -> Evidence:
+    """What the stored runs alone tell. Raises: InvalidInputError for an objective that runs cannot have."""
     objective = objective_of(sought.objective, {*sought.space.domains, *sought.fixed})
     told = _told_trials(store, sought.study_id)
     left_out: Counter[str] = Counter()
@@ -49,18 +57,18 @@ def evidence_of(store: Store, sought: Sought) -> Evidence:
         else:
             found.append(Row(run, configuration, value))
     sources, trials = gathered(found, sought, descriptors_of(store))
-    return Evidence((*sources, *sources_of_studies(store, sought, left_out)), trials, dict(left_out))
+    return Evidence(sources, trials, dict(left_out))
 
 
 def _runs(store: Store, sought: Sought) -> Iterator[Run]:
     for workload in dict.fromkeys((sought.workload, *sought.related)):
-        yield from all_runs(store, RunFilter(workload=workload))
+        yield from all_runs(store, RunFilter(workload=workload), limit=sought.runs_max)
 
 
 def _told_trials(store: Store, study_id: str | None) -> dict[str, TrialRecord]:
     """The trials of studies by the runs that they were measured by; of several, that of the study itself."""
     with store.catalog.read() as session:
-        studies = session.studies.all()
+        studies = session.studies.all()[:STUDIES_MAX]
         records = [record for study in studies for record in session.leases.records(study.study_id)]
     records.sort(key=lambda record: record.study_id == study_id)
     return {record.run_id: record for record in records if record.run_id}

@@ -16,7 +16,8 @@ class Sought:
     `objective` is an expression over outcomes.OUTCOMES, the space's parameters and those of `fixed`, lower is better.
     `fixed` are parameters of the runs that the study does not tune: runs that have others there are sources. `related`
     are other workloads of the family. `study_id` is the study itself, whose own runs are no further evidence;
-    `studies` are earlier ones, by id or name, that count though nothing tells what they ran.
+    `studies` are earlier ones, by id or name, that count though nothing tells what they ran. Of each workload the
+    newest `runs_max` runs count.
     """
 
     workload: str
@@ -28,6 +29,7 @@ class Sought:
     related: tuple[str, ...] = ()
     study_id: str | None = None
     studies: tuple[str, ...] = ()
+    runs_max: int = 100_000
 
     def __post_init__(self) -> None:
         for name, value in (("workload", self.workload), ("system", self.system)):

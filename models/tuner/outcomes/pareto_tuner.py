@@ -11,7 +11,7 @@ from crosswind.data.errors import InvalidInputError
 from crosswind.data.prediction import Floats
 from crosswind.data.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.gaussian_process import chance_of_success
-from crosswind.models.tuner.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.gaussian_process_tuner import START, representative
 from crosswind.models.tuner.knowledge import Knowledge
 from crosswind.models.tuner.outcomes.front import on_front
 from crosswind.models.tuner.outcomes.goal import Goal, Judgement
@@ -20,11 +20,9 @@ from crosswind.models.tuner.pool import Pool
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.tuner import check_count
 
-START = 5  # configurations of the space-filling start
 JUDGED_MIN = 2
 JUDGED_MAX = 200  # configurations that are learnt from, the newest; the cost is the cube of it
-CANDIDATES = 2000  # of a space too big to list, and of all after the first of several suggestions
-CANDIDATES_MANY = 5000  # with three objectives and more, whose volume costs more
+CANDIDATES = 2000  # of a larger space, drawn anew after every trial; beside them the neighbours of the front
 NEIGHBOURS = 8  # draws a parameter around each configuration on the front
 LEADERS = 8
 DRAWS = 240
@@ -60,8 +58,9 @@ class ParetoTuner:
         self._space, self._seed = space, seed
         self._knowledge = Knowledge(space)
         self._judged: dict[str, tuple[Configuration, Judgement]] = {}
-        self._everything = Pool.of(space, space.configurations()) if space.is_enumerable else None
-        self._start = GaussianProcessTuner(space, seed).suggest(START)
+        is_small = space.is_enumerable and space.size <= CANDIDATES
+        self._everything = Pool.of(space, space.configurations()) if is_small else None
+        self._start = representative(self._everything or Pool.of(space, space.random(CANDIDATES, seed)), seed)
 
     def suggest(self, count: int) -> list[Configuration]:
         """The next configurations to try. Raises: InvalidInputError."""
@@ -78,13 +77,18 @@ class ParetoTuner:
         Raises: InvalidInputError where outcomes do not suffice for the goal.
         """
         told = outcomes or {}
-        judged = {
-            trial.trial_id: (trial.configuration, self._judge(trial, told[trial.trial_id]))
-            for trial in trials
-            if trial.state is TrialState.DONE and trial.trial_id in told
-        }
+        done = [trial for trial in trials if trial.state is TrialState.DONE and trial.trial_id in told]
+        self.learn(trials, {trial.trial_id: self._judge(trial, told[trial.trial_id]) for trial in done})
+
+    def learn(self, trials: Sequence[Trial], judged: Mapping[str, Judgement]) -> None:
+        """As `observe`, with what the complete trials come to by trial id. Raises: InvalidInputError."""
         self._knowledge.add(trials)
-        self._judged.update(judged)
+        known = {
+            trial.trial_id: (trial.configuration, judged[trial.trial_id])
+            for trial in trials
+            if trial.trial_id in judged
+        }
+        self._judged.update(known)
 
     def front(self) -> list[FrontMember]:
         """Measured configurations that are on the front in the posterior mean, the best first objective first.
@@ -161,16 +165,11 @@ class ParetoTuner:
     def _candidates(self) -> Pool:
         """The configurations to choose from now."""
         seed = self._seed + 1 + len(self._knowledge.taken)  # other candidates after every trial
-        if self._everything is None:
-            near = [
-                each
-                for configuration in self._leaders()
-                for each in self._space.neighbours(configuration, NEIGHBOURS, seed)
-            ]
-            return Pool.of(self._space, [*near, *self._space.random(CANDIDATES, seed)])
-        if len(self.goal.objectives) > 2 and len(self._everything) > CANDIDATES_MANY:
-            return Pool.of(self._space, self._space.random(CANDIDATES_MANY, seed))
-        return self._everything
+        if self._everything is not None:
+            return self._everything
+        leaders = self._leaders()
+        near = [each for leader in leaders for each in self._space.neighbours(leader, NEIGHBOURS, seed)]
+        return Pool.of(self._space, [*near, *self._space.random(CANDIDATES + len(self._knowledge.taken), seed)])
 
 
 def _picked(surfaces: Surfaces, points: Floats, chance: Floats, count: int) -> list[int]:

@@ -9,48 +9,50 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import ConflictError, NotFoundError, UnavailableError
+from crosswind.data.request_key import RequestKey
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import LIMITS, DeadJobs, Lease, Limits, Standing, nobody
-from crosswind.models.tuner.searching import searching
+from crosswind.models.tuner.searches import FindEarlier, Searches
+from crosswind.models.tuner.searching import MakeTuner
+from crosswind.models.tuner.shared_folder.beside import StudiesBeside
 from crosswind.models.tuner.shared_folder.clock import FileSystemClock, FolderClock
 from crosswind.models.tuner.shared_folder.hand_out import HandOut
 from crosswind.models.tuner.shared_folder.study_folder import STUDY_FILE, StudyFolder, folder_name
 from crosswind.models.tuner.shared_folder.turns import Turn
-from crosswind.models.tuner.space import Space
-from crosswind.models.tuner.tuner import Tuner
 
 ATTEMPTS = 1_000  # to get a word in beside other writers; each time one of them got on
 PAUSE_SECONDS = 0.02  # at most, before reading again what another writer did
 
 
 class FolderDesk:
-    """The `Desk` whose studies are folders below `root`; every process and node has its own."""
+    """The `Desk` whose studies are folders below `root`; every process and node has its own.
 
-    def __init__(
+    A study starts from the other studies below `root`, unless `find_earlier` says otherwise; `make_tuner` names another
+    tuner, which starts from nothing and aims at one objective. Every method raises UnavailableError besides, where the
+    folder cannot be reached or is full.
+    """
+
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         root: Path,
         *,
-        make_tuner: Callable[[Space, int], Tuner] = searching,
+        make_tuner: MakeTuner | None = None,
+        find_earlier: FindEarlier | None = None,
         clock: FolderClock | None = None,
         limits: Limits = LIMITS,
         dead_jobs: DeadJobs = nobody,
     ) -> None:
         self._root = root
-        self._make_tuner = make_tuner
         self._clock = clock or FileSystemClock()
+        self._searches = Searches.by(make_tuner, find_earlier or StudiesBeside(root, self._clock))
         self._limits = limits
         self._dead_jobs = dead_jobs
         self._folders: dict[str, StudyFolder] = {}
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
-        """Stores a new study; the same request again gets the study that it made before.
-
-        Raises: InvalidInputError for a space or budget that is none, ConflictError when the name is taken,
-        UnavailableError.
-        """
+        """Stores a new study."""
         rules.check_study(study)
         folder = StudyFolder(self._root / folder_name(study.name), self._clock)
         if folder.create(study, request):
@@ -61,26 +63,24 @@ class FolderDesk:
         raise ConflictError(f"study name {study.name!r} is taken: choose another")
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
-        """Up to `count` trials for the lease's owner; fewer, or none, where the space or the budget has no more.
-
-        The same request again gets the same trials, as they now stand. Raises: NotFoundError, InvalidInputError,
-        UnavailableError.
-        """
+        """Up to `count` trials for the lease's owner."""
         rules.check_count(count)
         folder = self._folder(study)
         found = folder.study()[0]
-        folder.sweep(self._clock.now_ns(folder.path))
+        now_ns = self._clock.now_ns(folder.path)
+        folder.sweep(now_ns)
         hand_out = HandOut(folder, found, lease, self._limits, request)
         hand_out.recall()
-        tuner = self._make_tuner(Space.from_json(found.space), found.seed)
+        if rules.is_over(found, now_ns):
+            return hand_out.records
         for _ in range(ATTEMPTS):
-            if hand_out.go_on(count, tuner, self._dead_jobs):
+            if hand_out.go_on(count, lambda: self._searches.of(found), self._dead_jobs):
                 return hand_out.records
             time.sleep(random.SystemRandom().uniform(0, PAUSE_SECONDS))
         raise UnavailableError(f"{folder.path}: other writers were faster {ATTEMPTS} times, try again later")
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
-        """Lets the lease run anew from now. Raises: NotFoundError, ConflictError when the owner does not hold it."""
+        """Lets the lease run anew from now."""
         folder = self._folder(study)
         turn = self._turn(folder, trial_id)
         rules.beaten(turn.record, lease, 0)
@@ -92,7 +92,7 @@ class FolderDesk:
     def release(
         self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
     ) -> TrialRecord:
-        """Gives a trial back unmeasured; the next who asks gets it. Raises: NotFoundError, ConflictError."""
+        """Gives a trial back unmeasured."""
         return self._change(study, trial_id, lambda record: rules.released(record, owner=owner, checkpoint=checkpoint))
 
     def complete(  # noqa: PLR0913 - as the protocol has it
@@ -105,11 +105,7 @@ class FolderDesk:
         run_id: str | None = None,
         outcomes: Mapping[str, float] | None = None,
     ) -> TrialRecord:
-        """Takes the measured objective, lower is better, and what else was measured; the same again changes nothing.
-
-        Raises: NotFoundError; InvalidInputError for a number that is not finite; ConflictError when another value is
-        stored, the trial ended otherwise, or another owner holds it; UnavailableError.
-        """
+        """Takes what was measured."""
         return self._change(
             study,
             trial_id,
@@ -119,30 +115,24 @@ class FolderDesk:
     def fail(
         self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
     ) -> TrialRecord:
-        """Ends a trial without an objective: failed, infeasible or pruned; the same state again changes nothing.
-
-        Raises: NotFoundError; InvalidInputError for another state; ConflictError when the trial ended otherwise, or
-        another owner holds it; UnavailableError.
-        """
+        """Ends a trial without an objective."""
         return self._change(study, trial_id, lambda record: rules.failed(record, reason, state=state, owner=owner))
 
     def trials(self, study: str) -> list[TrialRecord]:
-        """The study's trials, oldest first. Raises: NotFoundError."""
+        """The study's trials, oldest first."""
         return [turn.record for turn in self._folder(study).turns()]
 
     def trial(self, study: str, trial_id: str) -> TrialRecord:
-        """One trial. Raises: NotFoundError."""
+        """One trial."""
         return self._turn(self._folder(study), trial_id).record
 
     def standing(self, study: str) -> Standing:
-        """How far the study is. Raises: NotFoundError."""
-        return rules.standing_of(self._folder(study).study()[0], self.trials(study))
+        """How far the study is."""
+        folder = self._folder(study)
+        return rules.standing_of(folder.study()[0], self.trials(study), lambda: self._clock.now_ns(folder.path))
 
     def best(self, study: str) -> Trial | None:
-        """The complete trial of the smallest objective, the earliest of equals; None before the first one.
-
-        Raises: NotFoundError.
-        """
+        """The best complete trial so far."""
         record = self.standing(study).best
         return record.trial if record else None
 

@@ -5,17 +5,17 @@ same configuration and the budget is kept, though nobody locks anything: who was
 """
 
 import random
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import InvalidInputError
+from crosswind.data.request_key import RequestKey
 from crosswind.data.trial import ENDED, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, DeadJobs, Lease, Limits
+from crosswind.models.tuner.searches import KeptSearch
 from crosswind.models.tuner.shared_folder.study_folder import StudyFolder
 from crosswind.models.tuner.shared_folder.turns import Turn
-from crosswind.models.tuner.tuner import Tuner
 
 AHEAD_MAX = 16  # suggestions to choose from beside others who have the same ones
 
@@ -44,7 +44,7 @@ class HandOut:
         self.records = [each.record for each in before]
         self._is_over = bool(before)
 
-    def go_on(self, count: int, tuner: Tuner, dead_jobs: DeadJobs) -> bool:
+    def go_on(self, count: int, find_search: Callable[[], KeptSearch], dead_jobs: DeadJobs) -> bool:
         """Hands out until `count` are handed out or nothing is left; False when another writer came in between."""
         if self._is_over:
             return True
@@ -57,7 +57,7 @@ class HandOut:
         if any(turn.record.trial.state in FREE for turn in turns):
             return False  # given back just now: a tuner takes its configuration for one that nobody has
         allowed = rules.room(self.study, self.folder.next_number, missing, self.limits.trials)
-        return allowed == 0 or self._new(turns, allowed, tuner)
+        return allowed == 0 or self._new(turns, allowed, find_search())
 
     def _again(self, turns: list[Turn], count: int, dead_jobs: DeadJobs) -> bool:
         """Hands out trials that were begun before."""
@@ -80,21 +80,20 @@ class HandOut:
             self.records.append(made.record)
         return made is not None
 
-    def _new(self, turns: list[Turn], count: int, tuner: Tuner) -> bool:
+    def _new(self, turns: list[Turn], count: int, search: KeptSearch) -> bool:
         """Begins new trials."""
-        tuner.observe([turn.record.trial for turn in turns])
-        configurations = self._suggested(count, tuner)
+        configurations = self._suggested([turn.record for turn in turns], count, search)
         for number, configuration in enumerate(configurations, self.folder.next_number):
             if not self._begin(number, configuration):
                 self._overtaken += 1
                 return False
         return True
 
-    def _suggested(self, count: int, tuner: Tuner) -> list[Configuration]:
+    def _suggested(self, records: list[TrialRecord], count: int, search: KeptSearch) -> list[Configuration]:
         """What to try next; beside others who know the same, some of the next best ones, so that not all collide."""
         if not self._overtaken:
-            return tuner.suggest(count)
-        several = tuner.suggest(min(count + min(self._overtaken, AHEAD_MAX), COUNT_MAX))
+            return search.proposed(records, count)
+        several = search.proposed(records, min(count + min(self._overtaken, AHEAD_MAX), COUNT_MAX))
         return random.sample(several, min(count, len(several)))
 
     def _begin(self, number: int, configuration: Configuration) -> bool:

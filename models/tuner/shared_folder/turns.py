@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from crosswind.data.catalog.requests import RequestKey
+from crosswind.data.request_key import RequestKey
 from crosswind.data.trial import Trial, TrialRecord, TrialState
 from crosswind.models.tuner.desks import NANOSECONDS
 

@@ -1,6 +1,6 @@
 """Chooses the variant of a code for an input, from what other inputs showed and a few trials on this one."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -11,30 +11,35 @@ from crosswind.data.prediction import Floats
 from crosswind.data.trial import Configuration, Parameter
 from crosswind.models.tuner.tuner import check_count
 from crosswind.models.tuner.variants.experience import Choice, Context, Experience
+from crosswind.models.tuner.variants.hypotheses import Hypotheses
 from crosswind.models.tuner.variants.precedents import Precedents
 
-SPREAD = 0.3  # of the log of a ratio between two variants, from one context to another that is like it
-SURPRISE = 2.0  # what a failure where there was none takes from a precedent's log-likelihood
-DOUBT = 1e-3  # of the weights stays as it was before the trials: no precedent is ruled out for good
-
 Key = frozenset[tuple[str, Parameter]]
-Places = npt.NDArray[np.int64]
+Claims = npt.NDArray[np.bool_]
+Applies = Callable[[Configuration, Context], bool]
+
+
+def everywhere(variant: Configuration, context: Context) -> bool:  # noqa: ARG001 - what is asked where nothing is known
+    """Every variant may be tried on every context."""
+    return True
 
 
 class VariantChooser:
     """Ranks variants for a context; the same `suggest` and `observe` as a tuner, with a context beside.
 
-    Every earlier context is a hypothesis about the new one. Their weights come from its features, then from the trials
-    on it; expected regret and failures are means over them. The variant tried next is the one that is expected to save
-    most on top of those tried already.
+    Every earlier context is a hypothesis about the new one, and what the features say of each variant by itself is one
+    more. Their weights come from the features, then from the trials on the context; expected regret and failures are
+    means over them. The variant tried next is the one that is expected to save most on top of those tried already.
     """
 
-    def __init__(self, variants: Sequence[Configuration], seed: int = 0) -> None:
+    def __init__(self, variants: Sequence[Configuration], seed: int = 0, *, applies: Applies = everywhere) -> None:
+        """`applies` rules variants out before anything runs, as theory does. Raises: InvalidInputError."""
         self._variants = list(variants)
         self._place_of: dict[Key, int] = {_key(variant): place for place, variant in enumerate(self._variants)}
         if not self._variants or len(self._place_of) < len(self._variants):
             raise InvalidInputError(f"{len(self._variants)} variants, expected at least one and each of them once")
         self._seed = seed
+        self._applies = applies
         self._trials: dict[str, dict[int, float | None]] = {}
         self._precedents = Precedents.of([], *_tables([], {}, len(self._variants)), seed=seed)
 
@@ -62,17 +67,18 @@ class VariantChooser:
         Raises: InvalidInputError.
         """
         check_count(count)
-        weights = self._weights(context)
-        tried = [*self._trials.get(context.name, {}), *(self._place(variant) for variant in pending)]
+        known = self._hypotheses(context)
+        over = [*self._trials.get(context.name, {}), *(self._place(variant) for variant in pending)]
+        ruled_out = [place for place, rules in enumerate(self._ruled_out(context).tolist()) if rules]
         chosen: list[int] = []
-        for _ in range(min(count, len(self._variants) - len(set(tried)))):
-            chosen.append(self._next(weights, np.array([*tried, *chosen], dtype=np.int64)))
+        for _ in range(min(count, len(self._variants) - len({*over, *ruled_out}))):
+            chosen.append(self._next(known, [*over, *chosen], ruled_out))
         return [self._variants[place] for place in chosen]
 
     def rank(self, context: Context) -> list[Choice]:
         """All variants with what is expected of them, the least expected regret first."""
-        weights = self._weights(context)
-        regret, failures = weights @ self._precedents.regret, weights @ self._precedents.failed
+        known = self._hypotheses(context)
+        regret, failures = known.weights @ known.regret, known.weights @ known.failed
         trials = self._trials.get(context.name, {})
         for place, objective in trials.items():
             failures[place] = float(objective is None)
@@ -93,39 +99,23 @@ class VariantChooser:
     def _choice(self, place: int, regret: Floats, failures: Floats, trials: Mapping[int, float | None]) -> Choice:
         return Choice(self._variants[place], float(regret[place]), float(failures[place]), place in trials)
 
-    def _next(self, weights: Floats, tried: Places) -> int:
-        """Of the variants not tried, the one that saves most beyond the best of the tried in each precedent."""
-        regret = self._precedents.regret
-        expected = weights @ regret
-        if len(tried) and len(regret):
-            so_far = regret[:, tried].min(axis=1, keepdims=True)
-            saved = weights @ np.maximum(so_far - regret, 0)
+    def _next(self, known: Hypotheses, tried: list[int], ruled_out: list[int]) -> int:
+        """Of the variants not tried, the one that saves most beyond the best of the tried in each hypothesis."""
+        expected = known.weights @ known.regret
+        if len(tried) and len(known.regret):
+            so_far = known.regret[:, tried].min(axis=1, keepdims=True)
+            saved = known.weights @ np.maximum(so_far - known.regret, 0)
             expected = 1e-6 * expected - saved
-        expected[tried] = np.inf
+        expected[[*tried, *ruled_out]] = np.inf
         return int(expected.argmin())
 
-    def _weights(self, context: Context) -> Floats:
-        before = self._precedents.weights(context)
-        trials = self._trials.get(context.name, {})
-        if not trials or not len(before):
-            return before
-        unlike = self._surprise(trials)
-        after = before * np.exp(unlike.min() - unlike)
-        mixed = (1 - DOUBT) * after / max(float(after.sum()), 1e-300) + DOUBT * before
-        return np.asarray(mixed / mixed.sum())
+    def _hypotheses(self, context: Context) -> Hypotheses:
+        """What the context may be like, weighed by its features and by the trials on it."""
+        known = self._precedents.about(context).without(self._ruled_out(context))
+        return known.after(self._trials.get(context.name, {}))
 
-    def _surprise(self, trials: Mapping[int, float | None]) -> Floats:
-        """Minus the log-likelihood of the trials if the context were like each precedent, shape (n,)."""
-        solved = {place: objective for place, objective in trials.items() if objective is not None}
-        places = np.array(list(solved), dtype=np.int64)
-        lost = [place for place, objective in trials.items() if objective is None]
-        failed = self._precedents.failed
-        surprise = SURPRISE * ((1 - failed[:, lost]).sum(axis=1) + failed[:, places].sum(axis=1))
-        if len(solved) > 1:
-            apart = np.log(list(solved.values())) - np.log1p(self._precedents.regret[:, places])
-            apart = apart - apart.mean(axis=1, keepdims=True)
-            surprise = surprise + (apart**2).sum(axis=1) / (2 * SPREAD**2)
-        return np.asarray(surprise)
+    def _ruled_out(self, context: Context) -> Claims:
+        return np.array([not self._applies(variant, context) for variant in self._variants])
 
     def _place(self, variant: Configuration) -> int:
         try:

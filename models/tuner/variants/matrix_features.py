@@ -1,6 +1,7 @@
 """What a sparse matrix shows without being solved: numbers from which to choose a solver and preconditioner.
 
-Each costs a few passes over the non-zeros. Ratios are in [0, 1] unless said otherwise; logarithms are natural.
+Each costs a few passes over the non-zeros; those of `matrix_probes` cost some products of matrix and vector. Ratios are
+in [0, 1] unless said otherwise; logarithms are natural.
 """
 
 from typing import TypeAlias
@@ -12,23 +13,22 @@ from scipy.sparse import csgraph
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.prediction import Floats
+from crosswind.models.tuner.variants.matrix_probes import TINY, Matrix, probe_features, without_hubs
 
-Matrix: TypeAlias = sparse.csr_array
 Integers: TypeAlias = npt.NDArray[np.int64]
-TINY = 1e-300
-STEPS = 20
 
 
 def matrix_features(matrix: Matrix) -> dict[str, float]:
     """Features of a square sparse matrix of real numbers, by name. Raises: InvalidInputError."""
     rows = _checked(matrix)
+    symmetry = _symmetry(rows)
     return {
         **_size(rows),
-        **_symmetry(rows),
+        **symmetry,
         **_diagonal(rows),
         **_ordering(rows),
         **_spread(rows),
-        **_krylov(rows),
+        **probe_features(rows, is_symmetric=symmetry["is_symmetric"] == 1),
     }
 
 
@@ -89,27 +89,32 @@ def _diagonal(rows: Matrix) -> dict[str, float]:
 
 
 def _ordering(rows: Matrix) -> dict[str, float]:
-    """Bandwidth as it stands and after reverse Cuthill-McKee, and how many steps the graph is deep.
+    """Bandwidth as it stands, and after reverse Cuthill-McKee of the graph without hubs, and how deep that graph is.
 
     The depth tells a line, a surface, a body and a network apart, and with them how a factorisation fills up:
     its logarithm is about 1, 1/2, 1/3 and 0 of the logarithm of the rows.
     """
-    count = rows.shape[0]
-    line = np.repeat(np.arange(count), np.diff(rows.indptr))
-    distance = np.abs(line - rows.indices)
-    order = csgraph.reverse_cuthill_mckee(sparse.csr_array(rows), symmetric_mode=False)
+    distance = np.abs(_lines(rows) - rows.indices)
+    graph = without_hubs(rows)
+    count = graph.shape[0]
+    order = csgraph.reverse_cuthill_mckee(graph, symmetric_mode=False)
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
-    renumbered = np.abs(place[line] - place[rows.indices])
-    depth = _levels(rows, int(order[0]))
+    line, column = place[_lines(graph)], place[graph.indices]
     return {
         "log_bandwidth": float(np.log1p(distance.max())),
         "log_distance_mean": float(np.log1p(distance.mean())),
-        "log_bandwidth_renumbered": float(np.log1p(renumbered.max())),
-        "log_distance_renumbered": float(np.log1p(renumbered.mean())),
-        "log_band_work": float(np.log1p(np.sum(_profile(place[line], place[rows.indices], count) ** 2))),
-        "depth_exponent": float(np.log1p(depth) / np.log1p(count)),
+        "log_bandwidth_renumbered": float(np.log1p(np.abs(line - column).max(initial=0))),
+        "log_distance_renumbered": float(np.log1p(np.abs(line - column).mean())) if graph.nnz else 0.0,
+        "log_band_work": float(np.log1p(np.sum(_profile(line, column, count) ** 2))),
+        "depth_exponent": float(np.log1p(_levels(graph, int(order[0]))) / np.log1p(count)),
+        "log_hubs": float(np.log1p(rows.shape[0] - count)),
     }
+
+
+def _lines(rows: Matrix) -> Integers:
+    """The row of each entry."""
+    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
 
 def _profile(line: Integers, column: Integers, count: int) -> Floats:
@@ -132,7 +137,7 @@ def _spread(rows: Matrix) -> dict[str, float]:
     """How many magnitudes the diagonal, the rows, and the couplings within a row span."""
     diagonal = np.abs(rows.diagonal())
     known = np.log(diagonal[diagonal > 0]) if (diagonal > 0).any() else np.zeros(1)
-    line = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    line = _lines(rows)
     off = line != rows.indices
     logs = np.log(np.maximum(np.abs(rows.data[off]), TINY)) if off.any() else np.zeros(1)
     return {
@@ -148,52 +153,3 @@ def _within(line: Integers, logs: Floats, count: int) -> float:
     number = np.maximum(np.bincount(line, minlength=count), 1)
     mean = np.bincount(line, logs, count) / number
     return float(np.mean(np.bincount(line, (logs - mean[line]) ** 2, count) / number))
-
-
-def _krylov(rows: Matrix) -> dict[str, float]:
-    """What STEPS steps of GMRES on the matrix divided by its diagonal show, from a random vector.
-
-    `log_residual_5` and `log_residual_20` are logarithms of the residual's norm over the first one's: plain iterations
-    go on at about that rate. A Ritz value left of zero says that the matrix is not definite; a wide spread, that it is
-    ill-conditioned. Source: Saad, Iterative methods for sparse linear systems, 2003, algorithm 6.9.
-    """
-    diagonal = rows.diagonal()
-    inverse = 1 / np.where(diagonal == 0, 1.0, diagonal)
-    small = _arnoldi(rows, inverse)
-    ritz = np.linalg.eigvals(small[:-1])
-    return {
-        "log_residual_5": _log_residual(small, min(5, small.shape[1])),
-        "log_residual_20": _log_residual(small, small.shape[1]),
-        "ritz_real_min": float(np.clip(ritz.real.min(), -10, 10)),
-        "log_ritz_spread": float(np.log(max(abs(ritz).max(), TINY) / max(abs(ritz).min(), 1e-12))),
-        "ritz_imaginary_max": float(np.clip(abs(ritz.imag).max(), 0, 10)),
-    }
-
-
-def _arnoldi(rows: Matrix, inverse: Floats) -> Floats:
-    """The Hessenberg matrix of at most STEPS steps, shape (steps + 1, steps)."""
-    basis = np.zeros((STEPS + 1, len(inverse)))
-    small = np.zeros((STEPS + 1, STEPS))
-    start = np.random.default_rng(0).normal(size=len(inverse))
-    basis[0] = start / np.linalg.norm(start)
-    for step in range(STEPS):
-        vector = inverse * (rows @ basis[step])
-        for _ in range(2):  # once more is enough to stay orthogonal
-            share = basis[: step + 1] @ vector
-            vector = vector - share @ basis[: step + 1]
-            small[: step + 1, step] += share
-        length = float(np.linalg.norm(vector))
-        small[step + 1, step] = length
-        if length < 1e-12:
-            return small[: step + 2, : step + 1]
-        basis[step + 1] = vector / length
-    return small
-
-
-def _log_residual(small: Floats, steps: int) -> float:
-    """GMRES' relative residual after so many steps."""
-    first = np.zeros(steps + 1)
-    first[0] = 1
-    least = small[: steps + 1, :steps]
-    left = first - least @ np.linalg.lstsq(least, first, rcond=None)[0]
-    return float(np.log(max(float(np.linalg.norm(left)), 1e-12)))

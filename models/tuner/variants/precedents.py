@@ -11,23 +11,23 @@ from sklearn.ensemble import ExtraTreesRegressor
 from crosswind.data.prediction import Floats
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.tuner.variants.experience import Context
+from crosswind.models.tuner.variants.forecast import Forecast, Shown
+from crosswind.models.tuner.variants.hypotheses import FAILED, Hypotheses
 
 REGRET_MAX = 9.0  # ten times the best is as bad as any: beyond it a measurement tells of limits, not of the variant
-FAILED = 10.0  # in place of the regret of what failed
 CONTEXTS_MIN = 8  # from fewer, no features are learned
 TREES = 100
+FORECAST = 0.7  # of the weight, before any trial, is the forecast's: settled on kinds of matrices left out in turn
 
 
 @dataclass(frozen=True)
 class Precedents:
-    """What n contexts showed of m variants.
+    """What contexts showed, and how a new one is likened to them.
 
-    regret (n, m): objective over the context's best, minus 1, at most REGRET_MAX, FAILED where it failed, and the
-    variant's mean over the other contexts where it was not measured; failed (n, m): 1.0 where it failed.
+    A regret is the objective over the context's best, minus 1, at most REGRET_MAX, and FAILED where it failed.
     """
 
-    regret: Floats
-    failed: Floats
+    shown: Shown
     likeness: "Likeness | None"
 
     @classmethod
@@ -35,15 +35,26 @@ class Precedents:
         """From objectives (n, m), NaN where there is none, and whether it failed (n, m), NaN where not measured."""
         kept = np.asarray(np.isfinite(objectives).any(axis=1))
         known = [context for context, keeps in zip(contexts, kept.tolist(), strict=True) if keeps]
-        regret = _regret(objectives[kept], failed[kept])
-        filled = np.where(np.isnan(failed[kept]), _means(failed[kept]), failed[kept])
-        return cls(regret, filled, Likeness.of(known, np.hstack([np.log1p(regret), 2 * filled]), seed))
+        is_measured = ~np.isnan(failed[kept])
+        filled = np.where(is_measured, failed[kept], _means(failed[kept]))
+        shown = Shown(_regret(objectives[kept], failed[kept]), filled, is_measured)
+        return cls(shown, Likeness.of(known, shown, seed))
 
-    def weights(self, context: Context) -> Floats:
-        """How probable it is that the context is like each of the n, shape (n,), before anything was tried on it."""
+    def about(self, context: Context) -> "Hypotheses":
+        """What the new context may be like, before anything was tried on it."""
+        regret, failed = self.shown.regret, self.shown.failed
         if self.likeness is None:
-            return np.full(len(self.regret), 1 / max(len(self.regret), 1))
-        return self.likeness.weights(context)
+            return Hypotheses(regret, failed, np.full(len(regret), 1 / max(len(regret), 1)))
+        features = self.likeness.features(context)
+        weights = self.likeness.weights(features)
+        if self.likeness.forecast is None:
+            return Hypotheses(regret, failed, weights)
+        forecast = self.likeness.forecast.of_context(features)
+        return Hypotheses(
+            np.vstack([regret, forecast[0]]),
+            np.vstack([failed, forecast[1]]),
+            np.append((1 - FORECAST) * weights, FORECAST),
+        )
 
 
 @dataclass(frozen=True)
@@ -58,9 +69,10 @@ class Likeness:
     medians: Floats
     trees: ExtraTreesRegressor
     leaves: Floats  # (n, trees)
+    forecast: Forecast | None
 
     @classmethod
-    def of(cls, contexts: Sequence[Context], showed: Floats, seed: int) -> "Likeness | None":
+    def of(cls, contexts: Sequence[Context], shown: Shown, seed: int) -> "Likeness | None":
         """None when there are few contexts, or no features."""
         table = pd.DataFrame([dict(context.features) for context in contexts])
         if len(contexts) < CONTEXTS_MIN or table.empty:
@@ -68,15 +80,19 @@ class Likeness:
         columns = Columns.of(table)
         matrix = columns.matrix(table)
         medians = np.nan_to_num(np.nanmedian(matrix, axis=0))
-        trees = ExtraTreesRegressor(TREES, max_features=0.5, random_state=seed)
         full = np.where(np.isnan(matrix), medians, matrix)
-        return cls(columns, medians, trees.fit(full, showed), trees.apply(full))
+        trees = ExtraTreesRegressor(TREES, max_features=0.25, random_state=seed).fit(full, np.log1p(shown.regret))
+        return cls(columns, medians, trees, trees.apply(full), Forecast.of(full, shown, seed))
 
-    def weights(self, context: Context) -> Floats:
-        """Shape (n,), their sum is 1. A feature that is missing counts as the median; others are not looked at."""
+    def features(self, context: Context) -> Floats:
+        """Shape (1, k). A feature that is missing counts as the median; those not learned from are not looked at."""
         row = pd.DataFrame([{name: context.features.get(name) for name in self.columns.categories}])
         matrix = self.columns.matrix(row)
-        same = self.leaves == self.trees.apply(np.where(np.isnan(matrix), self.medians, matrix))
+        return np.where(np.isnan(matrix), self.medians, matrix)
+
+    def weights(self, features: Floats) -> Floats:
+        """How probable it is that the context of these features is like each of the n, shape (n,); their sum is 1."""
+        same = self.leaves == self.trees.apply(features)
         return np.asarray((same / same.sum(axis=0)).mean(axis=1))
 
 

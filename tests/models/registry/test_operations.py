@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.models.registry.models import later_runs, poor, train, trained
 
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from crosswind.data.model import ModelRecord, ModelState
 from crosswind.data.operation import OPEN, Operation, OperationState
+from crosswind.data.request_key import RequestKey
 from crosswind.data.store import Store
 from crosswind.models.registry.drift import LaterRuns
 from crosswind.models.registry.operations import TRAINED, Runner

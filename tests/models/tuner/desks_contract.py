@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError
+from crosswind.data.request_key import RequestKey
 from crosswind.data.trial import Study, TrialState
 from crosswind.models.tuner.desks import Desk, Lease
 
@@ -23,6 +23,8 @@ SECOND = 1_000_000_000
 
 class Clock(Protocol):
     """The clock that leases run on, told by the test."""
+
+    ns: int
 
     def pass_seconds(self, seconds: float) -> None:
         """Lets so much time pass."""
@@ -206,6 +208,48 @@ class DeskContract:
         assert (standing.counts[TrialState.DONE], standing.counts[TrialState.LEASED]) == (3, 1)
         assert standing.counts[TrialState.FAILED] == 0
 
+    def test_limits_and_several_objectives_decide_what_is_best(self, desk: Desk) -> None:
+        limited = {"limits": ["memory_bytes <= 8"]}
+        both = {"objectives": ["step_p50_seconds", "energy_joules"], **limited}
+        desk.create(replace(STUDY, study_id="s2", name="limited", details=limited))
+        desk.create(replace(STUDY, study_id="s3", name="both", details=both))
+        told = [(1.0, 9.0, 1.0), (2.0, 8.0, 5.0), (3.0, 8.0, 6.0), (4.0, 1.0, 4.0)]
+        for name, front in (("limited", [1]), ("both", [1, 3])):
+            ids = []
+            for seconds, memory, energy in told:
+                [record] = desk.suggest(name, 1, ALICE)
+                ids.append(record.trial.trial_id)
+                desk.complete(name, ids[-1], seconds, outcomes={"memory_bytes": memory, "energy_joules": energy})
+            [untold] = desk.suggest(name, 1, ALICE)
+            desk.complete(name, untold.trial.trial_id, 0.5)
+            standing = desk.standing(name)
+            assert [record.trial.trial_id for record in standing.front] == [ids[place] for place in front]
+            assert (standing.outside, standing.unjudged) == (1, 1)
+            assert desk.best(name) == desk.trial(name, ids[1]).trial
+
+    def test_a_study_whose_hours_are_over_hands_out_nothing(self, desk: Desk, clock: Clock) -> None:
+        now_ns = clock.ns
+        desk.create(replace(STUDY, study_id="s2", name="hour", created_ns=now_ns, details={"hours": 1.0}))
+        request = RequestKey("k3", "suggest 2")
+        clock.pass_seconds(3599)
+        held, given_back = desk.suggest("hour", 2, ALICE, request=request)
+        desk.release("hour", given_back.trial.trial_id)
+        assert desk.standing("hour").ends_ns == now_ns + 3600 * SECOND
+        clock.pass_seconds(1)
+        assert desk.suggest("hour", 1, BOB) == []
+        assert desk.suggest("hour", 2, ALICE, request=request)[0].trial == held.trial
+        assert not desk.standing("hour").is_exhausted
+        desk.complete("hour", held.trial.trial_id, 1.0, owner="alice")
+        assert desk.standing("hour").is_exhausted
+        assert not desk.standing(NAME).is_exhausted
+
+    @pytest.mark.parametrize("details", [{"hours": -1}, {"limits": ["memory"]}, {"objectives": ["a", "b"]}])
+    def test_a_study_that_is_after_nothing_possible_is_refused(self, desk: Desk, details: dict[str, object]) -> None:
+        with pytest.raises(InvalidInputError, match=r"hours is -1|limit 'memory'|first of objectives is 'a'"):
+            desk.create(replace(STUDY, study_id="s2", name="n", details=details))
+        with pytest.raises(NotFoundError, match="'n'"):
+            desk.trials("n")
+
     def test_the_same_request_again_gets_the_same_trials_as_they_now_stand(self, desk: Desk) -> None:
         request = RequestKey("k1", "suggest 2")
         records = desk.suggest(NAME, 2, ALICE, request=request)
@@ -287,5 +331,5 @@ def in_threads(work: Callable[[], None], count: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=180)
     assert faults == []

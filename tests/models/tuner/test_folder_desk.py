@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.models.tuner.desks_contract import ALICE, BOB, NAME, SECOND, STUDY, DeskContract
 
-from crosswind.data.catalog.requests import RequestKey
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.request_key import RequestKey
 from crosswind.data.trial import TrialState
 from crosswind.models.tuner.desks import Lease, Limits
 from crosswind.models.tuner.shared_folder import FileSystemClock, FolderDesk
@@ -174,6 +174,30 @@ def test_a_root_that_cannot_be_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UnavailableError, match="file"):
         FolderDesk(tmp_path / "file").create(STUDY)
+
+
+def test_a_study_starts_from_the_best_of_another_in_the_folder(desk: FolderDesk, clock: Clock, tmp_path: Path) -> None:
+    records = desk.suggest(NAME, 4, ALICE)
+    for objective, record in enumerate(records, 1):
+        desk.complete(NAME, record.trial.trial_id, objective)
+    (tmp_path / "strange").mkdir()
+    (tmp_path / "strange" / "study.json").write_text("no JSON")
+    desk.create(replace(STUDY, study_id="s2", name="second"))
+    [first] = FolderDesk(tmp_path, clock=clock).suggest("second", 1, BOB)
+    assert first.trial.configuration == records[0].trial.configuration
+
+
+def test_no_database_is_loaded_for_a_folder(desk: FolderDesk, tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from crosswind.models.tuner.desks import Lease
+from crosswind.models.tuner.shared_folder import FolderDesk
+FolderDesk(Path(sys.argv[1])).suggest("s1", 1, Lease("bob", 60))
+print([name for name in ("sqlalchemy", "duckdb") if name in sys.modules])
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() == ["[]"]
 
 
 ON_A_FULL_DISK = """

@@ -166,7 +166,7 @@ def test_a_template_is_changed_by_what_the_file_says() -> None:
         ({"budget": 20}, "budget is 20, expected trials and hours"),
         ({"budget": {"trials": 0}}, "budget: trials is 0, expected a whole number from 1"),
         ({"budget": {"trials": True}}, "budget: trials is True"),
-        ({"budget": {"hours": -1}}, "budget: hours is -1, expected a positive number"),
+        ({"budget": {"hours": -1}}, "budget: hours is -1, expected a number above 0"),
         ({"budget": {"hours": float("nan")}}, "budget: hours is nan"),
         ({"budget": {"days": 1}}, "budget has no field 'days'"),
         ({"seed": -1}, "seed is -1, expected a whole number from 0"),

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TypeAlias
 
+from crosswind.cli.tune.context import VARIABLE, configure_context
 from crosswind.cli.tune.exec_arguments import ActionParser, configure_exec
 from crosswind.cli.tune.where import configure_where
 
@@ -38,6 +39,7 @@ def _configure_trials(actions: Actions) -> None:
         asked.add_argument("--count", type=int, default=1)
         asked.add_argument("--lease", type=float, default=LEASE_SECONDS, metavar="SECONDS", help="without `tune beat`")
         asked.add_argument("--slot", default="", help="tells apart those who ask side by side in one job")
+        configure_context(asked, "of the input at hand: chosen by what earlier trials showed with theirs")
         asked.add_argument("--format", choices=("table", "env"), default="table", help="env: lines for eval")
     beat = _trial(actions, "beat", "keep the lease of a trial that still runs")
     beat.add_argument("--lease", type=float, default=LEASE_SECONDS, metavar="SECONDS", help="from now on")
@@ -45,12 +47,14 @@ def _configure_trials(actions: Actions) -> None:
         told = _trial(actions, name, "what was measured")
         told.add_argument("objective", type=float, nargs="?", help="of a trial that was measured")
         told.add_argument("--outcome", action="append", default=[], metavar="NAME=NUMBER", help="also measured")
+        configure_context(told, f"of the input it was measured on (default: ${VARIABLE})")
         told.add_argument("--run", metavar="RUN", help="the run that it was measured in")
         told.add_argument("--failed", metavar="REASON", help="it has no objective: it broke")
         told.add_argument("--infeasible", metavar="REASON", help="it has no objective: it cannot run")
         told.add_argument("--pruned", metavar="REASON", help="it has no objective: it was stopped early")
     failed = _trial(actions, "fail", "end a trial without an objective")
     failed.add_argument("--reason", default="failed")
+    configure_context(failed, f"of the input it failed on (default: ${VARIABLE})")
     released = _trial(actions, "release", "give a trial back, unmeasured")
     released.add_argument("--checkpoint", metavar="PATH", help="where its work can be resumed")
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crosswind.cli.tune.told import Holder, Overview, Told
+from crosswind.cli.tune.where import MakeTuner
 from crosswind.data.trial import Study, TrialRecord, TrialState
 from crosswind.ingest.ended_jobs import ended_jobs
 from crosswind.models.tuner.desks import Desk, Lease
@@ -14,21 +15,23 @@ FIELDS = ("study_id", "owner", "lease_expires_ns", "run_id", "reason", "job", "c
 
 
 @contextmanager
-def store_desk(settings: Settings) -> Iterator["DeskAtHand"]:
-    """The desk over the store of this installation."""
+def store_desk(settings: Settings, make_tuner: MakeTuner | None = None) -> Iterator["DeskAtHand"]:
+    """The desk over the store of this installation; new trials come from the usual tuner where none is named."""
     from crosswind.data.store import Store  # noqa: PLC0415 - not for a folder
     from crosswind.models.tuner.desk import StudyDesk  # noqa: PLC0415
+    from crosswind.models.tuner.evidence.for_study import StoredEarlier  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:
-        yield DeskAtHand(StudyDesk(store.catalog, dead_jobs=ended_jobs))
+        earlier = StoredEarlier(store)
+        yield DeskAtHand(StudyDesk(store.catalog, make_tuner=make_tuner, find_earlier=earlier, dead_jobs=ended_jobs))
 
 
 @contextmanager
-def folder_desk(folder: Path) -> Iterator["DeskAtHand"]:
-    """The desk over a shared folder."""
+def folder_desk(folder: Path, make_tuner: MakeTuner | None = None) -> Iterator["DeskAtHand"]:
+    """The desk over a shared folder, the same."""
     from crosswind.models.tuner.shared_folder import FolderDesk  # noqa: PLC0415 - not for the store
 
-    yield DeskAtHand(FolderDesk(folder, dead_jobs=ended_jobs))
+    yield DeskAtHand(FolderDesk(folder, make_tuner=make_tuner, dead_jobs=ended_jobs))
 
 
 class DeskAtHand:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crosswind.cli.tune.config_file import write_config
+from crosswind.cli.tune.doubts import Doubts
 from crosswind.cli.tune.filling import filled, variables
 from crosswind.cli.tune.judging import judged
 from crosswind.cli.tune.run_outcomes import step_outcomes
@@ -120,6 +121,7 @@ class Evaluation:
     grace_seconds: float = 20.0
     stops_early: bool = False
     store: Callable[[], None] = lambda: None
+    doubts: Callable[[], Doubts] | None = None  # of a trial; None believes whatever was measured
     _telling: threading.Lock = field(default_factory=threading.Lock)
     _given_back: set[str] = field(default_factory=set)
 
@@ -128,15 +130,28 @@ class Evaluation:
 
         Raises: InvalidInputError where it cannot be started; the trial is given back then.
         """
-        run_id = run_id or new_ulid()
+        doubts = self.doubts() if self.doubts else None
+        ended = self._attempt(told, run_id or new_ulid(), doubts)
+        while ended is None:
+            ended = self._attempt(told, new_ulid(), doubts)
+        return ended
+
+    def _attempt(self, told: Told, run_id: str, doubts: Doubts | None) -> Ended | None:
+        """Runs the program once; None where it is to be measured again, and nothing is told yet."""
         with self._giving_back(told):
             watch = self._watch(told, run_id)
         with watch.noting_signals():
             with self._giving_back(told):
                 ended = self._run(told, run_id, watch)
+            if doubts:
+                self.store()  # first: there stands what disturbed it
+                if doubts.wants_again(ended.tell) and not watch.is_leaving:
+                    return None
+                ended = _believed(ended, doubts)
             if ended.tell:
                 self._tell(ended.tell)
-            self.store()
+            if not doubts:
+                self.store()
             return Ended(ended.exit_code, ended.tell, watch.is_leaving)
 
     @contextmanager
@@ -223,6 +238,13 @@ class Evaluation:
                 _say(f"{error}: kept in {self.unsent.keep(tell)}, told by the next call")
             except (ConflictError, NotFoundError) as error:
                 _say(f"not told: {error}")
+
+
+def _believed(ended: Ended, doubts: Doubts) -> Ended:
+    """A repeat that broke takes nothing back of what was measured before."""
+    tell = doubts.believed(ended.tell)
+    is_measured = tell is not None and tell.state is TrialState.DONE
+    return replace(ended, exit_code=OK if is_measured else ended.exit_code, tell=tell)
 
 
 def _environment(names: Mapping[str, str]) -> dict[str, str]:

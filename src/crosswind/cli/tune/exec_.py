@@ -3,12 +3,16 @@
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crosswind.cli.output import say_json
 from crosswind.cli.tune import ranks
 from crosswind.cli.tune.asker import asking_process
+from crosswind.cli.tune.doubts import Doubts, judge_of
 from crosswind.cli.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
 from crosswind.cli.tune.filling import exports_of
 from crosswind.cli.tune.told import Told
@@ -20,6 +24,9 @@ from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialState
 from crosswind.ingest.injected import injected
 from crosswind.settings import Settings
+
+if TYPE_CHECKING:
+    from crosswind.data.store import Store
 
 WRONG = 2
 
@@ -71,6 +78,9 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
             evaluation.stops_early = arguments.stop_early
             is_stored = place[0] != "server" and not arguments.no_ingest  # `crosswind sync` ships the spool to a server
             evaluation.store = (lambda: _store(settings)) if is_stored else (lambda: None)
+            if is_stored and answer is None and not arguments.believe:  # other ranks are told of one run alone
+                judge = judge_of(lambda: _opened(settings), desk, study)
+                evaluation.doubts = lambda: Doubts(judge)
             return _one_after_another(evaluation, arguments, answer)
     except ProjectError as error:
         if answer:
@@ -140,6 +150,14 @@ def _store(settings: Settings) -> None:
     from crosswind.cli.run import store_or_keep  # noqa: PLC0415 - heavy
 
     sys.stderr.write(f"crosswind: {store_or_keep(settings)}\n")
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator["Store"]:
+    from crosswind.data.store import Store  # noqa: PLC0415 - heavy
+
+    with Store.open(settings.home, database=settings.database) as store:
+        yield store
 
 
 def _say(told: Told, ended: Ended, *, as_json: bool) -> None:

@@ -48,6 +48,9 @@ def configure_exec(parser: ActionParser) -> None:
         help="stop a trial whose steps are surely slower than the best one's; it counts as pruned",
     )
     parser.add_argument(
+        "--believe", action="store_true", help="do not measure a trial again whose run an external cause disturbed"
+    )
+    parser.add_argument(
         "--grace", type=float, default=GRACE_SECONDS, metavar="SECONDS", help="for a checkpoint after SIGTERM"
     )
     parser.add_argument("--shared", type=Path, metavar="DIR", help="where rank 0 tells the others their trial")

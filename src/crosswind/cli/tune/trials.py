@@ -10,6 +10,15 @@ from dataclasses import asdict, replace
 
 from crosswind.cli.output import say, say_json
 from crosswind.cli.tune.asker import holder
+from crosswind.cli.tune.context import (
+    VARIABLE,
+    as_outcomes,
+    as_reason,
+    as_text,
+    context_in,
+    context_told,
+    suggest_for,
+)
 from crosswind.cli.tune.filling import variables
 from crosswind.cli.tune.told import Asked, Told
 from crosswind.cli.tune.trial_table import trial_table
@@ -33,26 +42,31 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             return _told(arguments, desk, unsent)
         for problem in unsent.send(desk):
             sys.stderr.write(f"crosswind: {problem}\n")
-        return _beat(arguments, desk) if arguments.action == "beat" else _next(arguments, desk)
+        if arguments.action == "beat":
+            return _beat(arguments, desk)
+        asked = (arguments.study, arguments.count, holder(arguments.lease, arguments.slot))
+        if arguments.context:
+            return _next(arguments, suggest_for(context_in(arguments.context), place, settings, asked))
+        return _next(arguments, desk.suggest(*asked))
 
 
-def _next(arguments: argparse.Namespace, desk: Asked) -> int:
-    asking = holder(arguments.lease, arguments.slot)
-    handed_out = desk.suggest(arguments.study, arguments.count, asking)
+def _next(arguments: argparse.Namespace, handed_out: list[Told]) -> int:
     if arguments.json:
         is_next = arguments.action == "next"
         say_json([flat(told) if is_next else asdict(told) for told in handed_out])
     elif not handed_out:
         sys.stderr.write(f"crosswind: study {arguments.study} has nothing more to try: budget or space are used up\n")
     elif arguments.format == "env":
-        say("\n".join(f"export {name}={shlex.quote(value)}" for name, value in _environment(handed_out[0]).items()))
+        exported = _environment(handed_out[0], arguments.context)
+        say("\n".join(f"export {name}={shlex.quote(value)}" for name, value in exported.items()))
     else:
         say(trial_table(handed_out))
     return OK if handed_out else USED_UP
 
 
-def _environment(told: Told) -> dict[str, str]:
+def _environment(told: Told, context: str | None) -> dict[str, str]:
     named = {"CROSSWIND_TRIAL": told.trial_id, OWNER: told.owner, "CROSSWIND_CHECKPOINT": told.checkpoint}
+    named |= {VARIABLE: as_text(context_in(context)) if context else None}
     return {name: text for name, text in named.items() if text} | variables(told.trial.configuration, {})
 
 
@@ -85,19 +99,20 @@ def _tell(arguments: argparse.Namespace) -> Tell:
     [(state, reason)] = ends or [(TrialState.DONE, None)]
     if value is not None and not math.isfinite(value):
         raise InvalidInputError(f"objective is {value}, expected a finite number, or --failed REASON")
-    told = _ended(arguments, state)
+    told, context = _ended(arguments, state), context_told(arguments)
     return replace(
         told,
         objective=value,
-        reason=reason if value is not None else reason or str(state),
+        reason=reason if value is not None else as_reason(reason or str(state), context),
         run_id=arguments.run,
-        outcomes=_outcomes(arguments.outcome),
+        outcomes=_outcomes(arguments.outcome) | (as_outcomes(context) if value is not None else {}),
         as_measured=value is not None,
     )
 
 
 def _fail(arguments: argparse.Namespace) -> Tell:
-    return replace(_ended(arguments, TrialState.FAILED), reason=arguments.reason)
+    reason = as_reason(arguments.reason, context_told(arguments))
+    return replace(_ended(arguments, TrialState.FAILED), reason=reason)
 
 
 def _release(arguments: argparse.Namespace) -> Tell:

@@ -2,9 +2,10 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from crosswind.cli.asking import SERVER
 from crosswind.cli.tune.remote import RemoteDesk
@@ -12,6 +13,7 @@ from crosswind.cli.tune.told import Asked
 from crosswind.settings import Settings
 
 FOLDER = "CROSSWIND_TUNE_FOLDER"
+MakeTuner: TypeAlias = Callable[[Any, int], Any]  # of a space and a seed; their types are heavy to import
 
 
 def configure_where(parser: argparse.ArgumentParser) -> None:
@@ -37,13 +39,14 @@ def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.
 
 
 @contextmanager
-def desk_at(place: tuple[str, str], settings: Settings) -> Iterator[Asked]:
-    """The desk of that place; a server's needs the standard library alone."""
+def desk_at(place: tuple[str, str], settings: Settings, *, make_tuner: MakeTuner | None = None) -> Iterator[Asked]:
+    """The desk of that place; a server's needs the standard library alone and chooses its tuner itself."""
     kind, address = place
     if kind == "server":
         yield RemoteDesk(address)
         return
     from crosswind.cli.tune.at_hand import folder_desk, store_desk  # noqa: PLC0415 - heavy
 
-    with folder_desk(Path(address)) if kind == "folder" else store_desk(settings) as desk:
+    at_hand = folder_desk(Path(address), make_tuner) if kind == "folder" else store_desk(settings, make_tuner)
+    with at_hand as desk:
         yield desk

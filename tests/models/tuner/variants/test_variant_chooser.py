@@ -138,6 +138,31 @@ def test_of_repeats_the_least_counts_and_success_outweighs_failure() -> None:
     assert chooser.best(unseen).variant == DIRECT
 
 
+def test_what_theory_rules_out_is_never_suggested_and_ranks_last() -> None:
+    """Risky is best where nothing is odd, but is said not to apply to small inputs."""
+    told = [each for each in experiences() if each.variant is not RISKY or each.context.features["size"] >= 10]
+    chooser = VariantChooser(VARIANTS, applies=lambda variant, at: variant is not RISKY or at.features["size"] >= 10)
+    small, large = Context("small", {"size": 3.4, "odd": 0.0}), Context("large", {"size": 16.4, "odd": 0.0})
+    chooser.learn(told)
+    assert chooser.suggest(large) == [RISKY]
+    assert chooser.suggest(small, 3) == [DIRECT, MULTIGRID]
+    assert chooser.rank(small)[-1] == Choice(RISKY, pytest.approx(10.0), pytest.approx(1.0))
+
+
+def test_each_variant_is_foreseen_by_its_own_features_in_a_context_unlike_any() -> None:
+    """Two costs, one feature each: high values of both together were never met, yet the third is known to be steady."""
+    variants = [{"solver": name} for name in ("by_length", "by_width", "steady")]
+    shapes = [(low, high) for high in range(8) for low in (0, 1)]
+    shapes += [(high, low) for low, high in shapes]
+    told = [
+        Experience(Context(f"{a} {b}", {"length": float(a), "width": float(b)}), variant, seconds)
+        for a, b in shapes
+        for variant, seconds in zip(variants, (1.0 + a, 1.0 + b, 3.0), strict=True)
+    ]
+    chooser = VariantChooser(variants).learn(told)
+    assert chooser.best(Context("both", {"length": 7.0, "width": 7.0})).variant == variants[2]
+
+
 @settings(max_examples=20, deadline=None)
 @given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 3))
 def test_only_ratios_within_a_context_count(scale: float, seed: int) -> None:

@@ -1,0 +1,123 @@
+"""What the trials of a study came to, in the order in which they were begun, and the best so far."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar
+
+import plotly.graph_objects as go
+
+from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
+from crosswind.dashboards.palette import BLUE, INK, MUTED
+from crosswind.dashboards.wording import count, quantity, times, unit_of
+from crosswind.data.trial import Configuration, TrialRecord
+
+HEIGHT = 340
+DRAWN = 1500  # trials, the newest
+
+
+@dataclass(frozen=True)
+class TrialValue:
+    """A complete trial: its place in the study from 1 on, its configuration, and what it came to."""
+
+    number: int
+    configuration: Configuration
+    value: float
+
+
+@dataclass(frozen=True)
+class TrialValues:
+    """Complete trials in their order; `unmeasured` are the places of those that ended otherwise."""
+
+    name: ClassVar[str] = "trials"
+    objective: str
+    unit: str
+    is_maximised: bool
+    values: tuple[TrialValue, ...]
+    unmeasured: tuple[int, ...]
+
+    @property
+    def best_so_far(self) -> list[float]:
+        """The best value up to each complete trial."""
+        return list(accumulate((each.value for each in self.values), max if self.is_maximised else min))
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        first, best = self.values[0].value, self.best_so_far[-1]
+        at = next(each.number for each in self.values if each.value == best)
+        if best == first:
+            return f"No trial is better than the first: {quantity(first, self.unit)}"
+        gain = best / first if self.is_maximised else first / best if best else None
+        better = f", {times(gain)} better than the first" if gain is not None and first * best > 0 else ""
+        return f"Trial {at} is the best: {quantity(best, self.unit)}{better}"
+
+    @property
+    def sentence(self) -> str:
+        """What the figure shows, for those who do not see it."""
+        others = f"; {count(len(self.unmeasured), 'trial')} ended without a value" if self.unmeasured else ""
+        order = "larger" if self.is_maximised else "smaller"
+        return f"{self.objective} of {count(len(self.values), 'complete trial')}, {order} is better{others}."
+
+    @property
+    def table(self) -> Table:
+        """The numbers drawn, the newest last."""
+        rows = zip(self.values, self.best_so_far, strict=True)
+        told = [(str(each.number), quantity(each.value, self.unit), quantity(best, self.unit)) for each, best in rows]
+        return Table(("trial", self.objective, "best so far"), tuple(told[-TABLE_ROWS:]))
+
+    def draw(self) -> go.Figure:
+        """The plotly figure."""
+        scale, unit = unit_of(*(each.value for each in self.values)) if self.unit == "seconds" else (1.0, self.unit)
+        of_unit = f", {label(unit)}" if unit else ""
+        figure = paper(self.title, height=HEIGHT, x="trial", y=f"{label(self.objective)}{of_unit}")
+        shown, best = self.values[-DRAWN:], self.best_so_far[-DRAWN:]
+        numbers = [each.number for each in shown]
+        figure.add_scatter(
+            x=numbers,
+            y=[value / scale for value in best],
+            name="best so far",
+            mode="lines",
+            line={"color": INK, "width": 1.5, "shape": "hv"},
+            hoverinfo="skip",
+        )
+        figure.add_scatter(
+            x=numbers,
+            y=[each.value / scale for each in shown],
+            name="complete",
+            mode="markers",
+            marker={"color": BLUE, "size": 9},
+            hovertext=[f"trial {each.number}: {_told(each.configuration)}" for each in shown],
+            hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
+        )
+        if self.unmeasured:
+            worst = (min if self.is_maximised else max)(each.value for each in shown)
+            figure.add_scatter(
+                x=self.unmeasured[-DRAWN:],
+                y=[worst / scale] * len(self.unmeasured[-DRAWN:]),
+                name="without a value",
+                mode="markers",
+                marker={"color": MUTED, "size": 9, "symbol": "x-thin", "line": {"color": MUTED, "width": 2}},
+                hovertemplate="trial %{x}: without a value<extra></extra>",
+            )
+        return figure.update_xaxes(rangemode="tozero")
+
+
+def trial_values(
+    records: Sequence[TrialRecord], objective: str, unit: str, *, is_maximised: bool = False
+) -> TrialValues | None:
+    """The records, oldest first, or None without a complete one; maximised objectives are kept negated."""
+    sign = -1.0 if is_maximised else 1.0
+    numbered = list(enumerate((record.trial for record in records), 1))
+    values = [
+        TrialValue(number, trial.configuration, sign * trial.objective)
+        for number, trial in numbered
+        if trial.objective is not None
+    ]
+    ended = {"failed", "infeasible", "pruned"}
+    unmeasured = tuple(number for number, trial in numbered if trial.state in ended and trial.objective is None)
+    return TrialValues(objective, unit, is_maximised, tuple(values), unmeasured) if values else None
+
+
+def _told(configuration: Configuration) -> str:
+    return ", ".join(f"{label(name)}={label(str(value))}" for name, value in configuration.items())

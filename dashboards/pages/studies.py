@@ -1,0 +1,137 @@
+"""The Studies page: how far a search is, what its trials came to, and the best configuration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crosswind.dashboards.figures.chart import Chart
+from crosswind.dashboards.figures.trials import trial_values
+from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.wording import configuration_words, count, quantity
+from crosswind.data.errors import NotFoundError
+from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.models.tuner.aim import Aim
+from crosswind.models.tuner.desk import StudyDesk
+from crosswind.models.tuner.desks import OPEN, Standing
+
+STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial; `value` is the objective as its user knows it, `number` its place in the study from 1 on."""
+
+    number: int
+    configuration: Configuration
+    state: TrialState
+    value: float | None
+    owner: str | None
+    run_id: str | None
+    reason: str | None
+    is_best: bool
+
+
+@dataclass(frozen=True)
+class StudiesView:
+    """What the page shows; `rows` are the newest of the study's `trials`."""
+
+    sentence: str
+    studies: tuple[str, ...]
+    selected: str | None
+    objective: str
+    unit: str
+    trials: int
+    ended: int
+    running: int
+    budget: int | None
+    outside: int
+    created_ns: int | None
+    best: Configuration | None
+    rows: tuple[TrialRow, ...]
+    charts: tuple[Chart, ...]
+    next_place: Place | None = None
+
+    title = "Studies"
+
+
+EMPTY = StudiesView("", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
+
+
+def view(sources: Sources, asked: Asked) -> StudiesView:
+    """The newest studies, and one of them in detail. Raises: NotFoundError."""
+    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
+    with sources.store.catalog.read() as session:
+        newest = sorted(session.studies.all(), key=lambda each: -each.created_ns)[:STUDIES]
+    study = _selected(newest, asked.word("study"), sources)
+    if study is None:
+        return EMPTY
+    desk = StudyDesk(sources.store.catalog)
+    standing, records = desk.standing(study.study_id), desk.trials(study.study_id)
+    aim = Aim.of(study)
+    chart = trial_values(records, study.objective, _unit(study), is_maximised=aim.is_maximised)
+    best = standing.best
+    running = standing.counts.get(TrialState.LEASED, 0)
+    rows = _rows(records, best, -1.0 if aim.is_maximised else 1.0)
+    return StudiesView(
+        sentence=_sentence(study, standing, rows),
+        studies=tuple(sorted({each.name for each in newest} | {study.name})),
+        selected=study.name,
+        objective=study.objective,
+        unit=_unit(study),
+        trials=len(records),
+        ended=sum(number for state, number in standing.counts.items() if state not in OPEN),
+        running=running,
+        budget=study.trials_max,
+        outside=standing.outside,
+        created_ns=study.created_ns,
+        best=None if best is None else best.trial.configuration,
+        rows=rows[::-1][:limit],
+        charts=() if chart is None else (chart,),
+    )
+
+
+PAGE = Page("studies", "/studies", "studies.html", view, label="Studies", section="studies")
+
+
+def _selected(newest: Sequence[Study], wanted: str | None, sources: Sources) -> Study | None:
+    if wanted is None:
+        return newest[0] if newest else None
+    with sources.store.catalog.read() as session:
+        try:
+            return session.studies.get(wanted)
+        except NotFoundError:
+            raise NotFoundError(f"study {wanted[:60]!r} is not in the catalog") from None
+
+
+def _rows(records: Sequence[TrialRecord], best: TrialRecord | None, sign: float) -> tuple[TrialRow, ...]:
+    best_id = best.trial.trial_id if best else None
+    return tuple(
+        TrialRow(
+            number=number,
+            configuration=record.trial.configuration,
+            state=record.trial.state,
+            value=None if record.trial.objective is None else sign * record.trial.objective,
+            owner=record.owner,
+            run_id=record.run_id,
+            reason=record.reason,
+            is_best=record.trial.trial_id == best_id,
+        )
+        for number, record in enumerate(records, 1)
+    )
+
+
+def _unit(study: Study) -> str:
+    return "seconds" if study.unit == "s" else study.unit
+
+
+def _sentence(study: Study, standing: Standing, rows: Sequence[TrialRow]) -> str:
+    found = next((row for row in rows if row.is_best and row.value is not None), None)
+    if found is None:
+        told = f"{count(len(rows), 'trial')} begun" if rows else "no trial is begun yet"
+        return f"{study.name}: nothing is measured yet, {told}."
+    of = f" of {study.trials_max}" if study.trials_max else ""
+    done = f"after {len(rows)}{of} trials" if of else f"after {count(len(rows), 'trial')}"
+    ended = ", the budget is spent" if standing.is_exhausted else ""
+    return (
+        f"{study.name}: {configuration_words(found.configuration)} is the best so far, "
+        f"{quantity(found.value, _unit(study))} ({done}{ended})."
+    )

@@ -1,0 +1,103 @@
+"""What a study is after, as its details say: several objectives, limits on outcomes, and hours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import Parameter, Study, TrialRecord
+from crosswind.models.tuner.outcomes.front import on_front
+from crosswind.models.tuner.outcomes.goal import Goal, Judgement
+
+DIRECTION, MAXIMISE = "direction", "maximise"
+OBJECTIVES, LIMITS, HOURS = "objectives", "limits", "hours"  # words of a study's `details`
+HOURS_MAX = 100 * 366 * 24.0
+HOUR_NS = 3600 * 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What makes a study's trials good: `goal` is None where the smallest objective is all that is sought.
+
+    `is_maximised` tells whether the objective is kept negated; `ends_ns` is when the hours since the study's creation
+    are over, None without a limit.
+    """
+
+    objective: str
+    is_maximised: bool
+    goal: Goal | None
+    ends_ns: int | None
+
+    @classmethod
+    def of(cls, study: Study) -> Self:
+        """The aim of a study. Raises: InvalidInputError that names the word of `details`, value and expectation."""
+        is_maximised = study.details.get(DIRECTION) == MAXIMISE
+        own = f"{MAXIMISE if is_maximised else 'minimise'} {study.objective}"
+        objectives, limits = _texts(study, OBJECTIVES), _texts(study, LIMITS)
+        goal = Goal.parse(objectives or (own,), limits) if objectives or limits else None
+        if goal and objectives and goal.objectives[0].text != own:
+            raise InvalidInputError(
+                f"details: the first of {OBJECTIVES} is {objectives[0]!r}, expected the study's own, {own!r}"
+            )
+        hours = _hours(study)
+        ends_ns = None if hours is None else study.created_ns + round(hours * HOUR_NS)
+        return cls(study.objective, is_maximised, goal, ends_ns)
+
+    def is_over(self, now_ns: int) -> bool:
+        """Whether the hours are over."""
+        return self.ends_ns is not None and now_ns >= self.ends_ns
+
+    def judge(self, record: TrialRecord) -> Judgement | None:
+        """What a complete trial comes to; None where its outcomes do not tell every objective and limit."""
+        told = record.trial.objective
+        if told is None:
+            return None
+        if self.goal is None:
+            return Judgement((told,), ())
+        named: dict[str, Parameter] = {self.objective: -told if self.is_maximised else told}
+        values = {**record.trial.configuration, **named, **record.outcomes}
+        try:
+            others = tuple(objective.value(values) for objective in self.goal.objectives[1:])
+            return Judgement((told, *others), tuple(limit.sides(values) for limit in self.goal.limits))
+        except InvalidInputError:
+            return None
+
+    def ranked(self, records: Sequence[TrialRecord]) -> "Ranked":
+        """Which trials are the best so far."""
+        done = [record for record in records if record.trial.objective is not None]
+        judged = [(record, judgement) for record in done if (judgement := self.judge(record))]
+        kept = [(record, judgement.objectives) for record, judgement in judged if judgement.keeps_limits]
+        kept.sort(key=lambda each: each[1])  # stable: of equals the earliest
+        front = on_front(np.array([values for _, values in kept])) if kept and len(kept[0][1]) > 1 else [True]
+        best = tuple(record for (record, _), is_on in zip(kept, front, strict=False) if is_on)
+        return Ranked(best, len(judged) - len(kept), len(done) - len(judged))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The trials that keep the limits and that no other beats in every objective, by the first objective.
+
+    Beside them how many complete trials exceed a limit, and of how many the outcomes do not tell.
+    """
+
+    front: tuple[TrialRecord, ...]
+    outside: int
+    unjudged: int
+
+
+def _texts(study: Study, word: str) -> tuple[str, ...]:
+    value = study.details.get(word) or ()
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
+    return tuple(value)
+
+
+def _hours(study: Study) -> float | None:
+    value = study.details.get(HOURS)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= HOURS_MAX:
+        raise InvalidInputError(f"details: {HOURS} is {value!r:.80}, expected a number above 0 up to {HOURS_MAX:g}")
+    return float(value)

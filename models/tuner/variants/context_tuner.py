@@ -1,0 +1,40 @@
+"""A tuner that chooses for one context, from what other contexts showed."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import Configuration, Trial
+from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.variants.chooser import VariantChooser
+from crosswind.models.tuner.variants.experience import Context, Experience
+
+VARIANTS_MAX = 1000  # each has its expected regret, in every context
+
+
+class ContextTuner:
+    """Suggests what was not tried in this context, the configuration that should save most there first.
+
+    A desk's trials do not tell their contexts: what was measured is given when it is made, and `observe` adds nothing.
+    """
+
+    name: ClassVar[str] = "variants"
+
+    def __init__(self, space: Space, seed: int, context: Context, experiences: Iterable[Experience]) -> None:
+        """Raises: InvalidInputError for a space too large to rank, or an experience of another one."""
+        if space.size > VARIANTS_MAX:
+            raise InvalidInputError(
+                f"the space has {space.size} configurations, expected at most {VARIANTS_MAX} to choose by a context"
+            )
+        self._context = context
+        told = list(experiences)
+        self._chooser = VariantChooser(space.configurations(), seed)
+        self._chooser.learn(each for each in told if each.context != context)
+        self._chooser.observe(each for each in told if each.context == context)
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """Distinct configurations; fewer where the space has no more for this context. Raises: InvalidInputError."""
+        return self._chooser.suggest(self._context, count)
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        """Changes nothing."""

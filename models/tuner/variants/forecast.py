@@ -1,0 +1,56 @@
+"""What the features say of each variant by itself, where the whole context may be unlike any that came before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import ExtraTreesRegressor
+
+from crosswind.data.prediction import Floats
+
+TREES = 50
+VARIANTS_MAX = 64  # a forest each: beyond it, learning would take longer than a trial
+FAILURE_WEIGHT = 0.1  # failures are carried along: splits follow the regrets
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What n contexts showed of m variants, each of shape (n, m): regret, failed (1.0), and whether it was measured.
+
+    What was not measured is filled with the variant's mean over the other contexts.
+    """
+
+    regret: Floats
+    failed: Floats
+    is_measured: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A forest for each variant, as in SATzilla: what a variant costs depends on few features, and others on others.
+
+    Source: Xu, Hutter, Hoos and Leyton-Brown 2008, "SATzilla: portfolio-based algorithm selection for SAT" (one model a
+    solver). Regrets are learned as logarithms, since a few large ones tell little.
+    """
+
+    forests: Sequence[ExtraTreesRegressor]
+
+    @classmethod
+    def of(cls, features: Floats, shown: Shown, seed: int) -> "Forecast | None":
+        """From features (n, k), each variant by the contexts it was measured in; None for very many variants."""
+        if shown.regret.shape[1] > VARIANTS_MAX:
+            return None
+        return cls([_forest(features, shown, place, seed) for place in range(shown.regret.shape[1])])
+
+    def of_context(self, features: Floats) -> tuple[Floats, Floats]:
+        """Regrets and failures, each of shape (1, m), from features (1, k)."""
+        told = np.array([forest.predict(features)[0] for forest in self.forests])
+        return np.expm1(told[:, 0])[None], told[:, 1][None] / FAILURE_WEIGHT
+
+
+def _forest(features: Floats, shown: Shown, place: int, seed: int) -> ExtraTreesRegressor:
+    used = shown.is_measured[:, place]
+    used = used if used.any() else np.ones_like(used)
+    told = np.column_stack([np.log1p(shown.regret[used, place]), FAILURE_WEIGHT * shown.failed[used, place]])
+    return ExtraTreesRegressor(TREES, max_features=0.5, random_state=seed).fit(features[used], told)

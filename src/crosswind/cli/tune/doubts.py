@@ -1,0 +1,74 @@
+"""Whether what a trial came to is believed: where a known external cause took of its run's time, it is measured again.
+
+A neighbour, a full file system or a hot node says nothing of the configuration. What no run was spared in the end is
+told with the share that was lost, as an outcome.
+"""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from crosswind.cli.tune.told import Asked
+from crosswind.cli.tune.unsent import Tell
+from crosswind.data.errors import ProjectError
+from crosswind.data.trial import Study, TrialState
+
+if TYPE_CHECKING:
+    from crosswind.data.store import Store
+    from crosswind.models.tuner.evidence.disturbance import Disturbance
+
+REPEATS = 2  # of a trial at most: a site may be disturbed all day
+BESIDE = 50  # newest runs of the study that a run is held against
+LOST = "disturbed_ratio"  # the outcome that tells what was lost of a run that is believed in the end
+
+Judge = Callable[[str], "Disturbance | None"]  # of a run's id; None where nothing can be told
+
+
+@dataclass
+class Doubts:
+    """One trial's runs so far: the share of each that external causes took, and what it came to."""
+
+    judge: Judge
+    _measured: list[tuple[float, Tell]] = field(default_factory=list)
+
+    def wants_again(self, tell: Tell | None) -> bool:
+        """Whether the trial is to be measured again, which is said on the error output; asked once a run."""
+        if tell is None or tell.state is not TrialState.DONE or tell.run_id is None:
+            return False
+        found = self.judge(tell.run_id)
+        is_disturbed = found is not None and found.is_disturbed
+        lost = sum(each.ratio for each in found.lost) if found and is_disturbed else 0.0
+        self._measured.append((lost, tell))
+        if found is None or not is_disturbed:
+            return False
+        is_last = len(self._measured) > REPEATS
+        end = f"That was the last of {REPEATS} repeats: the least disturbed run counts." if is_last else ""
+        sys.stderr.write(f"crosswind: trial {tell.trial_id}: {found.sentence} {end}".rstrip() + "\n")
+        return not is_last
+
+    def believed(self, tell: Tell | None) -> Tell | None:
+        """What is told of the trial whose last run came to `tell`: given back as it is, else the least disturbed."""
+        if not self._measured or (tell is not None and tell.state is None):
+            return tell
+        lost, least = min(self._measured, key=lambda each: each[0])
+        return replace(least, outcomes={**least.outcomes, LOST: lost}) if lost else least
+
+
+def judge_of(store: Callable[[], AbstractContextManager["Store"]], desk: Asked, study: Study) -> Judge:
+    """Judges runs by the store at hand, beside the study's other runs."""
+
+    def judge(run_id: str) -> "Disturbance | None":
+        from crosswind.models.tuner.evidence.disturbed import disturbance_of  # noqa: PLC0415 - heavy
+        from crosswind.models.tuner.space import Space  # noqa: PLC0415
+
+        beside = [told.run_id for told in desk.trials(study.name) if told.run_id][-BESIDE:]
+        try:
+            with store() as opened:
+                return disturbance_of(opened, run_id, beside=beside, parameters=Space.from_json(study.space).domains)
+        except ProjectError as error:
+            sys.stderr.write(f"crosswind: nothing tells whether run {run_id} was disturbed: {error}\n")
+            return None
+
+    return judge

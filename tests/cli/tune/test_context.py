@@ -1,0 +1,162 @@
+"""Choices by context, from the command line to the store: what other inputs showed decides for a new one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crosswind.cli.main import main
+from crosswind.cli.tune.context import as_outcomes, as_reason, context_in, kept_context
+from crosswind.cli.tune.told import Told
+from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.trial import Trial, TrialState
+
+STUDY = """
+name: solvers
+objective: solve_seconds
+parameters:
+  solver: {kind: categorical, values: [direct, multigrid, risky]}
+"""
+Tune = Callable[..., str]
+
+
+@pytest.fixture(params=["store", "folder"])
+def tune(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Tune:
+    """Runs one action on studies in a store, and in a folder; what it printed."""
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
+    if request.param == "folder":
+        monkeypatch.setenv("CROSSWIND_TUNE_FOLDER", str(tmp_path / "studies"))
+
+    def run(*words: str, code: int = 0) -> str:
+        assert main(["tune", *words]) == code
+        said = capsys.readouterr()
+        return said.out if code in (0, 4) else said.err
+
+    (tmp_path / "solvers.yaml").write_text(STUDY)
+    run("create", str(tmp_path / "solvers.yaml"))
+    return run
+
+
+def solve(tune: Tune, size: int) -> str:
+    """Asks for a solver for a matrix of this size and tells how it went: direct is quick below 10, multigrid above."""
+    context = f"size={size},density=0.01"
+    [told] = json.loads(tune("next", "solvers", "--context", context, "--json"))
+    solver = told["configuration"]["solver"]
+    if solver == "risky":
+        tune("tell", "solvers", told["trial_id"], "--failed", "diverged", "--context", context)
+    else:
+        seconds = {"direct": 1.0 if size < 10 else 9.0, "multigrid": 3.0 if size < 10 else 2.0}[solver]
+        tune("tell", "solvers", told["trial_id"], str(seconds), "--context", context)
+    return str(solver)
+
+
+def test_the_first_choice_for_a_new_input_is_what_was_good_for_those_alike(tune: Tune) -> None:
+    for size in (1, 2, 3, 4, 5, 16, 17, 18, 19, 20):
+        assert {solve(tune, size) for _ in range(3)} == {"direct", "multigrid", "risky"}
+    assert solve(tune, 2500) == "multigrid"
+    assert [solve(tune, 0), solve(tune, 0), solve(tune, 0)] == ["direct", "multigrid", "risky"]
+    tune("next", "solvers", "--context", "size=0,density=0.01", code=4)
+
+
+def test_a_job_script_need_not_repeat_the_context(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    exported = tune("next", "solvers", "--context", "size=3,density=0.5", "--format", "env")
+    assert """export CROSSWIND_TRIAL_CONTEXT='{"density": 0.5, "size": 3.0}'""" in exported
+    for line in exported.splitlines():
+        name, _, value = line.removeprefix("export ").partition("=")
+        monkeypatch.setenv(name, value.strip("'"))
+    trial_id = next(line.partition("=")[2] for line in exported.splitlines() if "CROSSWIND_TRIAL=" in line)
+    [told] = json.loads(tune("tell", "solvers", trial_id, "2.5", "--json"))
+    assert told["outcomes"] == {"context.density": 0.5, "context.size": 3.0}
+
+
+def test_fail_keeps_the_context_too(tune: Tune) -> None:
+    [told] = json.loads(tune("next", "solvers", "--context", "size=3", "--json"))
+    words = ("--reason", "diverged", "--context", "size=3", "--json")
+    [failed] = json.loads(tune("fail", "solvers", told["trial_id"], *words))
+    assert failed["reason"] == 'diverged context={"size": 3.0}'
+
+
+def test_a_context_unlike_the_study_s_is_refused_by_name(tune: Tune) -> None:
+    solve(tune, 3)
+    said = tune("next", "solvers", "--context", "size=3,densty=0.5", code=2)
+    assert "densty is unknown" in said or "density is missing" in said
+    assert "expected density, size as in the study's earlier trials" in said
+    assert "density is missing" in tune("next", "solvers", "--context", "size=3", code=2)
+    assert "context size is 'nan', expected a finite number" in tune("next", "solvers", "--context", "size=nan", code=2)
+
+
+def test_an_exported_context_that_was_spoilt_is_refused_by_its_variable(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSWIND_TRIAL", "01")
+    monkeypatch.setenv("CROSSWIND_TRIAL_CONTEXT", "{size: 3}")
+    assert "CROSSWIND_TRIAL_CONTEXT is '{size: 3}'" in tune("tell", "solvers", "01", "2.5", code=2)
+
+
+def test_what_is_made_larger_is_not_chosen_by_context(tune: Tune, tmp_path: Path) -> None:
+    path = tmp_path / "faster.yaml"
+    path.write_text(STUDY.replace("solvers", "faster") + "direction: maximise\n")
+    tune("create", str(path))
+    [told] = json.loads(tune("next", "faster", "--context", "size=3", "--json"))
+    tune("tell", "faster", told["trial_id"], "5", "--context", "size=3")
+    assert "objective is -5.0, expected a positive finite number" in tune(
+        "next", "faster", "--context", "size=3", code=2
+    )
+
+
+def test_a_server_says_that_it_does_not_choose_by_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path))
+    assert main(["tune", "next", "s", "--server", "http://127.0.0.1:9", "--context", "size=1"]) == 2
+    assert "expected --folder or the store at hand" in capsys.readouterr().err
+
+
+def test_numbers_come_from_the_command_line_or_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.json"
+    path.write_text(json.dumps({"size": 10, "density": 0.01}))
+    assert context_in("size=1e1,density=0.01") == context_in(str(path)) == {"density": 0.01, "size": 10.0}
+    assert list(context_in(str(path))) == ["density", "size"]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("size", "expected NAME=NUMBER"),
+        ("=3", "expected NAME=NUMBER"),
+        ("size=1,size=2", "each name once"),
+        ("size=inf", "context size is 'inf', expected a finite number"),
+        ("codec=wav", "context codec is 'wav', expected a finite number"),
+    ],
+)
+def test_words_that_are_no_context_are_refused(word: str, told: str) -> None:
+    with pytest.raises(InvalidInputError, match=told):
+        context_in(word)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("[1]", "expected a JSON object"), ("{", "expected a JSON object"), ("{}", "has 0 numbers, expected 1 to 200")],
+)
+def test_a_file_that_holds_no_context_is_refused(tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "matrix.json"
+    path.write_text(content)
+    with pytest.raises(InvalidInputError, match=told):
+        context_in(str(path))
+    path.write_text('{"is_symmetric": true}')
+    with pytest.raises(InvalidInputError, match="context is_symmetric is True, expected a finite number"):
+        context_in(str(path))
+    with pytest.raises(UnavailableError, match=r"none.json: No such file"):
+        context_in(str(tmp_path / "none.json"))
+
+
+def test_a_trial_carries_its_context_whether_it_was_measured_or_failed() -> None:
+    context = {"density": 0.01, "size": 1e6}
+    done = Told(Trial({}, TrialState.DONE, 1.0), "s", outcomes={"memory_bytes": 1.0, **as_outcomes(context)})
+    failed = Told(Trial({}, TrialState.FAILED), "s", reason=as_reason("out of memory", context))
+    assert kept_context(done) == kept_context(failed) == context
+    for reason in (None, "no context=", "bad context={", 'odd context={"size": "NaN"}'):
+        assert kept_context(Told(Trial({}, TrialState.FAILED), "s", reason=reason)) == {}

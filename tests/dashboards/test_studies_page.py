@@ -1,0 +1,101 @@
+"""What the Studies page shows of searches whose trials are known."""
+
+from dataclasses import replace
+
+import pytest
+from starlette.testclient import TestClient
+
+from crosswind.api.app import create_app
+from crosswind.dashboards.figures.trials import TrialValues
+from crosswind.dashboards.pages import studies
+from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.data.errors import NotFoundError
+from crosswind.data.store import Store
+from crosswind.data.trial import Study, TrialState
+from crosswind.models.explain.explain import explain_runs
+from crosswind.models.tuner.desk import StudyDesk
+from crosswind.models.tuner.desks import Lease
+
+SPACE = {"batch": {"kind": "ordinal", "values": [8, 16, 32, 64]}}
+STUDY = Study("s1", "ddp", SPACE, "step_p50_seconds", "s", 0, 1_700_000_000_000_000_000, trials_max=4)
+HOSTILE = "<script>alert(1)</script>"
+
+
+def shown(store: Store, **query: str) -> studies.StudiesView:
+    return studies.view(Sources(store, explain_runs), Asked(query))
+
+
+def search(store: Store, study: Study, values: list[float | None]) -> StudyDesk:
+    desk = StudyDesk(store.catalog)
+    desk.create(study)
+    for value in values:
+        [record] = desk.suggest(study.name, 1, Lease("job 7", 60.0))
+        trial_id = record.trial.trial_id
+        if value is None:
+            desk.fail(study.name, trial_id, f"out of memory {HOSTILE}", state=TrialState.INFEASIBLE, owner="job 7")
+        else:
+            desk.complete(study.name, trial_id, value, owner="job 7", run_id="r7")
+    return desk
+
+
+def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
+    desk = search(store, STUDY, [0.4, None, 0.2])
+    [running] = desk.suggest("ddp", 1, Lease("job 8", 60.0))
+    found = shown(store)
+    best = found.rows[1]
+    assert (
+        found.sentence == f"ddp: batch={best.configuration['batch']} is the best so far, 200 ms (after 4 of 4 trials)."
+    )
+    assert (found.trials, found.ended, found.running, found.budget) == (4, 3, 1, 4)
+    assert [row.number for row in found.rows] == [4, 3, 2, 1]
+    assert [row.value for row in found.rows] == [None, 0.2, None, 0.4]
+    assert (best.is_best, best.run_id, found.rows[0].owner) == (True, "r7", "job 8")
+    desk.complete("ddp", running.trial.trial_id, 0.3, owner="job 8")
+    assert shown(store).sentence.endswith("(after 4 of 4 trials, the budget is spent).")
+
+
+def test_the_figure_tells_what_was_gained(store: Store) -> None:
+    search(store, STUDY, [0.4, None, 0.2])
+    [chart] = shown(store).charts
+    assert isinstance(chart, TrialValues)
+    assert chart.title == "Trial 3 is the best: 200 ms, 2.00x better than the first"
+    assert chart.sentence == (
+        "step_p50_seconds of 2 complete trials, smaller is better; 1 trial ended without a value."
+    )
+    assert chart.table.rows[-1] == ("3", "200 ms", "200 ms")
+    assert (chart.best_so_far, chart.unmeasured) == ([0.4, 0.2], (2,))
+
+
+def test_what_is_to_be_large_is_shown_as_its_user_knows_it(store: Store) -> None:
+    study = replace(STUDY, name="fast", objective="samples_per_second", unit="", details={"direction": "maximise"})
+    search(store, study, [-100.0, -300.0, -200.0])
+    found = shown(store)
+    [chart] = found.charts
+    assert isinstance(chart, TrialValues)
+    assert [row.value for row in found.rows] == [200.0, 300.0, 100.0]
+    assert chart.title == "Trial 2 is the best: 300, 3.00x better than the first"
+    assert "larger is better" in chart.sentence
+
+
+def test_of_several_studies_the_newest_is_shown_unless_one_is_asked_for(store: Store) -> None:
+    assert shown(store).selected is None
+    search(store, STUDY, [])
+    search(store, replace(STUDY, study_id="s2", name="newer", created_ns=STUDY.created_ns + 1), [0.5])
+    assert shown(store).selected == "newer"
+    found = shown(store, study="ddp")
+    assert (found.selected, found.studies, found.charts) == ("ddp", ("ddp", "newer"), ())
+    assert found.sentence == "ddp: nothing is measured yet, no trial is begun yet."
+    with pytest.raises(NotFoundError, match="study 'none' is not in the catalog"):
+        shown(store, study="none")
+
+
+def test_what_jobs_tell_stays_text(store: Store) -> None:
+    search(store, replace(STUDY, name=HOSTILE), [0.4, None])
+    with TestClient(create_app(store), base_url="http://localhost") as client:
+        page = client.get("/studies", headers={"Accept": "text/html"})
+        twin = client.get("/studies.json").json()
+        missing = client.get("/studies?study=none", headers={"Accept": "text/html"})
+    assert (page.status_code, missing.status_code) == (200, 404)
+    assert HOSTILE not in page.text
+    assert "&lt;script&gt;" in page.text
+    assert twin["selected"] == HOSTILE

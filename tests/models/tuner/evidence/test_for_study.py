@@ -1,0 +1,110 @@
+"""What a study starts from that the store knows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from crosswind.data.run import Run
+from crosswind.data.store import Store
+from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.models.tuner.desk import Lease, StudyDesk
+from crosswind.models.tuner.evidence.beside import ROWS_MAX, SOURCES_MAX, bounded, is_comparable
+from crosswind.models.tuner.evidence.for_study import StoredEarlier
+from crosswind.models.tuner.source import Source
+
+AddRun = Callable[..., Run]
+SPACE = {"bucket_mb": {"kind": "ordinal", "values": [1, 2, 4, 8, 16]}, "threads": {"kind": "int", "low": 1, "high": 8}}
+STUDY = Study("s1", "mine", SPACE, "step_p50_seconds", "s", 0, 1)
+TOLD = replace(STUDY, details={"workload": "gpt", "system": "here", "world_size": 2})
+BEST = {"bucket_mb": 8, "threads": 5}
+
+
+def add_study(store: Store, name: str, **facts: object) -> Study:
+    """Another study whose best of four trials is BEST."""
+    study = replace(STUDY, study_id=f"id-{name}", name=name, **facts)  # type: ignore[arg-type]
+    with store.catalog.write() as session:
+        session.studies.add(study)
+        for number, objective in enumerate((3.0, 1.0, 2.0, 4.0)):
+            configuration = BEST if objective == 1.0 else {"bucket_mb": 1, "threads": number + 1}
+            trial = Trial(configuration, TrialState.DONE, objective, f"{name}-{number}")
+            session.studies.add_trial(study.study_id, trial, owner="x", lease_expires_ns=0)
+    return study
+
+
+def test_a_study_of_a_desk_starts_from_the_best_of_an_earlier_one(store: Store) -> None:
+    add_study(store, "earlier")
+    desk = StudyDesk(store.catalog, find_earlier=StoredEarlier(store))
+    desk.create(STUDY)
+    [first] = desk.suggest("mine", 1, Lease("alice", 60))
+    assert first.trial.configuration == BEST
+
+
+def test_runs_of_the_workload_come_before_other_studies(store: Store, add_run: AddRun) -> None:
+    add_study(store, "earlier")
+    for number in range(4):
+        add_run(f"own-{number}", {"bucket_mb": 1, "threads": number + 1})
+        add_run(f"far-{number}", {"bucket_mb": 1, "threads": number + 1}, system="there")
+        add_run(f"other-{number}", {"bucket_mb": 1, "threads": number + 1}, workload="cnn")
+    earlier = StoredEarlier(store)(TOLD)
+    assert [source.name for source in earlier.sources] == ["gpt here", "gpt on there, 2 ranks", "study earlier"]
+    assert earlier.features == {"workload": "gpt", "system": "here", "world_size": 2.0}
+    assert [source.name for source in StoredEarlier(store)(STUDY).sources] == ["study earlier"]
+
+
+def test_the_workload_is_known_by_the_studys_own_newest_run(store: Store, add_run: AddRun) -> None:
+    desk = StudyDesk(store.catalog)
+    desk.create(STUDY)
+    [record] = desk.suggest("mine", 1, Lease("alice", 60))
+    run = add_run("own", dict(record.trial.configuration))
+    desk.complete("mine", record.trial.trial_id, 1.0, run_id=run.run_id)
+    add_run("earlier", {"bucket_mb": 1, "threads": 1})
+    earlier = StoredEarlier(store)(STUDY)
+    assert earlier.features == {"workload": "gpt", "system": "here", "world_size": 2.0}
+    [source] = earlier.sources
+    assert (source.name, list(source.configurations)) == ("gpt here", [{"bucket_mb": 1, "threads": 1}])
+
+
+def test_where_the_largest_is_best_runs_count_with_the_other_sign(store: Store, add_run: AddRun) -> None:
+    add_run("own", {"bucket_mb": 1, "threads": 1})
+    maximised = replace(TOLD, details={**TOLD.details, "direction": "maximise"})
+    assert [list(source.objectives) for source in StoredEarlier(store)(maximised).sources] == [[-1.0]]
+
+
+def test_a_lake_that_cannot_be_read_leaves_the_studies(
+    store: Store, add_run: AddRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_study(store, "earlier")
+    add_run("own", {"bucket_mb": 1, "threads": 1})
+    for part in (store.home / "lake").rglob("*.parquet"):
+        part.write_bytes(b"no parquet")
+    assert [source.name for source in StoredEarlier(store)(TOLD).sources] == ["study earlier"]
+    assert "cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"objective": "run_seconds"},
+        {"details": {"direction": "maximise"}},
+        {"details": {"workload": "cnn"}},
+        {"details": {"command": ["python", "other.py"]}},
+        {"study_id": "s1"},
+    ],
+)
+def test_studies_of_something_else_are_no_sources(change: dict[str, object]) -> None:
+    told = replace(TOLD, details={**TOLD.details, "command": ["python", "train.py"]})
+    other = replace(STUDY, study_id="s2", name="other")
+    assert is_comparable(told, other)
+    assert not is_comparable(told, replace(other, **change))  # type: ignore[arg-type]
+
+
+def test_very_many_and_very_large_sources_are_cut_to_the_nearest_and_the_telling() -> None:
+    rows = 10 * ROWS_MAX
+    objectives = [None if place % 2 else float(rows - place) for place in range(rows)]
+    large = Source("large", [{"threads": place} for place in range(rows)], objectives)
+    found = bounded([large, *(Source(f"s{number}", [], []) for number in range(20))])
+    assert len(found) == SOURCES_MAX
+    assert (len(found[0].configurations), len(found[0].objectives)) == (ROWS_MAX, ROWS_MAX)
+    assert found[0].best(3) == large.best(3)
+    assert None in found[0].objectives
