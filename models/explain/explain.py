@@ -28,9 +28,8 @@ ALIKE_STEPS, HALF = 0.01, 0.5  # of a number of steps, which are as many; share 
 SMALLEST_EXCESS = 0.02  # excess / expected below which no cause makes a run slow that stands out against its cohort
 SMALLEST_SLOWDOWN = 0.10  # of the expected time: of a run's excess without a cause, of a rank's lag in a quick run
 SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
-DOUBT = (
-    0.03  # of a share, which nobody knows better: caches grow cold meanwhile, and a wait lasts longer than asked for
-)
+# Of a share, and a step, which nobody knows better: caches grow cold meanwhile, a wait lasts longer than asked for.
+DOUBT, DOUBT_SECONDS = 0.03, 0.0003
 
 
 def explain_run(store: Store, run_id: str) -> Explanation:
@@ -164,7 +163,8 @@ def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None)
         value, replicates = parts.shares[cause.name], parts.replicates[cause.name]
         if value > 0:
             saved = replicates if hid is None else np.maximum(replicates - hid[cause.name], 0.0)
-            low, high = _low(saved) - DOUBT * value, float(np.quantile(replicates, 0.95)) + DOUBT * value
+            doubt = max(DOUBT * value, DOUBT_SECONDS)
+            low, high = _low(saved) - doubt, float(np.quantile(replicates, 0.95)) + doubt
             seconds = Interval(value * steps, max(low, 0.0) * steps, high * steps)
             shares.append(Share(cause.name, seconds, cause.evidence(observed)))
     return sorted(shares, key=lambda share: share.seconds.value, reverse=True)
