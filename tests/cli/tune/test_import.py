@@ -1,0 +1,140 @@
+"""Finished trials of other tools taken over into a study: what fits its space, once; the rest is counted and told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.asking import Ask, asking
+
+RECORDED = Path(__file__).parents[2] / "ingest/recorded"
+TABLE = "batch,mode,loss,note\n8,fast,0.5,a\n16,slow,0.25,b\n16,other,0.1,c\n32,fast,,broke\n"
+STUDY = """
+objective: loss
+parameters:
+  batch: {kind: int, low: 1, high: 64}
+  mode: {kind: categorical, values: [fast, slow]}
+"""
+OPTUNA = """
+objective: objective
+parameters:
+  workers: {kind: int, low: 1, high: 8}
+  lr: {kind: float, low: 1.0e-5, high: 0.1, log: true}
+"""
+KERNEL = """
+objective: time
+parameters:
+  block: {kind: ordinal, values: [1, 16, 64]}
+  rounds: {kind: ordinal, values: [1, 2]}
+  mode: {kind: categorical, values: [a]}
+"""
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+    for name in ("CROSSWIND_SERVER", "CROSSWIND_TUNE_FOLDER", "CROSSWIND_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    told = asking(capsys)
+    for name, study in (("table", STUDY), ("optuna", OPTUNA), ("kernel", KERNEL)):
+        Path(f"{name}.yaml").write_text(study)
+        assert told("tune", "create", f"{name}.yaml")[0] == 0
+    return told
+
+
+def trials(ask: Ask, study: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(ask("tune", "status", study, "--json")[1])["trials"]
+    return [each["trial"] for each in found]  # type: ignore[misc]
+
+
+def test_rows_of_a_table_that_fit_become_trials_once(ask: Ask) -> None:
+    Path("old.csv").write_text(TABLE)
+    code, said, _ = ask("tune", "import", "table", "old.csv")
+    assert code == 0
+    assert said.splitlines()[0] == "3 trials taken over into table, 1 do not fit its space"
+    assert "trial 2" in said.splitlines()[1]
+    assert "other" in said.splitlines()[1]
+    again = json.loads(ask("tune", "import", "table", "old.csv", "--json")[1])
+    assert (again["trials"], len(again["refused"])) == (3, 1)
+    stored = trials(ask, "table")
+    assert sorted((each["state"], each["objective"]) for each in stored if each["state"] == "done") == [
+        ("done", 0.25),
+        ("done", 0.5),
+    ]
+    assert [each["state"] for each in stored].count("failed") == 1
+    assert len(stored) == 3
+    assert json.loads(ask("tune", "best", "table", "--json")[1])["configuration"] == {"batch": 16, "mode": "slow"}
+
+
+def test_what_was_taken_over_is_not_suggested_again(ask: Ask) -> None:
+    Path("old.tsv").write_text("batch\tmode\tloss\n" + "".join(f"{batch}\tfast\t0.5\n" for batch in range(1, 65)))
+    assert ask("tune", "import", "table", "old.tsv")[0] == 0
+    [told] = json.loads(ask("tune", "next", "table", "--json")[1])
+    assert told["configuration"]["mode"] == "slow"
+
+
+def test_a_larger_objective_counts_as_better_where_the_study_maximises(ask: Ask) -> None:
+    Path("rate.yaml").write_text(STUDY.replace("loss", "rate") + "direction: maximise\n")
+    ask("tune", "create", "rate.yaml")
+    Path("old.csv").write_text(TABLE.replace("loss", "rate"))
+    ask("tune", "import", "rate", "old.csv")
+    assert json.loads(ask("tune", "best", "rate", "--json")[1])["configuration"]["batch"] == 8
+
+
+@pytest.mark.parametrize("name", ["optuna/optuna.db", "optuna_journal/journal.log"])
+def test_a_study_of_optuna_is_taken_over_with_the_parameters_that_are_searched(ask: Ask, name: str) -> None:
+    code, said, complaint = ask("tune", "import", "optuna", str(RECORDED / name), "--of", "step-time")
+    assert (code, complaint) == (0, "")
+    assert "8 trials taken over into optuna, 0 do not fit" in said
+    stored = trials(ask, "optuna")
+    assert {each["state"] for each in stored} == {"done", "failed", "pruned"}
+    assert min(each["objective"] for each in stored if each["objective"] is not None) == pytest.approx(4.13259129047242)  # type: ignore[type-var]
+    assert all(set(each["configuration"]) == {"workers", "lr"} for each in stored)  # type: ignore[call-overload]
+
+
+def test_a_file_of_several_studies_asks_which_one_is_meant(ask: Ask) -> None:
+    code, _, complaint = ask("tune", "import", "optuna", str(RECORDED / "optuna/optuna.db"))
+    assert code == 2
+    assert "--of NAME says which one is meant" in complaint
+    assert "step-time-" in complaint
+    assert trials(ask, "optuna") == []
+
+
+def test_of_a_cache_of_kernel_tuner_what_lies_in_the_space_is_taken_over(ask: Ask) -> None:
+    cache = RECORDED / "kernel_tuner/scale.json"
+    within = [each for each in json.loads(cache.read_text())["cache"].values() if each["mode"] == "a"]
+    code, said, _ = ask("tune", "import", "kernel", str(cache))
+    assert code == 0
+    assert said.startswith(f"{len(within)} trials taken over into kernel, ")
+    done = [each["objective"] for each in trials(ask, "kernel") if each["state"] == "done"]
+    assert sorted(done) == sorted(each["time"] for each in within if isinstance(each["time"], float))  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("old.csv", b"batch,mode\n8,fast\n", "no column loss, found batch, mode"),
+        ("old.csv", b"", "no column loss, found"),
+        ("old.csv", b"batch,mode,loss\n8,fast,0.5\n8,slow,nan\n", "row 3: loss is 'nan', expected a finite number"),
+        ("old.csv", b"batch,mode,loss\n8,fast,quick\n", "row 2: loss is 'quick', expected a finite number"),
+        ("old.csv", b"batch,mode,loss\n8,fast,1e999\n", "row 2: loss is '1e999', expected a finite number"),
+        ("old.csv", b"batch,mode,loss\n\xff\xfe,fast,1\n", "old.csv: 'utf-8' codec"),
+        ("old.csv", b"batch,mode,loss\n" + b"8,fast,1\n" * 5001, "more than 5000 rows"),
+        ("old.db", b"SQLite format 3\x00" + bytes(80), "old.db"),
+        ("old.log", bytes(range(256)), "old.log"),
+    ],
+    ids=["column", "empty", "nan", "text", "huge", "binary", "many", "truncated", "noise"],
+)
+def test_a_file_that_cannot_be_read_is_refused_whole(ask: Ask, name: str, content: bytes, says: str) -> None:
+    Path(name).write_bytes(content)
+    code, said, complaint = ask("tune", "import", "table", name)
+    assert (code, said) == (2, "")
+    assert says in complaint
+    assert trials(ask, "table") == []
+
+
+def test_a_missing_file_and_a_study_elsewhere_are_told(ask: Ask, tmp_path: Path) -> None:
+    assert "none.csv: No such file" in ask("tune", "import", "table", "none.csv")[2]
+    assert "'nobody'" in ask("tune", "import", "nobody", "none.csv")[2]
+    complaint = ask("tune", "import", "table", "none.csv", "--folder", str(tmp_path))[2]
+    assert "the study is in a folder: import where its store is" in complaint
