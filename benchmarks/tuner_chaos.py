@@ -45,7 +45,7 @@ from crosswind.models.tuner.shared_folder import FolderDesk
 SPACE = {"a": {"kind": "int", "low": 1, "high": 100}, "b": {"kind": "int", "low": 1, "high": 100}}
 BACK_ENDS = ("database", "folder", "server")
 LEASE_SECONDS = 1.0
-SERVER_KILLED_EVERY = 20  # workers
+SERVER_KILLED_EVERY = 60  # workers; it takes seconds to come back
 OUTLIVED_SECONDS = 300.0  # without an end of the studies, something is stuck
 Desk = Any  # of this process or of a server: the same verbs, with records of two kinds
 
@@ -264,7 +264,12 @@ class _Served:
 def _serve(home: str, port: str) -> None:
     with Store.open(Path(home) / "store") as store, listen(ServerSettings(port=int(port))) as listening:
         app = create_app(store)
-        app.dependency_overrides[desk_of] = lambda: StudyDesk(store.catalog, make_tuner=RandomTuner)
+        desk = StudyDesk(store.catalog, make_tuner=RandomTuner)
+
+        async def same_desk() -> StudyDesk:
+            return desk
+
+        app.dependency_overrides[desk_of] = same_desk
         print("ready", flush=True)
         server_of(app).run(sockets=[listening])
 
