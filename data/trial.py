@@ -72,6 +72,11 @@ class TrialRecord:
     outcomes: Mapping[str, float] = field(default_factory=dict)
     losses: int = 0
 
+    @property
+    def trial_id(self) -> str:
+        """The trial's id."""
+        return self.trial.trial_id
+
 
 @dataclass(frozen=True)
 class History:

@@ -8,9 +8,8 @@ import pytest
 
 from crosswind.cli.main import main
 from crosswind.cli.tune.context import as_outcomes, as_reason, context_in, kept_context
-from crosswind.cli.tune.told import Told
 from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.trial import Trial, TrialState
+from crosswind.data.trial import Trial, TrialRecord, TrialState
 
 STUDY = """
 name: solvers
@@ -155,8 +154,8 @@ def test_a_file_that_holds_no_context_is_refused(tmp_path: Path, content: str, t
 
 def test_a_trial_carries_its_context_whether_it_was_measured_or_failed() -> None:
     context = {"density": 0.01, "size": 1e6}
-    done = Told(Trial({}, TrialState.DONE, 1.0), "s", outcomes={"memory_bytes": 1.0, **as_outcomes(context)})
-    failed = Told(Trial({}, TrialState.FAILED), "s", reason=as_reason("out of memory", context))
+    done = TrialRecord(Trial({}, TrialState.DONE, 1.0), "s", outcomes={"memory_bytes": 1.0, **as_outcomes(context)})
+    failed = TrialRecord(Trial({}, TrialState.FAILED), "s", reason=as_reason("out of memory", context))
     assert kept_context(done) == kept_context(failed) == context
     for reason in (None, "no context=", "bad context={", 'odd context={"size": "NaN"}'):
-        assert kept_context(Told(Trial({}, TrialState.FAILED), "s", reason=reason)) == {}
+        assert kept_context(TrialRecord(Trial({}, TrialState.FAILED), "s", reason=reason)) == {}

@@ -11,12 +11,11 @@ from crosswind.cli.tune.asker import asking_process
 from crosswind.cli.tune.at_hand import store_desk
 from crosswind.cli.tune.doubts import LOST, REPEATS, Doubts, judge_of
 from crosswind.cli.tune.evaluation import OK, Evaluation, Program
-from crosswind.cli.tune.told import Told
 from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.data.features import all_runs, cohort_key
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.store import Store
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.settings import Settings
 
@@ -102,9 +101,9 @@ class Trials:
     """A desk that knows which runs the study's other trials had."""
 
     def __init__(self, run_ids: Sequence[str]) -> None:
-        self._told = [Told(Trial({"batch": 1}, TrialState.DONE, 1.0), "s1", run_id=each) for each in run_ids]
+        self._told = [TrialRecord(Trial({"batch": 1}, TrialState.DONE, 1.0), "s1", run_id=each) for each in run_ids]
 
-    def trials(self, study: str) -> list[Told]:
+    def trials(self, study: str) -> list[TrialRecord]:
         assert study == "ddp"
         return self._told
 

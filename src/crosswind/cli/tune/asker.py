@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from crosswind.cli.tune.told import Holder
 from crosswind.ingest.probe.place import job_id, node_name
+from crosswind.models.tuner.desks import Lease
 
 SLOTS_MAX = 1000  # processes of one job on one node that ask beside each other
 NAME_MAX = 200
@@ -33,21 +33,21 @@ def restarts(environment: Mapping[str, str] = os.environ) -> int:
 
 
 @contextmanager
-def asking_process(lease_seconds: float, environment: Mapping[str, str] = os.environ) -> Iterator[Holder]:
+def asking_process(lease_seconds: float, environment: Mapping[str, str] = os.environ) -> Iterator[Lease]:
     """This process as a holder of trials, told apart from others of its job that ask at the same time on this node.
 
     The first gets slot 0, the next slot 1; a restarted job takes the same slots, and so gets the trials of before.
     """
     job = job_key(environment)
     with _slot(job, environment) as slot:
-        yield Holder(owner_name(environment), lease_seconds, _job_with_slot(job, slot, environment))
+        yield Lease(owner_name(environment), lease_seconds, _job_with_slot(job, slot, environment))
 
 
-def holder(lease_seconds: float, slot: str, environment: Mapping[str, str] = os.environ) -> Holder:
+def holder(lease_seconds: float, slot: str, environment: Mapping[str, str] = os.environ) -> Lease:
     """Whoever runs one command of a job script; `slot` tells apart those who ask beside each other in one job."""
     job = job_key(environment)
     named = f"{job}/{slot}" if job and slot else job
-    return Holder(_script_name(environment), lease_seconds, named[:NAME_MAX] if named else None)
+    return Lease(_script_name(environment), lease_seconds, named[:NAME_MAX] if named else None)
 
 
 def owner_name(environment: Mapping[str, str] = os.environ) -> str:

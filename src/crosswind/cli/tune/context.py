@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from crosswind.cli.tune.told import Holder, Told
 from crosswind.cli.tune.where import desk_at
 from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.trial import ENDED
+from crosswind.data.trial import ENDED, TrialRecord
+from crosswind.models.tuner.desks import Lease
 from crosswind.settings import Settings
 
 Numbers: TypeAlias = Mapping[str, float]
@@ -67,7 +67,7 @@ def as_reason(reason: str, context: Numbers) -> str:
     return f"{reason}{IN_REASON}{as_text(context)}" if context else reason
 
 
-def kept_context(told: Told) -> dict[str, float]:
+def kept_context(told: TrialRecord) -> dict[str, float]:
     """The context that a trial carries; empty without one."""
     if told.outcomes:
         return {name[len(PREFIX) :]: told.outcomes[name] for name in sorted(told.outcomes) if name.startswith(PREFIX)}
@@ -86,8 +86,8 @@ def context_of_json(value: object) -> dict[str, float]:
 
 
 def suggest_for(
-    context: Numbers, place: tuple[str, str], settings: Settings, asked: tuple[str, int, Holder]
-) -> list[Told]:
+    context: Numbers, place: tuple[str, str], settings: Settings, asked: tuple[str, int, Lease]
+) -> list[TrialRecord]:
     """Trials of (study, count, holder), chosen by the study's earlier trials with their contexts.
 
     Raises: InvalidInputError for a server, for a name that the study's contexts do not have or one that is missing, and

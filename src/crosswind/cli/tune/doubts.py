@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from crosswind.cli.tune.told import Asked
 from crosswind.cli.tune.unsent import Tell
 from crosswind.data.errors import ProjectError
 from crosswind.data.trial import Study, TrialState
+from crosswind.models.tuner.desks import Desk
 
 if TYPE_CHECKING:
     from crosswind.data.store import Store
@@ -56,7 +56,7 @@ class Doubts:
         return replace(least, outcomes={**least.outcomes, LOST: lost}) if lost else least
 
 
-def judge_of(store: Callable[[], AbstractContextManager["Store"]], desk: Asked, study: Study) -> Judge:
+def judge_of(store: Callable[[], AbstractContextManager["Store"]], desk: Desk, study: Study) -> Judge:
     """Judges runs by the store at hand, beside the study's other runs."""
 
     def judge(run_id: str) -> "Disturbance | None":

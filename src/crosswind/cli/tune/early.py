@@ -7,16 +7,17 @@ import numpy as np
 
 from crosswind.cli.tune.judging import judged
 from crosswind.cli.tune.run_outcomes import step_seconds
-from crosswind.cli.tune.told import Told
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Study
+from crosswind.data.trial import Configuration, Study, TrialRecord
 from crosswind.models.tuner.evidence.early_stop import Incumbent, stop_of
 
 OF_LEVEL = ("step_p50_seconds", "step_mean_seconds")  # outcomes that follow the typical step
 
 
-def surely_worse(study: Study, best: Told | None, told: Told, *, spool: Path, run_id: str) -> Callable[[], str | None]:
+def surely_worse(
+    study: Study, best: TrialRecord | None, told: TrialRecord, *, spool: Path, run_id: str
+) -> Callable[[], str | None]:
     """Asked again and again, it says why the trial should be stopped, or None.
 
     Raises: InvalidInputError for a study whose objective the step times alone do not tell.

@@ -13,14 +13,14 @@ from crosswind.cli.tune.doubts import Doubts
 from crosswind.cli.tune.filling import filled, variables
 from crosswind.cli.tune.judging import judged
 from crosswind.cli.tune.run_outcomes import step_outcomes
-from crosswind.cli.tune.told import Asked, Holder, Told
 from crosswind.cli.tune.told_objective import listening, outcomes_in
 from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.cli.tune.watch import Watch
 from crosswind.data.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.run import new_ulid
-from crosswind.data.trial import Study, TrialState
+from crosswind.data.trial import Study, TrialRecord, TrialState
 from crosswind.ingest.wrapper import Launch, Outcome, launch
+from crosswind.models.tuner.desks import Desk, Lease
 
 OK, FAILED, STOPPED, USED_UP, LATER = 0, 1, 3, 4, 75
 OURS = frozenset({STOPPED, USED_UP, LATER})  # exit codes that job scripts ask for; a failing program's become 1
@@ -48,7 +48,7 @@ class Program:
     step_lines: str | None = None
     injects: bool = True
 
-    def launch_of(self, study: Study, told: Told, run_id: str) -> Launch:
+    def launch_of(self, study: Study, told: TrialRecord, run_id: str) -> Launch:
         """What is to be started for a trial; its configuration file is there then.
 
         Raises: InvalidInputError for a command that the configuration does not fill, UnavailableError.
@@ -67,7 +67,7 @@ class Program:
             run_id=run_id,
         )
 
-    def seen_by(self, study: str, told: Told) -> tuple[dict[str, str], tuple[str, ...]]:
+    def seen_by(self, study: str, told: TrialRecord) -> tuple[dict[str, str], tuple[str, ...]]:
         """The variables that tell the program its configuration, and its command line.
 
         Raises: InvalidInputError, UnavailableError.
@@ -78,7 +78,7 @@ class Program:
             write_config(Path(config_file), configuration)
         return variables(configuration, self.exports) | _environment(names), command
 
-    def names(self, study: str, told: Told) -> dict[str, str]:
+    def names(self, study: str, told: TrialRecord) -> dict[str, str]:
         """What a command may ask for beside the parameters: trial, study, checkpoint and config_file."""
         names = {"trial": told.trial_id, "study": study, "owner": told.owner or ""}
         if checkpoint := told.checkpoint or self._path(self.checkpoint, told):
@@ -87,12 +87,12 @@ class Program:
             names[CONFIG_FILE] = config_file
         return names
 
-    def result_file(self, told: Told) -> Path | None:
+    def result_file(self, told: TrialRecord) -> Path | None:
         """The file that the program writes its result to."""
         path = self._path(self.objective_from, told)
         return Path(path) if path else None
 
-    def _path(self, template: str | None, told: Told) -> str | None:
+    def _path(self, template: str | None, told: TrialRecord) -> str | None:
         if template is None:
             return None
         [path] = filled([template], told.trial.configuration, {"trial": told.trial_id})
@@ -112,10 +112,10 @@ class Ended:
 class Evaluation:
     """Evaluates trials of one study."""
 
-    desk: Asked
+    desk: Desk
     study: Study
     program: Program
-    holder: Holder
+    holder: Lease
     unsent: Unsent
     limit_seconds: float | None = None
     grace_seconds: float = 20.0
@@ -125,7 +125,7 @@ class Evaluation:
     _telling: threading.Lock = field(default_factory=threading.Lock)
     _given_back: set[str] = field(default_factory=set)
 
-    def evaluate(self, told: Told, run_id: str | None = None) -> Ended:
+    def evaluate(self, told: TrialRecord, run_id: str | None = None) -> Ended:
         """Runs a trial's program and tells what came of it.
 
         Raises: InvalidInputError where it cannot be started; the trial is given back then.
@@ -136,7 +136,7 @@ class Evaluation:
             ended = self._attempt(told, new_ulid(), doubts)
         return ended
 
-    def _attempt(self, told: Told, run_id: str, doubts: Doubts | None) -> Ended | None:
+    def _attempt(self, told: TrialRecord, run_id: str, doubts: Doubts | None) -> Ended | None:
         """Runs the program once; None where it is to be measured again, and nothing is told yet."""
         with self._giving_back(told):
             watch = self._watch(told, run_id)
@@ -155,7 +155,7 @@ class Evaluation:
             return Ended(ended.exit_code, ended.tell, watch.is_leaving)
 
     @contextmanager
-    def _giving_back(self, told: Told) -> Iterator[None]:
+    def _giving_back(self, told: TrialRecord) -> Iterator[None]:
         """What cannot be started gives its trial back."""
         try:
             yield
@@ -163,7 +163,7 @@ class Evaluation:
             self._tell(Tell(self.study.name, told.trial_id, None, owner=self.holder.owner))
             raise
 
-    def _watch(self, told: Told, run_id: str) -> Watch:
+    def _watch(self, told: TrialRecord, run_id: str) -> Watch:
         return Watch(
             lambda: self.desk.heartbeat(self.study.name, told.trial_id, self.holder),
             self.holder.seconds / 4,
@@ -173,7 +173,7 @@ class Evaluation:
             self._surely_worse(told, run_id) if self.stops_early else None,
         )
 
-    def _surely_worse(self, told: Told, run_id: str) -> Callable[[], str | None]:
+    def _surely_worse(self, told: TrialRecord, run_id: str) -> Callable[[], str | None]:
         try:
             from crosswind.cli.tune.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
         except ImportError as error:
@@ -181,7 +181,7 @@ class Evaluation:
         best = self.desk.standing(self.study.name).best
         return surely_worse(self.study, best, told, spool=self.program.spool, run_id=run_id)
 
-    def _run(self, told: Told, run_id: str, watch: Watch) -> Ended:
+    def _run(self, told: TrialRecord, run_id: str, watch: Watch) -> Ended:
         result = self.program.result_file(told)
         if result:
             result.unlink(missing_ok=True)  # of an earlier attempt
@@ -191,7 +191,7 @@ class Evaluation:
             outcome = launch(wanted)
         return self._ended(told, outcome, watch, dict(heard.told) if heard else {})
 
-    def _ended(self, told: Told, outcome: Outcome, watch: Watch, heard: Mapping[str, float]) -> Ended:
+    def _ended(self, told: TrialRecord, outcome: Outcome, watch: Watch, heard: Mapping[str, float]) -> Ended:
         if watch.lost:
             _say(f"trial {told.trial_id} is not ours any more: {watch.lost}")
             return Ended(LATER, None)
@@ -206,7 +206,7 @@ class Evaluation:
             return Ended(code, self._without(told, state, f"exit code {outcome.exit_code}"))
         return self._measured(told, outcome, heard)
 
-    def _measured(self, told: Told, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
+    def _measured(self, told: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
         try:
             outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
             if result := self.program.result_file(told):
@@ -217,10 +217,10 @@ class Evaluation:
         done = Tell(self.study.name, told.trial_id, TrialState.DONE, objective, owner=self.holder.owner)
         return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
 
-    def _without(self, told: Told, state: TrialState, reason: str) -> Tell:
+    def _without(self, told: TrialRecord, state: TrialState, reason: str) -> Tell:
         return Tell(self.study.name, told.trial_id, state, reason=reason[:4000], owner=self.holder.owner)
 
-    def _back(self, told: Told) -> Tell:
+    def _back(self, told: TrialRecord) -> Tell:
         """The trial given back, with the checkpoint if the program has left one."""
         named = self.program.names(self.study.name, told).get(CHECKPOINT)
         checkpoint = named if named and Path(named).exists() else told.checkpoint

@@ -15,13 +15,12 @@ from crosswind.cli.tune.asker import asking_process
 from crosswind.cli.tune.doubts import Doubts, judge_of
 from crosswind.cli.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
 from crosswind.cli.tune.filling import exports_of
-from crosswind.cli.tune.told import Told
 from crosswind.cli.tune.told_objective import compiled
 from crosswind.cli.tune.unsent import Unsent
 from crosswind.cli.tune.where import desk_at, place_of
 from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.data.run import new_ulid
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
 from crosswind.settings import Settings
 
@@ -118,7 +117,7 @@ def _one_after_another(evaluation: Evaluation, arguments: argparse.Namespace, an
     return code
 
 
-def _answer(evaluation: Evaluation, told: Told, run_id: str) -> ranks.Answer:
+def _answer(evaluation: Evaluation, told: TrialRecord, run_id: str) -> ranks.Answer:
     configuration, command = told.trial.configuration, evaluation.program.command
     return ranks.Answer(None, told.trial_id, configuration, run_id, told.checkpoint, command)
 
@@ -127,8 +126,8 @@ def _follow(program: Program, answer: ranks.Answer, study: str) -> int:
     """Becomes the program of a rank that rank 0 has asked for; returns only where there is none."""
     if answer.exit_code is not None or answer.configuration is None:
         return answer.exit_code or OK
-    told = Told(Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id), study)
-    told = Told(**{**vars(told), "checkpoint": answer.checkpoint})
+    told = TrialRecord(Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id), study)
+    told = TrialRecord(**{**vars(told), "checkpoint": answer.checkpoint})
     environment, command = replace(program, command=tuple(answer.command)).seen_by(study, told)
     environment = os.environ | environment | {"CROSSWIND_RUN_ID": answer.run_id, "CROSSWIND_SPOOL": str(program.spool)}
     environment |= injected(environment) if program.injects else {"CROSSWIND_INJECT": "0"}
@@ -160,7 +159,7 @@ def _opened(settings: Settings) -> Iterator["Store"]:
         yield store
 
 
-def _say(told: Told, ended: Ended, *, as_json: bool) -> None:
+def _say(told: TrialRecord, ended: Ended, *, as_json: bool) -> None:
     tell = ended.tell
     state = "lost" if tell is None else "given back" if tell.state is None else str(tell.state)
     objective = tell.objective if tell else None

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.cli.output import say, say_json
-from crosswind.cli.tune.told import Asked
 from crosswind.cli.tune.where import desk_at, place_of
 from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study
+from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 
 OK = 0
@@ -31,7 +31,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return OK
 
 
-def _create(arguments: argparse.Namespace, desk: Asked, study: Study) -> None:
+def _create(arguments: argparse.Namespace, desk: Desk, study: Study) -> None:
     made = desk.create(study)
     if arguments.json:
         say_json(made)

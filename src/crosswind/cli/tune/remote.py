@@ -8,11 +8,12 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
-from crosswind.cli.tune.told import Holder, Overview, Told
 from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, NotFoundError, UnavailableError
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.request_key import RequestKey
+from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.token import ship_token
+from crosswind.models.tuner.desks import Lease, Standing
 
 UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 404, 409, 429, 500
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
@@ -28,7 +29,7 @@ class RemoteDesk:
         self._server = server.rstrip("/")
         self._token = token or ship_token()
 
-    def create(self, study: Study) -> Study:
+    def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Stores a new study, under an id of the server's choice."""
         asked: dict[str, Any] = {
             "name": study.name,
@@ -39,18 +40,20 @@ class RemoteDesk:
         }
         asked |= {"trials_max": study.trials_max} if study.trials_max is not None else {}
         asked |= {"details": dict(study.details)} if study.details else {}
-        return _study(self._post("/v1/studies", asked, once=True))
+        return _study(self._post("/v1/studies", asked, request or _new_request()))
 
-    def suggest(self, study: str, count: int, holder: Holder) -> list[Told]:
+    def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Up to `count` trials; none once the budget or the space is used up."""
-        asked = {"count": count, **_lease(holder), **_given(job=holder.job)}
-        return _trials(self._post(f"{_path(study)}/trials:suggest", asked, once=True))
+        asked = {"count": count, **_lease(lease), **_given(job=lease.job)}
+        return _trials(self._post(f"{_path(study)}/trials:suggest", asked, request or _new_request()))
 
-    def heartbeat(self, study: str, trial_id: str, holder: Holder) -> Told:
+    def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
         """Lets the lease run anew from now."""
-        return _told(self._post(f"{_path(study, trial_id)}:heartbeat", _lease(holder)))
+        return _told(self._post(f"{_path(study, trial_id)}:heartbeat", _lease(lease)))
 
-    def release(self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None) -> Told:
+    def release(
+        self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
+    ) -> TrialRecord:
         """Gives a trial back unmeasured, with the checkpoint to go on from."""
         return _told(self._post(f"{_path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
 
@@ -63,35 +66,36 @@ class RemoteDesk:
         owner: str | None = None,
         run_id: str | None = None,
         outcomes: Mapping[str, float] | None = None,
-    ) -> Told:
+    ) -> TrialRecord:
         """Takes what was measured; the same value again changes nothing."""
         told = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
         return _told(self._post(f"{_path(study, trial_id)}:complete", {"objective": objective, **told}))
 
     def fail(
         self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
-    ) -> Told:
+    ) -> TrialRecord:
         """Ends a trial without an objective."""
         told = {"reason": reason, "state": str(state), **_given(owner=owner)}
         return _told(self._post(f"{_path(study, trial_id)}:fail", told))
 
-    def trials(self, study: str) -> list[Told]:
+    def trials(self, study: str) -> list[TrialRecord]:
         """The study's trials, oldest first."""
         return _trials(self._get(f"{_path(study)}/trials"))
 
-    def trial(self, study: str, trial_id: str) -> Told:
+    def trial(self, study: str, trial_id: str) -> TrialRecord:
         """One trial."""
         return _told(self._get(_path(study, trial_id)))
 
-    def standing(self, study: str) -> Overview:
+    def standing(self, study: str) -> Standing:
         """How far the study is."""
         said = self._get(_path(study))
-        best = said.get("best")
         try:
             counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
         except (KeyError, TypeError, ValueError) as error:
             raise _strange(error) from error
-        return Overview(_study(said), counts, _told(best) if best else None)
+        limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
+        front = tuple(map(_told, said.get("front") or ()))
+        return Standing(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
 
     def best(self, study: str) -> Trial | None:
         """The complete trial of the smallest objective; None before the first one."""
@@ -101,13 +105,13 @@ class RemoteDesk:
     def _get(self, path: str) -> Mapping[str, Any]:
         return self._said(self._answer(lambda client: client.get(path)))
 
-    def _post(self, path: str, asked: Mapping[str, Any], *, once: bool = False) -> Mapping[str, Any]:
-        """What the server says; with `once`, asking again for want of an answer makes nothing twice."""
+    def _post(self, path: str, asked: Mapping[str, Any], request: RequestKey | None = None) -> Mapping[str, Any]:
+        """What the server says; with a request's name, asking again for want of an answer makes nothing twice."""
         try:
             content = json.dumps(asked, allow_nan=False).encode()
         except ValueError as error:
             raise InvalidInputError(f"{path}: expected finite numbers: {error}") from error
-        headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": os.urandom(16).hex()} if once else {})
+        headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": request.key} if request else {})
         return self._said(self._answer(lambda client: client.post(path, content, headers)))
 
     def _answer(self, ask: Callable[[Client], Answer]) -> Answer:
@@ -136,32 +140,38 @@ class RemoteDesk:
         raise refusal(detail)
 
 
+def _new_request() -> RequestKey:
+    """A name of its own; what is asked for, the server takes down itself."""
+    return RequestKey(os.urandom(16).hex(), "")
+
+
 def _path(study: str, trial_id: str | None = None) -> str:
     path = f"/v1/studies/{quote(study, safe='')}"
     return path if trial_id is None else f"{path}/trials/{quote(trial_id, safe='')}"
 
 
-def _lease(holder: Holder) -> dict[str, Any]:
-    return {"owner": holder.owner, "lease_seconds": holder.seconds}
+def _lease(lease: Lease) -> dict[str, Any]:
+    return {"owner": lease.owner, "lease_seconds": lease.seconds}
 
 
 def _given(**values: object) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _trials(said: Mapping[str, Any]) -> list[Told]:
+def _trials(said: Mapping[str, Any]) -> list[TrialRecord]:
     try:
         return [_told(each) for each in said["trials"]]
     except (KeyError, TypeError) as error:
         raise _strange(error) from error
 
 
-def _told(said: Mapping[str, Any]) -> Told:
+def _told(said: Mapping[str, Any]) -> TrialRecord:
     try:
         state = TrialState(said["state"])
         trial = Trial(dict(said["configuration"]), state, said["objective"], str(said["trial_id"]))
         lease: dict[str, Any] = {name: said.get(name) for name in LEASE_FIELDS}
-        return Told(trial, **lease, outcomes=dict(said.get("outcomes") or {}))
+        outcomes, losses = dict(said.get("outcomes") or {}), int(said.get("losses") or 0)
+        return TrialRecord(trial, **lease, outcomes=outcomes, losses=losses)
     except (KeyError, TypeError, ValueError) as error:
         raise _strange(error) from error
 

@@ -13,11 +13,11 @@ from crosswind.cli.tune.config_file import config_text
 from crosswind.cli.tune.filling import text_of, variables
 from crosswind.cli.tune.judging import signed
 from crosswind.cli.tune.sureness import answer_json, answer_of, answer_words
-from crosswind.cli.tune.told import Asked, Told
 from crosswind.cli.tune.trial_table import trial_table
 from crosswind.cli.tune.where import desk_at, place_of
 from crosswind.data.errors import NotFoundError
-from crosswind.data.trial import Configuration, Study, TrialState
+from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 
 OK = 0
@@ -31,7 +31,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return OK
 
 
-def _status(arguments: argparse.Namespace, desk: Asked) -> None:
+def _status(arguments: argparse.Namespace, desk: Desk) -> None:
     records, overview = desk.trials(arguments.study), desk.standing(arguments.study)
     best = overview.best
     if arguments.json:
@@ -43,14 +43,14 @@ def _status(arguments: argparse.Namespace, desk: Asked) -> None:
     say(f"{done} of {len(records)} trials done{budget}{_best_words(overview.study, best)}")
 
 
-def _best_words(study: Study, best: Told | None) -> str:
+def _best_words(study: Study, best: TrialRecord | None) -> str:
     if best is None or best.trial.objective is None:
         return ""
     words = " ".join(f"{name}={text_of(value)}" for name, value in best.trial.configuration.items())
     return f"; best {signed(study, best.trial.objective):.6g} {study.unit}: {words}"
 
 
-def _best(arguments: argparse.Namespace, desk: Asked) -> None:
+def _best(arguments: argparse.Namespace, desk: Desk) -> None:
     """The best configuration alone in a format that programs read, or with how sure that is for people."""
     overview = desk.standing(arguments.study)
     best, study = overview.best, overview.study
@@ -75,7 +75,7 @@ def _formatted(form: str, configuration: Configuration) -> str:
     return "".join(f"export {name}={shlex.quote(text)}\n" for name, text in variables(configuration, {}).items())
 
 
-def _export(arguments: argparse.Namespace, desk: Asked) -> None:
+def _export(arguments: argparse.Namespace, desk: Desk) -> None:
     study, records = desk.standing(arguments.study).study, desk.trials(arguments.study)
     if arguments.json or arguments.format == "json":
         say_json([_row(study, told) for told in records])
@@ -83,7 +83,7 @@ def _export(arguments: argparse.Namespace, desk: Asked) -> None:
         sys.stdout.write(_csv([_row(study, told) for told in records]))
 
 
-def _row(study: Study, told: Told) -> dict[str, object]:
+def _row(study: Study, told: TrialRecord) -> dict[str, object]:
     """A trial in one line: its parameters by name, its outcomes, and the objective under the study's name for it."""
     facts = {**asdict(told), "trial_id": told.trial_id, "state": str(told.trial.state)}
     objective = None if told.trial.objective is None else signed(study, told.trial.objective)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from crosswind.cli.tune.filling import text_of
 from crosswind.cli.tune.judging import signed
-from crosswind.cli.tune.told import Told
-from crosswind.data.trial import Study
+from crosswind.data.trial import Study, TrialRecord
 
 if TYPE_CHECKING:
     from crosswind.models.tuner.incumbents import Answer
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 FEWEST = 5  # finished trials, of which fewer say little about noise
 
 
-def answer_of(study: Study, records: Sequence[Told]) -> "Answer | None":
+def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
     """What the trials together say is best, as the study's readers see numbers; None of too few, or without models."""
     done = [(told.trial.configuration, told.trial.objective) for told in records if told.trial.objective is not None]
     if len(done) < FEWEST:
@@ -32,7 +31,7 @@ def answer_of(study: Study, records: Sequence[Told]) -> "Answer | None":
     return replace(found, objective=signed(study, found.objective), low=low, high=high)
 
 
-def answer_words(study: Study, best: Told, answer: "Answer | None") -> str:
+def answer_words(study: Study, best: TrialRecord, answer: "Answer | None") -> str:
     """The answer in a sentence or two; of a study with too few trials, that."""
     if answer is None:
         return f"how sure that is, {FEWEST} finished trials tell at least"

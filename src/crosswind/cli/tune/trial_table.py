@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 
 from crosswind.cli.output import table
-from crosswind.cli.tune.told import Told
+from crosswind.data.trial import TrialRecord
 
 
-def trial_table(records: Sequence[Told]) -> str:
+def trial_table(records: Sequence[TrialRecord]) -> str:
     """One line a trial."""
     rows = [
         (

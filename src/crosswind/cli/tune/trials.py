@@ -20,12 +20,12 @@ from crosswind.cli.tune.context import (
     suggest_for,
 )
 from crosswind.cli.tune.filling import variables
-from crosswind.cli.tune.told import Asked, Told
 from crosswind.cli.tune.trial_table import trial_table
 from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.cli.tune.where import desk_at, place_of
 from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.trial import TrialState
+from crosswind.data.trial import TrialRecord, TrialState
+from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 
 OK, USED_UP = 0, 4
@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         return _next(arguments, desk.suggest(*asked))
 
 
-def _next(arguments: argparse.Namespace, handed_out: list[Told]) -> int:
+def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
     if arguments.json:
         is_next = arguments.action == "next"
         say_json([flat(told) if is_next else asdict(told) for told in handed_out])
@@ -64,20 +64,20 @@ def _next(arguments: argparse.Namespace, handed_out: list[Told]) -> int:
     return OK if handed_out else USED_UP
 
 
-def _environment(told: Told, context: str | None) -> dict[str, str]:
+def _environment(told: TrialRecord, context: str | None) -> dict[str, str]:
     named = {"CROSSWIND_TRIAL": told.trial_id, OWNER: told.owner, "CROSSWIND_CHECKPOINT": told.checkpoint}
     named |= {VARIABLE: as_text(context_in(context)) if context else None}
     return {name: text for name, text in named.items() if text} | variables(told.trial.configuration, {})
 
 
-def _beat(arguments: argparse.Namespace, desk: Asked) -> int:
+def _beat(arguments: argparse.Namespace, desk: Desk) -> int:
     asking = holder(arguments.lease, "")
     owner = _owner(arguments) or asking.owner
     _say([desk.heartbeat(arguments.study, arguments.trial, replace(asking, owner=owner))], arguments)
     return OK
 
 
-def _told(arguments: argparse.Namespace, desk: Asked, unsent: Unsent) -> int:
+def _told(arguments: argparse.Namespace, desk: Desk, unsent: Unsent) -> int:
     """Tells; what nobody takes now is kept and told by the next call."""
     tell = TELLS[arguments.action](arguments)
     try:
@@ -149,14 +149,14 @@ def _owner(arguments: argparse.Namespace) -> str | None:
     return arguments.owner or os.environ.get(OWNER) or None
 
 
-def _say(records: list[Told], arguments: argparse.Namespace) -> None:
+def _say(records: list[TrialRecord], arguments: argparse.Namespace) -> None:
     if arguments.json:
         say_json([asdict(told) for told in records])
     else:
         say(trial_table(records))
 
 
-def flat(told: Told) -> dict[str, object]:
+def flat(told: TrialRecord) -> dict[str, object]:
     """A trial and its lease as one JSON object."""
     value = asdict(told)
     return {**value.pop("trial"), **value}

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from crosswind.cli.tune.judging import signed
-from crosswind.cli.tune.told import Asked
 from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import TrialState
+from crosswind.models.tuner.desks import Desk
 
 FOLDER = "tune-unsent"
 REFUSED = "refused"
@@ -35,7 +35,7 @@ class Tell:
     outcomes: Mapping[str, float] = field(default_factory=dict)
     as_measured: bool = False
 
-    def to(self, desk: Asked) -> None:
+    def to(self, desk: Desk) -> None:
         """Tells a desk; again changes nothing. Raises: what the desk raises."""
         if self.state is None:
             desk.release(self.study, self.trial_id, owner=self.owner, checkpoint=self.checkpoint)
@@ -81,7 +81,7 @@ class Unsent:
             raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not told: {content}") from error
         return path
 
-    def send(self, desk: Asked) -> list[str]:
+    def send(self, desk: Desk) -> list[str]:
         """Tells what waits for this desk, oldest first; what the desk refuses is put aside.
 
         Says what was refused. Raises: UnavailableError when the desk does not answer; the rest waits on.

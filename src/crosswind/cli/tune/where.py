@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from crosswind.cli.asking import SERVER
 from crosswind.cli.tune.remote import RemoteDesk
-from crosswind.cli.tune.told import Asked
+from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 
 FOLDER = "CROSSWIND_TUNE_FOLDER"
@@ -39,7 +39,7 @@ def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.
 
 
 @contextmanager
-def desk_at(place: tuple[str, str], settings: Settings, *, make_tuner: MakeTuner | None = None) -> Iterator[Asked]:
+def desk_at(place: tuple[str, str], settings: Settings, *, make_tuner: MakeTuner | None = None) -> Iterator[Desk]:
     """The desk of that place; a server's needs the standard library alone and chooses its tuner itself."""
     kind, address = place
     if kind == "server":
