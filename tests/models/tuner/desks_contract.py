@@ -228,14 +228,13 @@ class DeskContract:
             assert desk.best(name) == desk.trial(name, ids[1]).trial
 
     def test_a_study_whose_hours_are_over_hands_out_nothing(self, desk: Desk, clock: Clock) -> None:
-        now_ns = clock.ns
-        desk.create(replace(STUDY, study_id="s2", name="hour", created_ns=now_ns, details={"hours": 1.0}))
+        study = desk.create(replace(STUDY, study_id="s2", name="hour", created_ns=clock.ns, details={"hours": 1.0}))
         request = RequestKey("k3", "suggest 2")
         clock.pass_seconds(3599)
         held, given_back = desk.suggest("hour", 2, ALICE, request=request)
         desk.release("hour", given_back.trial.trial_id)
-        assert desk.standing("hour").ends_ns == now_ns + 3600 * SECOND
-        clock.pass_seconds(1)
+        assert desk.standing("hour").ends_ns == study.created_ns + 3600 * SECOND
+        clock.pass_seconds(30)
         assert desk.suggest("hour", 1, BOB) == []
         assert desk.suggest("hour", 2, ALICE, request=request)[0].trial == held.trial
         assert not desk.standing("hour").is_exhausted

@@ -1,6 +1,7 @@
 """The desk of a server, over HTTP, by the standard library alone."""
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -45,17 +46,17 @@ class RemoteDesk:
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Up to `count` trials; none once the budget or the space is used up."""
         asked = {"count": count, **_lease(lease), **_given(job=lease.job)}
-        return _trials(self._post(f"{_path(study)}/trials:suggest", asked, request or _new_request()))
+        return _trials(self._post(f"{self._path(study)}/trials:suggest", asked, request or _new_request()))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
         """Lets the lease run anew from now."""
-        return _told(self._post(f"{_path(study, trial_id)}:heartbeat", _lease(lease)))
+        return _told(self._post(f"{self._path(study, trial_id)}:heartbeat", _lease(lease)))
 
     def release(
         self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
     ) -> TrialRecord:
         """Gives a trial back unmeasured, with the checkpoint to go on from."""
-        return _told(self._post(f"{_path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
+        return _told(self._post(f"{self._path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
 
     def complete(  # noqa: PLR0913 - as every desk has it
         self,
@@ -68,27 +69,30 @@ class RemoteDesk:
         outcomes: Mapping[str, float] | None = None,
     ) -> TrialRecord:
         """Takes what was measured; the same value again changes nothing."""
+        for name, value in {"objective": objective, **(outcomes or {})}.items():
+            if not math.isfinite(value):
+                raise InvalidInputError(f"{name} is {value}, expected a finite number")
         told = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
-        return _told(self._post(f"{_path(study, trial_id)}:complete", {"objective": objective, **told}))
+        return _told(self._post(f"{self._path(study, trial_id)}:complete", {"objective": objective, **told}))
 
     def fail(
         self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
     ) -> TrialRecord:
         """Ends a trial without an objective."""
         told = {"reason": reason, "state": str(state), **_given(owner=owner)}
-        return _told(self._post(f"{_path(study, trial_id)}:fail", told))
+        return _told(self._post(f"{self._path(study, trial_id)}:fail", told))
 
     def trials(self, study: str) -> list[TrialRecord]:
         """The study's trials, oldest first."""
-        return _trials(self._get(f"{_path(study)}/trials"))
+        return _trials(self._get(f"{self._path(study)}/trials"))
 
     def trial(self, study: str, trial_id: str) -> TrialRecord:
         """One trial."""
-        return _told(self._get(_path(study, trial_id)))
+        return _told(self._get(self._path(study, trial_id)))
 
     def standing(self, study: str) -> Standing:
         """How far the study is."""
-        said = self._get(_path(study))
+        said = self._get(self._path(study))
         try:
             counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
         except (KeyError, TypeError, ValueError) as error:
@@ -101,6 +105,17 @@ class RemoteDesk:
         """The complete trial of the smallest objective; None before the first one."""
         best = self.standing(study).best
         return best.trial if best else None
+
+    def _path(self, study: str, trial_id: str | None = None) -> str:
+        path = f"/v1/studies/{quote(self._id_of(study) if '/' in study else study, safe='')}"
+        return path if trial_id is None else f"{path}/trials/{quote(trial_id, safe='')}"
+
+    def _id_of(self, study: str) -> str:
+        """The id of a study whose name no path can hold: servers take %2F for the end of a name."""
+        for each in self._get("/v1/studies").get("studies", ()):
+            if each.get("name") == study:
+                return str(each["study_id"])
+        raise NotFoundError(f"{self._server}: study {study[:60]!r} is not in the catalog")
 
     def _get(self, path: str) -> Mapping[str, Any]:
         return self._said(self._answer(lambda client: client.get(path)))
@@ -143,11 +158,6 @@ class RemoteDesk:
 def _new_request() -> RequestKey:
     """A name of its own; what is asked for, the server takes down itself."""
     return RequestKey(os.urandom(16).hex(), "")
-
-
-def _path(study: str, trial_id: str | None = None) -> str:
-    path = f"/v1/studies/{quote(study, safe='')}"
-    return path if trial_id is None else f"{path}/trials/{quote(trial_id, safe='')}"
 
 
 def _lease(lease: Lease) -> dict[str, Any]:
