@@ -111,3 +111,40 @@ def test_a_study_file_that_cannot_be_is_refused_by_field(
     assert told in said
     assert "bad.yaml" in said or field in said
     assert not (tmp_path / "studies").exists() or not any((tmp_path / "studies").iterdir())
+
+
+def told_with_power(tune: Tune, folder: Path, more: str) -> None:
+    """Nine finished trials: more threads take less time and more power."""
+    path = folder / "ddp.yaml"
+    path.write_text(STUDY.format(objective="step_p50_seconds", direction="minimise") + more)
+    tune("create", str(path))
+    for _ in range(8):
+        [told] = json.loads(tune("next", "ddp", "--json"))
+        threads = told["configuration"]["threads"]
+        seconds, power = 1 / threads + told["configuration"]["batch"] / 100, 100 * threads
+        tune("tell", "ddp", told["trial_id"], str(seconds), "--outcome", f"power_watts={power}")
+
+
+def test_the_best_within_a_limit_is_told_with_what_exceeds_it(tune: Tune, tmp_path: Path) -> None:
+    told_with_power(tune, tmp_path, 'limits: ["power_watts <= 250"]\n')
+    said = tune("best", "ddp")
+    assert "threads = 2\nbatch = 8\n" in said
+    assert "2 finished trials exceed a limit: none of them is the best" in said
+    answer = json.loads(tune("best", "ddp", "--json"))["answer"]
+    assert answer["configuration"]["threads"] < 4
+    assert json.loads(tune("status", "ddp", "--json"))["outside"] == 2
+
+
+def test_of_several_objectives_all_that_no_other_beats_are_told(tune: Tune, tmp_path: Path) -> None:
+    path = tmp_path / "ddp.yaml"
+    study = STUDY.format(objective="[step_p50_seconds, power_watts]", direction="minimise")
+    path.write_text("\n".join(line for line in study.splitlines() if not line.startswith("direction")))
+    tune("create", str(path))
+    for _ in range(8):
+        [told] = json.loads(tune("next", "ddp", "--json"))
+        threads = told["configuration"]["threads"]
+        seconds = 1 / threads + told["configuration"]["batch"] / 100
+        tune("tell", "ddp", told["trial_id"], str(seconds), "--outcome", f"power_watts={100 * threads}")
+    said = tune("best", "ddp")
+    assert "of these no other is better in every objective:" in said
+    assert len(json.loads(tune("status", "ddp", "--json"))["front"]) == 3  # the smallest batch of every thread count

@@ -17,7 +17,7 @@ from crosswind.cli.tune.trial_table import trial_table
 from crosswind.cli.tune.where import desk_at, place_of
 from crosswind.data.errors import NotFoundError
 from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
-from crosswind.models.tuner.desks import Desk
+from crosswind.models.tuner.desks import Desk, Standing
 from crosswind.settings import Settings
 
 OK = 0
@@ -35,12 +35,15 @@ def _status(arguments: argparse.Namespace, desk: Desk) -> None:
     records, overview = desk.trials(arguments.study), desk.standing(arguments.study)
     best = overview.best
     if arguments.json:
-        say_json({"trials": [asdict(told) for told in records], "best": best.trial if best else None})
+        front = [told.trial_id for told in overview.front]
+        found = {"trials": [asdict(told) for told in records], "best": best.trial if best else None, "front": front}
+        say_json(found | {"outside": overview.outside, "unjudged": overview.unjudged})
         return
     say(trial_table(records))
     done = sum(told.trial.state is TrialState.DONE for told in records)
     budget = f", of a budget of {overview.study.trials_max}" if overview.study.trials_max else ""
     say(f"{done} of {len(records)} trials done{budget}{_best_words(overview.study, best)}")
+    _say_limits(overview)
 
 
 def _best_words(study: Study, best: TrialRecord | None) -> str:
@@ -66,7 +69,19 @@ def _best(arguments: argparse.Namespace, desk: Desk) -> None:
         return
     say(f"{study.objective} {measured:.6g} {study.unit} (trial {best.trial_id})")
     say("\n".join(f"{name} = {text_of(value)}" for name, value in best.trial.configuration.items()))
-    say(answer_words(study, best, answer))
+    _say_limits(overview)
+    if len(overview.front) > 1:
+        say("of these no other is better in every objective:")
+        say(trial_table(overview.front))
+    else:
+        say(answer_words(study, best, answer))
+
+
+def _say_limits(overview: Standing) -> None:
+    if overview.outside:
+        say(f"{overview.outside} finished trials exceed a limit: none of them is the best")
+    if overview.unjudged:
+        say(f"of {overview.unjudged} finished trials the outcomes do not tell every objective and limit")
 
 
 def _formatted(form: str, configuration: Configuration) -> str:

@@ -15,15 +15,21 @@ FEWEST = 5  # finished trials, of which fewer say little about noise
 
 
 def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
-    """What the trials together say is best, as the study's readers see numbers; None of too few, or without models."""
-    done = [(told.trial.configuration, told.trial.objective) for told in records if told.trial.objective is not None]
-    if len(done) < FEWEST:
-        return None
+    """What the trials within the limits say is best, as the study's readers see numbers.
+
+    None of too few, of several objectives, or without models.
+    """
     try:
+        from crosswind.models.tuner.aim import Aim  # noqa: PLC0415 - models are heavy to import
         from crosswind.models.tuner.incumbents import Beliefs  # noqa: PLC0415 - models are heavy to import
         from crosswind.models.tuner.repeats import Repeats  # noqa: PLC0415
         from crosswind.models.tuner.space import Space  # noqa: PLC0415
     except ImportError:  # a node that only asks a server
+        return None
+    aim = Aim.of(study)
+    judged = [(told.trial, judgement) for told in records if (judgement := aim.judge(told)) and judgement.keeps_limits]
+    done = [(trial.configuration, trial.objective) for trial, _ in judged if trial.objective is not None]
+    if len(done) < FEWEST or len(judged[0][1].objectives) > 1:
         return None
     measured = Repeats.of(Space.from_json(study.space), [each for each, _ in done], [value for _, value in done])
     found = Beliefs.of(measured, study.seed).answer()
