@@ -317,7 +317,10 @@ def test_an_agent_that_is_there_keeps_sampling_alone(tmp_path: Path) -> None:
     agent = threading.Thread(target=run_agent, args=(AgentSettings(tmp_path, 0.05, node="elsewhere"), stop))
     agent.start()
     try:
-        assert appears(tmp_path / "agent.lock")
+        lock = tmp_path / "agent.lock"
+        assert appears(lock)
+        while agent.is_alive() and not lock.read_text():  # its number stands there once it holds the lock
+            time.sleep(0.01)
         assert launch(Launch(("true",), tmp_path, agent_seconds=0.05)).exit_code == 0
         assert sampled_sets(tmp_path) == set()
     finally:
