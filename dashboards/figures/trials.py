@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED
 from crosswind.dashboards.wording import count, quantity, times, unit_of
-from crosswind.data.trial import Configuration, TrialRecord
+from crosswind.data.trial import ENDED, Configuration, TrialRecord
 
 HEIGHT = 340
 DRAWN = 1500  # trials, the newest
@@ -114,8 +114,7 @@ def trial_values(
         for number, trial in numbered
         if trial.objective is not None
     ]
-    ended = {"failed", "infeasible", "pruned"}
-    unmeasured = tuple(number for number, trial in numbered if trial.state in ended and trial.objective is None)
+    unmeasured = tuple(number for number, trial in numbered if trial.state in ENDED and trial.objective is None)
     return TrialValues(objective, unit, is_maximised, tuple(values), unmeasured) if values else None
 
 

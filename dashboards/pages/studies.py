@@ -1,5 +1,6 @@
 """The Studies page: how far a search is, what its trials came to, and the best configuration."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.aim import Aim
 from crosswind.models.tuner.desk import StudyDesk
 from crosswind.models.tuner.desks import OPEN, Standing
+from crosswind.models.tuner.rules import standing_of
 
 STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
 
@@ -60,12 +62,12 @@ def view(sources: Sources, asked: Asked) -> StudiesView:
     """The newest studies, and one of them in detail. Raises: NotFoundError."""
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
     with sources.store.catalog.read() as session:
-        newest = sorted(session.studies.all(), key=lambda each: -each.created_ns)[:STUDIES]
+        newest = session.studies.all()[:STUDIES]
     study = _selected(newest, asked.word("study"), sources)
     if study is None:
         return EMPTY
-    desk = StudyDesk(sources.store.catalog)
-    standing, records = desk.standing(study.study_id), desk.trials(study.study_id)
+    records = StudyDesk(sources.store.catalog).trials(study.study_id)
+    standing = standing_of(study, records, time.time_ns)
     aim = Aim.of(study)
     chart = trial_values(records, study.objective, _unit(study), is_maximised=aim.is_maximised)
     best = standing.best

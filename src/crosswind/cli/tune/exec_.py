@@ -3,8 +3,6 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -151,12 +149,10 @@ def _store(settings: Settings) -> None:
     sys.stderr.write(f"crosswind: {store_or_keep(settings)}\n")
 
 
-@contextmanager
-def _opened(settings: Settings) -> Iterator["Store"]:
+def _opened(settings: Settings) -> "Store":
     from crosswind.data.store import Store  # noqa: PLC0415 - heavy
 
-    with Store.open(settings.home, database=settings.database) as store:
-        yield store
+    return Store.open(settings.home, database=settings.database)
 
 
 def _say(told: TrialRecord, ended: Ended, *, as_json: bool) -> None:
