@@ -15,6 +15,7 @@ from crosswind.models.explain.explanation import Explanation, Interval
 
 ROW_PIXELS, AROUND_PIXELS = 46, 92
 UNEXPLAINED = "unexplained"
+LEAST_SPAN = 0.01  # of the measured time: an axis over less than its rounding has no ticks that can be told apart
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,23 @@ class Waterfall:
                 hoverinfo="text",
             )
         self._connect(figure, scale)
+        if (span := self._least_span()) is not None:
+            figure.update_xaxes(range=[edge / scale for edge in span])
         figure.update_yaxes(
             tickvals=rows, ticktext=self._ticks(), range=[rows[-1] + 0.6, -0.6], showgrid=False, tickfont={"color": INK}
         )
         return figure.update_layout(showlegend=False, bargap=0)
+
+    def _least_span(self) -> tuple[float, float] | None:
+        """What the time axis shows of a run that took just what was expected; None where the drops span more."""
+        ends = [
+            edge
+            for drop in self.drops
+            for edge in (drop.start, drop.start + drop.seconds.low, drop.start + drop.seconds.high)
+        ]
+        low, high = (pick((self.expected_seconds, self.measured_seconds, *ends)) for pick in (min, max))
+        least = LEAST_SPAN * self.measured_seconds
+        return None if high - low >= least else ((low + high - least) / 2, (low + high + least) / 2)
 
     def _bars(self, scale: float) -> dict[str, object]:
         intervals = [drop.seconds for drop in self.drops]

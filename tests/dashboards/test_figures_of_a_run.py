@@ -43,6 +43,21 @@ def test_a_cause_that_saved_time_goes_backwards_in_green(slow: Explanation) -> N
     assert drawn.title == "Measured 8.50 s, expected 10.0 s"
 
 
+def test_a_run_that_took_what_was_expected_keeps_an_axis_that_can_be_read(slow: Explanation) -> None:
+    expected, hair = 0.7233, 1e-14
+    as_expected = replace(
+        slow,
+        expected_seconds=expected,
+        measured_seconds=expected + hair,
+        shares=(),
+        unexplained=Interval(hair, hair, hair),
+    )
+    low, high = waterfall(as_expected).draw().layout.xaxis.range
+    assert high - low == pytest.approx(0.01 * 723.3)
+    assert low < 723.3 < high
+    assert waterfall(slow).draw().layout.xaxis.range is None
+
+
 def test_a_waterfall_that_does_not_add_up_is_refused(slow: Explanation, unsure: Explanation) -> None:
     with pytest.raises(InvalidInputError, match=r"'r3' sums to 15\.0 s, expected 16\.0 s"):
         waterfall(replace(slow, measured_seconds=16.0))
