@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NAME ?=
 
-.PHONY: demo test check bench accuracy serve debian frameworks clean
+.PHONY: demo test check bench accuracy serve debian frameworks peers clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
@@ -57,5 +57,12 @@ frameworks:
 	  --no-build-isolation-package deepspeed --requirements requirements-frameworks.txt
 	$(FRAMEWORKS)/bin/uv pip install --quiet --python $(FRAMEWORKS)/bin/python --no-deps --editable .
 
+# Other people's tuners, beside which `$(PEERS)/bin/python -m benchmarks --accuracy tuner` races ours.
+PEERS := .venv-peers
+peers:
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --constraint constraints.txt torch uv
+	$(PEERS)/bin/uv pip install --quiet --python $(PEERS)/bin/python --requirements requirements-peers.txt --editable '.[server]'
+
 clean:
-	rm -rf $(VENV) $(FRAMEWORKS) build dist src/*.egg-info
+	rm -rf $(VENV) $(FRAMEWORKS) $(PEERS) build dist src/*.egg-info

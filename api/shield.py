@@ -34,6 +34,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
+RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class Shield:
@@ -47,9 +48,9 @@ class Shield:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
+                own = message.get("headers", ())
+                names = {name for name, _ in own}  # lower case, as ASGI has them
+                message["headers"] = [*own, *(header for header in RAW_HEADERS if header[0] not in names)]
             await send(message)
 
         await self.app(scope, receive, send_with_headers)

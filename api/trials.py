@@ -9,6 +9,7 @@ from crosswind.api.requests import RequestOf
 from crosswind.api.stored import DeskOf
 from crosswind.api.wire import Ask, Id, Name, Value, View, refuse_unknown_query, rfc3339
 from crosswind.data.trial import TrialRecord, TrialState
+from crosswind.models.tuner.contexts import NUMBERS_MAX, choosing_by
 from crosswind.models.tuner.desks import COUNT_MAX, LEASE_SECONDS_MAX, Lease
 from crosswind.models.tuner.rules import OUTCOMES_MAX, TEXT_MAX
 
@@ -25,6 +26,10 @@ class SuggestAsk(Ask):
     job: Annotated[Name | None, Field(description="the batch job: asking again, it gets its own trial back")] = None
     count: Annotated[int, Field(ge=1, le=COUNT_MAX)] = 1
     lease_seconds: Seconds = LEASE_SECONDS
+    context: Annotated[
+        dict[Name, Annotated[float, Field(allow_inf_nan=False, strict=False)]] | None,
+        Field(min_length=1, max_length=NUMBERS_MAX, description="numbers of the input that is to be evaluated"),
+    ] = None
 
 
 class HeartbeatAsk(Ask):
@@ -106,9 +111,13 @@ def list_trials(study_id: Id, desk: DeskOf) -> TrialList:
 
 @router.post("/trials:suggest")
 def suggest(study_id: Id, asked: SuggestAsk, desk: DeskOf, request: RequestOf) -> TrialList:
-    """Trials to evaluate next, leased to the owner; an empty list once the space is used up."""
+    """Trials to evaluate next, leased to the owner; an empty list once the space is used up.
+
+    With a context, earlier trials of the study decide that were told with theirs, as outcomes `context.NAME`.
+    """
     lease = Lease(asked.owner, asked.lease_seconds, asked.job)
-    return TrialList.of(desk.suggest(study_id, asked.count, lease, request=request))
+    asks = desk.choosing(choosing_by(asked.context, desk.trials(study_id))) if asked.context else desk
+    return TrialList.of(asks.suggest(study_id, asked.count, lease, request=request))
 
 
 @router.get("/trials/{trial_id}")

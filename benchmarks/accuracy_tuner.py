@@ -1,24 +1,34 @@
 """How near to the optimum a tuner gets: median best found / optimum after 5 to 80 trials on measured configurations.
 
 Only rows of a table may be picked; a failed row costs a trial; sources are 200 random rows of other tables. What was
-looked at while the portfolio was made, and what was not, is said in benchmarks/tuning/tasks.py. Peers take part where
-they are installed. With TUNER_RESULTS naming a folder, finished races are kept there and read again; TUNER_SEEDS and
-TUNER_RACERS (names, by comma) choose the part to run. Without ../shared/data our own sample grid runs alone.
+looked at while the portfolio was made, and what was not, is said in benchmarks/tuning/tasks.py. Beside each racer
+stands how probable it is at each count that the portfolio with sources is ahead of it by chance: Wilcoxon's signed-rank
+test over the seeds, of the geometric mean over the tables. Peers take part where they are installed (`make peers`).
+With TUNER_RESULTS naming a folder, finished searches are kept there and read again; TUNER_SEEDS, TUNER_RACERS and
+TUNER_SPLITS (names, by comma) choose the part to run. Without ../shared/data our own sample grid runs alone.
 """
 
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import wilcoxon
 
 from benchmarks.accuracy.table import tell
-from benchmarks.tuning.race import COLD, MISLED, RACERS, TRIALS, WARM, Racer, geometric, medians
+from benchmarks.tuning.race import COLD, MISLED, RACERS, TRIALS, WARM, Racer, geometric, race
 from benchmarks.tuning.tables import TABLES, Task
-from benchmarks.tuning.tasks import REFERENCE_DESIGN, REFERENCE_HELD_OUT
+from benchmarks.tuning.tasks import ANOTHER_PROGRAM, HEFFTE_LARGEST, REFERENCE_DESIGN, REFERENCE_HELD_OUT, zeus
+from crosswind.data.prediction import Floats
 
 SHOWN = (5, 10, 20, 40, 80)
-SEEDS = int(os.environ.get("TUNER_SEEDS", "10"))
+FEW = (1, 3, 8)  # trials: the Zeus jobs are judged after the last of them
+FEWEST_SEEDS = 6  # of which a signed-rank test says anything
+SEEDS = range(int(os.environ.get("TUNER_SEEDS", "20")))
 NO_SOURCES = (Task("sample grid", ()),)
+WORST = 1e3  # what a search counts as that has found nothing yet
+WITHIN = 1.05
 
 
 def splits() -> dict[str, tuple[Sequence[Task], Sequence[Racer]]]:
@@ -29,7 +39,11 @@ def splits() -> dict[str, tuple[Sequence[Task], Sequence[Racer]]]:
         found["design"] = (REFERENCE_DESIGN, every)
         found["held_out"] = (REFERENCE_HELD_OUT, every)
         found["reference"] = ((*REFERENCE_DESIGN, *REFERENCE_HELD_OUT), every)
-    return found
+        found["largest"] = (HEFFTE_LARGEST, _chosen(WARM))
+        found["another_program"] = (ANOTHER_PROGRAM, _chosen([*WARM[:1], *COLD[:1]]))
+        found["zeus"] = (zeus(), _chosen(WARM))
+    names = os.environ.get("TUNER_SPLITS", ",".join(found)).split(",")
+    return {name: split for name, split in found.items() if name in names}
 
 
 def _chosen(racers: Sequence[Racer]) -> list[Racer]:
@@ -38,19 +52,68 @@ def _chosen(racers: Sequence[Racer]) -> list[Racer]:
 
 
 def main() -> None:
-    print(f"{'split':<10} {'tuner':<17} {'table':<34}" + "".join(f"{f'@{count}':>8}" for count in SHOWN))
     figures: dict[str, object] = {}
+    known: dict[tuple[str, str], Floats] = {}
     for split, (tasks, racers) in splits().items():
-        for racer in racers:
-            rows = {task.target: medians(racer, task, range(SEEDS), SHOWN) for task in tasks}
-            for name, row in [*rows.items(), ("geometric mean", geometric(rows))]:
-                print(f"{split:<10} {racer.name:<17} {name:<34}" + "".join(f"{ratio:8.3f}" for ratio in row))
-            figures |= {
-                f"{split}_{racer.name}_at_{count}": round(float(geometric(rows)[i]), 4) for i, count in enumerate(SHOWN)
-            }
-    machine = f"{platform.machine()}, Python {platform.python_version()}"
+        curves = {racer.name: _curves(racer, tasks, known) for racer in racers}
+        figures |= _tell_few(tasks, curves) if split == "zeus" else _tell_table(split, tasks, curves)
     tell(["sparse_solvers", "ise"])
-    print(json.dumps(figures | {"seeds": SEEDS, "trials": TRIALS, "machine": machine}))
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    print(json.dumps(figures | {"seeds": len(SEEDS), "trials": TRIALS, "machine": machine}))
+
+
+def _curves(racer: Racer, tasks: Sequence[Task], known: dict[tuple[str, str], Floats]) -> Floats:
+    """Best / optimum, shape (n_tasks, n_seeds, TRIALS); what is not known yet is raced."""
+    new = [task for task in tasks if (racer.name, task.name) not in known]
+    if new:
+        known |= dict(zip([(racer.name, task.name) for task in new], race(racer, new, SEEDS), strict=True))
+    return np.minimum([known[racer.name, task.name] for task in tasks], WORST)
+
+
+def _tell_table(split: str, tasks: Sequence[Task], curves: Mapping[str, Floats]) -> dict[str, object]:
+    """Prints the medians over the seeds by table and their geometric mean; its figures."""
+    columns = "".join(f"{f'@{count}':>8}" for count in SHOWN)
+    print(f"{split:<17} {'table':<34}{columns}   within {WITHIN - 1:.0%}")
+    figures: dict[str, object] = {}
+    for name, found in curves.items():
+        shown = found[:, :, np.array(SHOWN) - 1]
+        medians, within = np.median(shown, axis=1), float(np.mean(found[:, :, -1] <= WITHIN))
+        for task, row in zip(tasks, medians, strict=True):
+            print(f"{name:<17} {task.target:<34}" + "".join(f"{ratio:8.3f}" for ratio in row))
+        mean = geometric(medians)
+        told = "".join(f"{ratio:8.3f}" for ratio in mean) + f"{within:8.0%}"
+        print(f"{name:<17} {'geometric mean':<34}{told}{_sureness(curves, name)}", flush=True)
+        figures |= {f"{split}_{name}_at_{count}": round(float(mean[i]), 4) for i, count in enumerate(SHOWN)}
+        figures[f"{split}_{name}_within"] = round(within, 3)
+    return figures
+
+
+def _sureness(curves: Mapping[str, Floats], name: str) -> str:
+    """How probable it is at each count that the portfolio is ahead of this racer by chance alone."""
+    ours = curves.get(WARM[0].name)
+    if ours is None or name == WARM[0].name or len(SEEDS) < FEWEST_SEEDS:
+        return ""
+    chances = []
+    for count in SHOWN:
+        ahead = np.log(geometric(curves[name][:, :, count - 1])) - np.log(geometric(ours[:, :, count - 1]))
+        chances.append(float(wilcoxon(ahead, alternative="greater").pvalue) if ahead.any() else 1.0)
+    return "   p " + " ".join(f"{chance:.2g}" for chance in chances)
+
+
+def _tell_few(tasks: Sequence[Task], curves: Mapping[str, Floats]) -> dict[str, object]:
+    """Prints the mean regret after few trials, over tasks and seeds; its figures."""
+    figures: dict[str, object] = {}
+    print(f"{'zeus':<17} {'mean regret':<34}" + "".join(f"{f'@{count}':>8}" for count in FEW))
+    for name, found in curves.items():
+        regret = found[:, :, np.array(FEW) - 1] - 1
+        for task, row in zip(tasks, regret.mean(axis=1), strict=True):
+            print(f"{name:<17} {task.name:<60}" + "".join(f"{each:8.2%}" for each in row))
+        means = regret.mean(axis=(0, 1))
+        print(f"{name:<17} {f'all {len(tasks)}':<60}" + "".join(f"{each:8.2%}" for each in means), flush=True)
+        figures |= {
+            f"zeus_{name}_regret_at_{count}": round(float(mean), 5) for count, mean in zip(FEW, means, strict=True)
+        }
+    return figures
 
 
 if __name__ == "__main__":

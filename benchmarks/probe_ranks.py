@@ -23,6 +23,7 @@ from crosswind.ingest.probe.timeline import Timeline
 PAIRS = int(os.environ["PAIRS"])
 STEPS = 20  # of a block: the machine's pace drifts within seconds
 WARM_UP = 3  # of them, that do not count
+TURNS = 24  # of alternating steps, for each pair of blocks: about as long as these
 FLUSH_SECONDS = 0.5  # so that every block has its share of the writer, and rather more than in use
 T_95 = 1.96
 EVENTS = 20_000
@@ -40,9 +41,12 @@ def as_rank() -> None:
     distributed.init_process_group("gloo")
     train = training()
     block(train, unwatched)
+    beside = training()
+    block(beside, unwatched)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run.FLUSH_SECONDS = FLUSH_SECONDS
-    found = {"probe": [turn(train, probe) for _ in range(PAIRS)]}
+    found = {"probe": alternating(train, beside, PAIRS * TURNS)}
+    found["probe_in_blocks"] = [turn(train, probe) for _ in range(max(3, PAIRS // 8))]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
     found["torch_profiler"] = [turn(train, torch_profiler) for _ in range(max(3, PAIRS // 8))]
     if rank == 0:
@@ -103,6 +107,50 @@ class torch_profiler(unwatched):  # noqa: N801
 
     def __exit__(self, *error: Any) -> None:
         self._profiler.__exit__(*error)
+
+
+def alternating(plain: Callable[[], Any], watched: Callable[[], Any], turns: int) -> list[tuple[Times, Times]]:
+    """Steps of two like trainings, of which the probe watches one: without, with, with, without.
+
+    What the probe's writer does beside any of them is told apart, and is not in the processor time.
+    """
+    pairs = []
+    with probe(watched) as steps:
+        numbers = iter(steps(itertools.count()))  # type: ignore[arg-type]
+        for _ in range(WARM_UP):
+            next(numbers)
+            watched()
+            plain()
+        writer = writer_clock()
+        for _ in range(turns):
+            moments = [moment(writer)]
+            for train in (plain, watched, watched, plain):
+                if train is watched:
+                    next(numbers)
+                train()
+                moments.append(moment(writer))
+            without, first, second, again = (
+                (after[0] - before[0], after[1] - before[1]) for before, after in itertools.pairwise(moments)
+            )
+            writing = (moments[-1][2] - moments[0][2]) / 2
+            pairs.append((mean_of(without, again, 0.0), mean_of(first, second, writing)))
+    return pairs
+
+
+def writer_clock() -> int:
+    [writer] = [each for each in threading.enumerate() if each.name == "crosswind-probe"]
+    return time.pthread_getcpuclockid(writer.ident or 0)
+
+
+def moment(writer: int) -> Now:
+    """Seconds of the clock, of the process but for the probe's writer, and of that."""
+    writing = time.clock_gettime(writer)
+    return time.perf_counter(), time.process_time() - writing, writing
+
+
+def mean_of(one: tuple[float, float], other: tuple[float, float], writing: float) -> Times:
+    wall, used = (statistics.mean(both) for both in zip(one, other, strict=True))
+    return wall, used, math.nan, writing
 
 
 def block(train: Callable[[], Any], watcher: type[unwatched]) -> Times:
@@ -174,7 +222,10 @@ def tell(found: dict[str, list[tuple[Times, Times]]], events: dict[str, float], 
     print("   ".join(f"{name.replace('_', ' ')}: {each / 1000:.2f} us" for name, each in events.items()))
     for name, pairs in found.items():
         for place, kind in enumerate(KINDS):
-            slowdowns = sorted(with_it[place] / without[place] - 1 for without, with_it in pairs)
+            if math.isnan(pairs[0][0][place]):  # single steps have no middle one
+                continue
+            level = statistics.mean(without[place] for without, _ in pairs)  # a mean of ratios would tell noise as cost
+            slowdowns = sorted((with_it[place] - without[place]) / level for without, with_it in pairs)
             mean, half = statistics.mean(slowdowns), T_95 * statistics.stdev(slowdowns) / math.sqrt(len(slowdowns))
             median, (low, high) = statistics.median(slowdowns), median_interval(slowdowns)
             step_ms = 1e3 * statistics.median(without[place] for without, _ in pairs)
@@ -187,9 +238,11 @@ def tell(found: dict[str, list[tuple[Times, Times]]], events: dict[str, float], 
                 f"{name}_{kind}_median_slowdown": round(median, 5),
                 f"{name}_{kind}_step_seconds": round(step_ms / 1e3, 5),
             }
-    writer = statistics.median(with_it[WRITER] / without[1] for without, with_it in found["probe"])
-    print(f"of a step's processor time, the probe's writer takes {writer:.3%}")
-    figures["writer_share"] = round(writer, 5)
+    writing, level = (
+        statistics.mean(each) for each in zip(*((b[WRITER], a[1]) for a, b in found["probe"]), strict=True)
+    )
+    print(f"of a step's processor time, the probe's writer takes {writing / level:.3%}")
+    figures["writer_share"] = round(writing / level, 5)
     print(f"memory that the probe took at most: {memory / 1024:.1f} MiB")
     print(json.dumps(figures | {"probe_bytes": memory * 1024, "pairs": PAIRS, "steps_of_a_block": STEPS}))
 

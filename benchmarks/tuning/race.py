@@ -1,14 +1,16 @@
 """Tuners raced over tasks: the best found so far, over the optimum, after every trial; kept from run to run."""
 
+import itertools
 import json
+import multiprocessing
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.tuning.peers import HAS_OPTUNA, OptunaTpe, TopTenThenTpe
+from benchmarks.tuning.peers import Botorch, OptunaGp, OptunaTpe, Skopt, Smac, TopTenThenTpe, has
 from benchmarks.tuning.tables import Table, Task, table
 from crosswind.data.prediction import Floats
 from crosswind.data.trial import Trial, TrialState
@@ -29,6 +31,7 @@ class Racer:
     name: str
     make: Make
     version: str = ""
+    has_sources: bool = False
 
     @property
     def folder(self) -> str:
@@ -60,26 +63,39 @@ def _blind(make: Callable[[Space, int], Tuner]) -> Make:
     return lambda target, _task, seed: make(target.space, seed)
 
 
-PORTFOLIO_VERSION = os.environ.get("TUNER_VERSION", "1")
-WARM = [Racer("portfolio", _portfolio, PORTFOLIO_VERSION)]
+PORTFOLIO_VERSION = os.environ.get("TUNER_VERSION", "2")
+WARM = [Racer("portfolio", _portfolio, PORTFOLIO_VERSION, has_sources=True)]
 COLD = [
     Racer("portfolio_cold", _blind(PortfolioTuner), PORTFOLIO_VERSION),
-    Racer("gaussian_process", _blind(GaussianProcessTuner)),
+    Racer("gaussian_process", _blind(GaussianProcessTuner), "2"),
     Racer("random", _blind(RandomTuner)),
 ]
-MISLED = Racer("portfolio_misled", _misled, PORTFOLIO_VERSION)
-if HAS_OPTUNA:
-    WARM.append(Racer("top10_tpe", _top_ten))
-    COLD.append(Racer("optuna_tpe", _blind(OptunaTpe)))
+MISLED = Racer("portfolio_misled", _misled, PORTFOLIO_VERSION, has_sources=True)
+PEERS = {"optuna": [OptunaTpe, OptunaGp], "skopt": [Skopt], "smac": [Smac], "botorch": [Botorch]}
+COLD += [Racer(peer.name, _blind(peer)) for module, peers in PEERS.items() if has(module) for peer in peers]
+if has("optuna"):
+    WARM.append(Racer("top10_tpe", _top_ten, has_sources=True))
 RACERS = {racer.name: racer for racer in [*WARM, *COLD, MISLED]}
 
 
-def curve(racer: Racer, task: Task, seed: int, trials: int = TRIALS) -> Floats:
-    """Best so far / optimum after each trial, shape (trials,); infinite before the first valid one."""
+def race(racer: Racer, tasks: Sequence[Task], seeds: Sequence[int]) -> Floats:
+    """Best so far / optimum, shape (n_tasks, n_seeds, TRIALS); infinite before the first valid one.
+
+    Runs as many searches at once as there are cores: nothing is timed.
+    """
+    wanted = [(racer.name, task, seed) for task, seed in itertools.product(tasks, seeds)]
+    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
+        found = pool.starmap(curve, wanted, chunksize=1)
+    return np.array(found).reshape(len(tasks), len(seeds), TRIALS)
+
+
+def curve(name: str, task: Task, seed: int) -> Floats:
+    """One search of the racer of that name, shape (TRIALS,); one that ended early stays where it is."""
+    racer = RACERS[name]
     kept = _kept(racer, task, seed)
     if kept is not None and kept.exists():
-        return np.array(json.loads(kept.read_text()), np.float64)[:trials]
-    found = _raced(racer, task, seed, trials)
+        return np.array(json.loads(kept.read_text()), np.float64)
+    found = _raced(racer, task, seed)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.with_suffix(".part").write_text(json.dumps(found.tolist()))
@@ -87,22 +103,16 @@ def curve(racer: Racer, task: Task, seed: int, trials: int = TRIALS) -> Floats:
     return found
 
 
-def medians(racer: Racer, task: Task, seeds: Sequence[int], shown: Sequence[int]) -> Floats:
-    """Median over the seeds after so many trials, shape (len(shown),)."""
-    curves = np.array([curve(racer, task, seed) for seed in seeds])
-    return np.asarray(np.median(curves, axis=0)[np.array(shown) - 1])
+def geometric(ratios: Floats) -> Floats:
+    """Geometric mean over the first axis."""
+    return np.asarray(np.exp(np.mean(np.log(ratios), axis=0)))
 
 
-def geometric(rows: Mapping[str, Floats]) -> Floats:
-    """Geometric mean over the tasks, shape (n_shown,)."""
-    return np.asarray(np.exp(np.mean(np.log(list(rows.values())), axis=0)))
-
-
-def _raced(racer: Racer, task: Task, seed: int, trials: int) -> Floats:
+def _raced(racer: Racer, task: Task, seed: int) -> Floats:
     target = table(task.target)
     tuner = racer.make(target, task, seed)
-    best = np.full(trials, np.inf)
-    for place in range(trials):
+    best = np.full(TRIALS, np.inf)
+    for place in range(TRIALS):
         suggested = tuner.suggest(1)
         if not suggested:
             break
@@ -115,4 +125,5 @@ def _raced(racer: Racer, task: Task, seed: int, trials: int) -> Floats:
 
 def _kept(racer: Racer, task: Task, seed: int) -> Path | None:
     folder = os.environ.get(RESULTS)
-    return Path(folder) / racer.folder / task.target.replace("/", "__") / f"{seed}.json" if folder else None
+    place = "__".join((task.target, *(task.sources if racer.has_sources else ()))).replace("/", "_")
+    return Path(folder) / racer.folder / place / f"{seed}.json" if folder else None

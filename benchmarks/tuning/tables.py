@@ -49,6 +49,11 @@ class Task:
     sources: tuple[str, ...]
     features: Mapping[str, Mapping[str, float | str]] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """The target, and what it is tuned from."""
+        return f"{self.target} <- {', '.join(self.sources)}"
+
     def drawn(self, seed: int) -> list[Source]:
         return [table(name).source(seed, self.described(name)) for name in self.sources]
 

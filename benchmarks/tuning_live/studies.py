@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.tuning.peers import HAS_OPTUNA, OptunaTpe
+from benchmarks.tuning.peers import OptunaTpe, has
 from benchmarks.tuning_live.exhaustive import Measure
 from benchmarks.tuning_live.kept import Kept, Studied
 from benchmarks.tuning_live.neighbour import neighbour
@@ -56,7 +56,7 @@ class Ongoing:
 TUNERS: Mapping[str, Callable[[], MakeTuner]] = {
     "desk": lambda: searching,
     "random": lambda: RandomTuner,
-    **({"optuna_tpe": lambda: Ongoing(OptunaTpe)} if HAS_OPTUNA else {}),
+    **({"optuna_tpe": lambda: Ongoing(OptunaTpe)} if has("optuna") else {}),
 }
 
 

@@ -1,4 +1,4 @@
-"""What a study is after, as its details say: several objectives, limits on outcomes, and hours."""
+"""What a study is after, as its details say: several objectives, limits on outcomes, hours, and repeats."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ from crosswind.models.tuner.outcomes.front import on_front
 from crosswind.models.tuner.outcomes.goal import Goal, Judgement
 
 DIRECTION, MAXIMISE = "direction", "maximise"
-OBJECTIVES, LIMITS, HOURS = "objectives", "limits", "hours"  # words of a study's `details`
+OBJECTIVES, LIMITS, HOURS, REPEATS = "objectives", "limits", "hours", "repeats"  # words of a study's `details`
 HOURS_MAX = 100 * 366 * 24.0
+REPEATS_MAX = 0.5
 HOUR_NS = 3600 * 1_000_000_000
 
 
@@ -22,13 +23,14 @@ class Aim:
     """What makes a study's trials good: `goal` is None where the smallest objective is all that is sought.
 
     `is_maximised` tells whether the objective is kept negated; `ends_ns` is when the hours since the study's creation
-    are over, None without a limit.
+    are over, None without a limit. `repeats` is the share of the trials that may measure a close rival again.
     """
 
     objective: str
     is_maximised: bool
     goal: Goal | None
     ends_ns: int | None
+    repeats: float
 
     @classmethod
     def of(cls, study: Study) -> Self:
@@ -41,9 +43,13 @@ class Aim:
             raise InvalidInputError(
                 f"details: the first of {OBJECTIVES} is {objectives[0]!r}, expected the study's own, {own!r}"
             )
-        hours = _hours(study)
+        hours, repeats = _number(study, HOURS, HOURS_MAX), _number(study, REPEATS, REPEATS_MAX)
+        if goal and repeats is not None:
+            raise InvalidInputError(
+                f"details: {REPEATS} is {repeats!r}, expected none beside limits or several objectives"
+            )
         ends_ns = None if hours is None else study.created_ns + round(hours * HOUR_NS)
-        return cls(study.objective, is_maximised, goal, ends_ns)
+        return cls(study.objective, is_maximised, goal, ends_ns, repeats or 0.0)
 
     def is_over(self, now_ns: int) -> bool:
         """Whether the hours are over."""
@@ -94,10 +100,10 @@ def _texts(study: Study, word: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _hours(study: Study) -> float | None:
-    value = study.details.get(HOURS)
+def _number(study: Study, word: str, most: float) -> float | None:
+    value = study.details.get(word)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= HOURS_MAX:
-        raise InvalidInputError(f"details: {HOURS} is {value!r:.80}, expected a number above 0 up to {HOURS_MAX:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a number above 0 up to {most:g}")
     return float(value)

@@ -89,6 +89,16 @@ class StudyDesk:
         self._limits = limits
         self._dead_jobs = dead_jobs
 
+    def choosing(self, make_tuner: MakeTuner) -> "StudyDesk":
+        """A desk over the same studies that asks this tuner, which starts from nothing."""
+        return StudyDesk(
+            self._catalog,
+            make_tuner=make_tuner,
+            clock=self._clock,
+            limits=self._limits,
+            dead_jobs=self._dead_jobs,
+        )
+
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Stores a new study."""
         rules.check_study(study)

@@ -35,7 +35,7 @@ class Search(Protocol):
         ...
 
     def suggest(self, count: int) -> list[Configuration]:
-        """Distinct configurations to try next, none measured or pending; fewer where the space has no more."""
+        """Configurations to try next, none pending, and none measured but for repeats; fewer where no more are left."""
         ...
 
 
@@ -54,11 +54,18 @@ def search_for(study: Study, earlier: Earlier = NOTHING) -> Search:
     """What searches for a study's aim: with limits or several objectives, the Pareto tuner, which knows no sources."""
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
-        return PlainSearch(searching(space, study.seed, earlier))
+        tuner = searching(space, study.seed, earlier)
+        return PlainSearch(_repeating(space, study.seed, tuner, aim.repeats) if aim.repeats else tuner)
     from crosswind.models.tuner.outcomes.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
 
     texts = ([each.text for each in part] for part in (aim.goal.objectives, aim.goal.limits))
     return AimedSearch(ParetoTuner(space, study.seed, *texts), aim)
+
+
+def _repeating(space: Space, seed: int, tuner: Tuner, share: float) -> Tuner:
+    from crosswind.models.tuner.replicating_tuner import ReplicatingTuner  # noqa: PLC0415 - a second
+
+    return ReplicatingTuner(space, seed, tuner, share=share)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,16 @@ from typing import Self
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.trial import Parameter, Study
-from crosswind.models.tuner.aim import DIRECTION, HOURS, HOURS_MAX, LIMITS, MAXIMISE, OBJECTIVES
+from crosswind.models.tuner.aim import (
+    DIRECTION,
+    HOURS,
+    HOURS_MAX,
+    LIMITS,
+    MAXIMISE,
+    OBJECTIVES,
+    REPEATS,
+    REPEATS_MAX,
+)
 from crosswind.models.tuner.desks import TRIALS_MAX
 from crosswind.models.tuner.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.outcomes.goal import Goal
@@ -37,6 +46,7 @@ FIELDS = (
 MINIMISE = "minimise"
 DIRECTIONS = {"minimise": MINIMISE, "minimize": MINIMISE, "maximise": MAXIMISE, "maximize": MAXIMISE}
 TEXT_MAX = 4000  # characters of a name, an objective or a command
+BUDGET = "trials, hours and repeats"
 WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])[A-Za-z_][\w.]*""")  # quoted texts stay as they are
 OBJECTIVE = "step_p50_seconds"
 
@@ -46,7 +56,8 @@ class StudyFile:
     """What a study file says, checked; `space` is JSON that `Space.from_json` reads.
 
     `objectives` are one or several (then their trade-off is sought), each an expression of outcomes and parameters;
-    `direction` is that of a single one. `limits` bind outcomes. `command` is what runs a trial, with `{parameter}`.
+    `direction` is that of a single one. `limits` bind outcomes. `repeats` is the share of the trials that may measure a
+    close rival again. `command` is what runs a trial, with `{parameter}`.
     """
 
     name: str
@@ -57,6 +68,7 @@ class StudyFile:
     limits: tuple[str, ...] = ()
     trials: int | None = None
     hours: float | None = None
+    repeats: float | None = None
     command: tuple[str, ...] = ()
     seed: int = 0
     template: str = ""
@@ -82,7 +94,7 @@ class StudyFile:
             raise InvalidInputError(f"there is no field {unknown[0]!r}, expected {', '.join(FIELDS)}")
         space, limits = _space_and_limits(told)
         objectives, direction = _objectives(told)
-        trials, hours = _budget(told.get("budget", {}))
+        trials, hours, repeats = _budget(told.get("budget", {}))
         read = cls(
             name=_text(told, "name", ""),
             space=space,
@@ -92,21 +104,26 @@ class StudyFile:
             limits=limits,
             trials=trials,
             hours=hours,
+            repeats=repeats,
             command=_texts(told.get("command", ()), "command"),
             seed=_whole(told.get("seed", 0), "seed", (0, 2**31 - 1)),
             template=_text(told, "template", "") if "template" in told else "",
             details=_details(told.get("details", {})),
         )
         Goal.parse(objectives, limits)
+        if repeats is not None and (limits or len(objectives) > 1):
+            raise InvalidInputError(
+                f"budget: {REPEATS} is {repeats}, expected none beside limits or several objectives"
+            )
         return read
 
     def as_json(self) -> dict[str, object]:
         """The study as plain JSON values that `from_json` reads, its template filled in."""
         space = self.space if is_wrapped(self.space) else {"parameters": dict(self.space)}
-        budget = {name: value for name, value in (("trials", self.trials), ("hours", self.hours)) if value is not None}
+        budget = {"trials": self.trials, "hours": self.hours, "repeats": self.repeats}
         beside = {
             "limits": list(self.limits),
-            "budget": budget,
+            "budget": {name: value for name, value in budget.items() if value is not None},
             "command": list(self.command),
             "details": dict(self.details),
         }
@@ -128,6 +145,7 @@ class StudyFile:
             OBJECTIVES: list(self.objectives) if len(self.objectives) > 1 else [],
             LIMITS: list(self.limits),
             HOURS: self.hours,
+            REPEATS: self.repeats,
             "command": list(self.command),
             "template": self.template,
         }
@@ -186,19 +204,25 @@ def _objectives(told: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
     return (only.expression.text,), MAXIMISE if only.is_maximised else DIRECTIONS[direction]
 
 
-def _budget(value: object) -> tuple[int | None, float | None]:
+def _budget(value: object) -> tuple[int | None, float | None, float | None]:
+    """Trials, hours and the share of repeats."""
     if not isinstance(value, Mapping):
-        raise InvalidInputError(f"budget is {value!r:.80}, expected trials and hours, such as {{'trials': 20}}")
-    unknown = [str(name) for name in value if name not in ("trials", "hours")]
+        raise InvalidInputError(f"budget is {value!r:.80}, expected {BUDGET}, such as {{'trials': 20}}")
+    unknown = [str(name) for name in value if name not in ("trials", HOURS, REPEATS)]
     if unknown:
-        raise InvalidInputError(f"budget has no field {unknown[0]!r}, expected trials and hours")
-    trials, hours = value.get("trials"), value.get("hours")
-    if hours is not None and (
-        isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours <= HOURS_MAX
-    ):
-        raise InvalidInputError(f"budget: hours is {hours!r}, expected a number above 0 up to {HOURS_MAX:g}")
+        raise InvalidInputError(f"budget has no field {unknown[0]!r}, expected {BUDGET}")
+    trials = value.get("trials")
     whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
-    return whole, None if hours is None else float(hours)
+    return whole, _positive(value, HOURS, HOURS_MAX), _positive(value, REPEATS, REPEATS_MAX)
+
+
+def _positive(told: Mapping[object, object], name: str, most: float) -> float | None:
+    value = told.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise InvalidInputError(f"budget: {name} is {value!r}, expected a number above 0 up to {most:g}")
+    return float(value)
 
 
 def _whole(value: object, name: str, ends: tuple[int, int]) -> int:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[str]:
-    """Where it answers."""
+def serving(home: Path, port: int = 0) -> Iterator[str]:
+    """Where it answers; port 0 is any free one."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
     environment = kept | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", "--port", "0"]
+    command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout
         try:

@@ -10,13 +10,15 @@ from scipy.spatial.distance import cdist
 
 from crosswind.data.prediction import Floats
 from crosswind.models.tuner.portfolio.evidence import Evidence
-from crosswind.models.tuner.portfolio.process import Process, expected_improvement
+from crosswind.models.tuner.portfolio.process import expected_improvement
+from crosswind.models.tuner.portfolio.sourced_process import SourcedProcess
 from crosswind.models.tuner.portfolio.trees import Forest
 
 ROWS_TRIED = 40  # of a source, best first
 ALIKE = 1.0  # sum of coordinate differences up to which a candidate stands for a row of elsewhere
 TRUST_MIN = 0.02  # of a source whose rows are still tried
-OWN_WEIGHT = 3.0  # of a target's row among the sources' in the joint trees
+OWN_WEIGHT = 3.0  # of a target's row among the sources' in the joint trees, which weigh 1 on average
+ROW_WEIGHT_MIN = 0.05  # of a row of a source that is not trusted
 BANDWIDTH_MIN = 0.1  # of the densities, in the unit cube
 GOOD_SHARE = 0.15
 GOOD_MAX = 25
@@ -33,17 +35,20 @@ class Arm(Protocol):
 
 
 class BestRows:
-    """The trusted sources' best rows in turn, the best of each first; the nearest candidate stands for one."""
+    """The sources' best rows, the more of one the more it is trusted; the nearest candidate stands for one."""
 
     name: ClassVar[str] = "best_rows"
 
     def scores(self, evidence: Evidence) -> Floats:
         """Smaller with every further row."""
         found = np.zeros(len(evidence.candidates))
-        trusted = [each for each, share in zip(evidence.sources, evidence.shares, strict=False) if share > TRUST_MIN]
-        rows = [source.best(ROWS_TRIED) for source in trusted]
-        turns = [points[place] for place in range(ROWS_TRIED) for points in rows if place < len(points)]
-        for turn, point in enumerate(turns, start=1):
+        ranked = [
+            (rank / share, point)
+            for each, share in zip(evidence.sources, evidence.shares, strict=False)
+            if share > TRUST_MIN
+            for rank, point in enumerate(each.best(ROWS_TRIED), start=1)
+        ]
+        for turn, (_, point) in enumerate(sorted(ranked, key=lambda each: each[0]), start=1):
             near = np.abs(evidence.candidates - point).sum(axis=1)
             at = int(np.argmin(near))
             if near[at] < min(ALIKE, _nearest(evidence.gone, point)):
@@ -64,27 +69,27 @@ class JointTrees:
         own = np.append(evidence.features, 1.0)
         X = np.vstack([_described(points, columns) for points, columns in [*blocks, (evidence.X, own)]])
         y = np.concatenate([*(each.y for each in evidence.sources), evidence.y])
-        weights = np.where(X[:, -1] == 1, OWN_WEIGHT, 1.0)
+        trust = np.maximum(evidence.shares[:-1] * len(evidence.sources), ROW_WEIGHT_MIN)
+        rows = [*(len(each.y) for each in evidence.sources), len(evidence.y)]
+        weights = np.repeat(np.append(trust, OWN_WEIGHT), rows)
         forest = Forest.fitted(X, y, seed=evidence.seed, weights=weights)
         mean, deviation = forest.predict(_described(evidence.candidates, own))
         return _promise(mean, deviation, evidence, float(evidence.y.min()) if evidence.n_measured else np.inf)
 
 
-class AroundSources:
-    """A process of what the target differs by from what the trusted sources expect."""
+class WeightedSources:
+    """A process around a weighted sum of what the sources expect."""
 
-    name: ClassVar[str] = "around_sources"
+    name: ClassVar[str] = "weighted_sources"
 
     def scores(self, evidence: Evidence) -> Floats:
-        """Expected improvement, from the first measurements on."""
-        shares = evidence.shares[:-1]
-        mean, expected = shares @ evidence.beliefs, shares @ evidence.told
-        if evidence.process is None:
-            return np.exp(-mean)
-        process = Process.fitted(evidence.X, evidence.y - expected)
-        difference, deviation = process.predict(evidence.candidates)
-        best = float((process.predict(evidence.X)[0] + expected).min())
-        return expected_improvement(mean + difference, deviation, best)
+        """Expected improvement, from the first measurement on."""
+        prior = evidence.likeness
+        if evidence.n_measured == 0:
+            return np.exp(-(prior @ evidence.beliefs))
+        process = SourcedProcess.fitted(prior, evidence.X, evidence.told, evidence.y)
+        mean, deviation = process.predict(evidence.candidates, evidence.beliefs)
+        return expected_improvement(mean, deviation, float(process.predict(evidence.X, evidence.told)[0].min()))
 
 
 class RankedEnsemble:

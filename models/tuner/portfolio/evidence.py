@@ -11,6 +11,8 @@ from crosswind.models.tuner.portfolio.ensemble import shares
 from crosswind.models.tuner.portfolio.prior import KnownSource
 from crosswind.models.tuner.portfolio.process import Process
 
+STEEP = 2.0  # how fast trust falls with the distance between descriptions
+LIKENESS_WORTH = 6  # measurements that a likeness of descriptions counts as
 MEASURED_MIN = 3  # before a process of the target's own says anything
 
 
@@ -50,9 +52,22 @@ class Evidence:
 
     @cached_property
     def shares(self) -> Floats:
-        """How far each source is trusted and, last, the target's own process; they sum to 1."""
+        """How far each source is trusted and, last, the target's own process; they sum to 1.
+
+        Among the sources, what describes them decides at first, and how they rank what was measured later.
+        """
+        likeness = self.likeness
         if self.process is None:
-            return np.append(np.full(len(self.sources), 1 / max(len(self.sources), 1)), float(not self.sources))
+            return np.append(likeness, float(not self.sources))
         n = self.n_measured
         mean, deviation = self.process.left_out()
-        return shares(self.told[:, :n], mean[:n], deviation[:n], self.y[:n], seed=self.seed)
+        ranked = shares(self.told[:, :n], mean[:n], deviation[:n], self.y[:n], seed=self.seed)
+        prior = np.append(likeness * (1 - ranked[-1]), ranked[-1])
+        return (LIKENESS_WORTH * prior + n * ranked) / (LIKENESS_WORTH + n)
+
+    @property
+    def likeness(self) -> Floats:
+        """How like the target each source is described, shape (n_sources,); they sum to 1."""
+        distances = np.array([np.abs(each.features - self.features).sum() for each in self.sources])
+        alike = np.exp(-STEEP * distances)
+        return alike / alike.sum() if len(alike) else alike

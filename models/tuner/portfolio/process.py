@@ -41,7 +41,7 @@ class Process:
     @classmethod
     def given(cls, theta: Floats, X: Floats, y: Floats) -> Self:
         """The posterior of these values under known hyper-parameters."""
-        factor = _factor(theta, X)
+        factor = covariance_factor(theta, X)
         return cls(theta, X, y, factor, np.asarray(cho_solve((factor, True), y)))
 
     def believing(self, X: Floats) -> "Process":
@@ -58,7 +58,7 @@ class Process:
         return np.concatenate([mean for mean, _ in parts]), np.concatenate([deviation for _, deviation in parts])
 
     def _predict(self, X: Floats) -> tuple[Floats, Floats]:
-        cross = _kernel(self.theta, self.X, X)
+        cross = kernel_between(self.theta, self.X, X)
         explained = solve_triangular(self.factor, cross, lower=True, check_finite=False, overwrite_b=False)
         variance = math.exp(self.theta[0]) - np.einsum("ij,ij->j", explained, explained)
         return np.asarray(self.weights @ cross), np.sqrt(np.maximum(variance, 1e-12))
@@ -79,14 +79,17 @@ def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats
     return np.asarray(gain * norm.cdf(gain / deviation) + deviation * norm.pdf(gain / deviation), np.float64)
 
 
-def best_theta(X: Floats, y: Floats) -> Floats:
-    """Most probable logarithms of variance, lengths and noise, shape (n_coordinates + 2,)."""
+def best_theta(X: Floats, y: Floats, beside: Floats | float = 0.0) -> Floats:
+    """Most probable logarithms of variance, lengths and noise, shape (n_coordinates + 2,).
+
+    `beside` is a covariance of y that is known, shape (n, n).
+    """
     squares = np.array([(column[:, None] - column[None]) ** 2 for column in X.T]).reshape(X.shape[1], len(X), len(X))
     prior = np.array([VARIANCE_PRIOR, *[LENGTH_PRIOR] * X.shape[1], NOISE_PRIOR])
     bounds = [BOUNDS["variance"], *[BOUNDS["length"]] * X.shape[1], BOUNDS["noise"]]
 
     def loss(theta: Floats) -> tuple[float, Floats]:
-        value, gradient = _misfit(theta, squares, y)
+        value, gradient = _misfit(theta, squares, y, beside)
         distance = (theta - prior[:, 0]) / prior[:, 1]
         return value + 0.5 * float(distance @ distance), gradient + distance / prior[:, 1]
 
@@ -96,7 +99,7 @@ def best_theta(X: Floats, y: Floats) -> Floats:
     return np.asarray(found.x, np.float64)
 
 
-def _misfit(theta: Floats, squares: Floats, y: Floats) -> tuple[float, Floats]:
+def _misfit(theta: Floats, squares: Floats, y: Floats, beside: Floats | float = 0.0) -> tuple[float, Floats]:
     """Negative logarithm of the marginal likelihood and its gradient. Source: ibid., equations 5.8 and 5.9."""
     variance, noise, scales = math.exp(theta[0]), math.exp(theta[-1]), np.exp(-2 * theta[1:-1])
     n = len(y)
@@ -104,7 +107,7 @@ def _misfit(theta: Floats, squares: Floats, y: Floats) -> tuple[float, Floats]:
     decay = variance * np.exp(-distance)
     kernel = decay * (1 + distance + distance**2 / 3)
     try:
-        factor = cholesky(kernel + (noise + 1e-10) * np.eye(n), lower=True, check_finite=False)
+        factor = cholesky(kernel + beside + (noise + 1e-10) * np.eye(n), lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return 1e25, np.zeros_like(theta)
     weights = cho_solve((factor, True), y, check_finite=False)
@@ -116,9 +119,10 @@ def _misfit(theta: Floats, squares: Floats, y: Floats) -> tuple[float, Floats]:
     return float(0.5 * y @ weights + np.log(np.diag(factor)).sum() + 0.5 * n * math.log(2 * math.pi)), gradient
 
 
-def _factor(theta: Floats, X: Floats) -> Floats:
+def covariance_factor(theta: Floats, X: Floats, beside: Floats | float = 0.0) -> Floats:
+    """Lower Cholesky factor of the covariance of noisy values at X, shape (n, n)."""
     noise = math.exp(theta[-1]) + 1e-10
-    kernel = _kernel(theta, X, X)
+    kernel = kernel_between(theta, X, X) + beside
     for jitter in (0.0, 1e-6, 1e-3):
         try:
             return np.asarray(cholesky(kernel + (noise + jitter) * np.eye(len(X)), lower=True, check_finite=False))
@@ -127,7 +131,7 @@ def _factor(theta: Floats, X: Floats) -> Floats:
     return np.asarray(cholesky(kernel + np.eye(len(X)), lower=True))
 
 
-def _kernel(theta: Floats, A: Floats, B: Floats) -> Floats:
+def kernel_between(theta: Floats, A: Floats, B: Floats) -> Floats:
     """Covariance of the noise-free values, shape (len(A), len(B))."""
     scale = np.exp(-theta[1:-1]) * math.sqrt(5)
     a, b = A * scale, B * scale

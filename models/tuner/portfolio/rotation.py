@@ -5,18 +5,21 @@ import math
 from crosswind.data.prediction import Floats
 from crosswind.models.tuner.portfolio.arms import (
     Arm,
-    AroundSources,
     BestRows,
     Densities,
     JointTrees,
     RankedEnsemble,
     TargetProcess,
     TargetTrees,
+    WeightedSources,
 )
 
 # Raw best rows are the strongest start; where sources differ from the target as a whole, the joint trees are.
-START: tuple[Arm, ...] = (BestRows(), JointTrees(), BestRows(), AroundSources(), BestRows(), JointTrees())
-SOURCED: tuple[Arm, ...] = (AroundSources(), JointTrees(), BestRows(), RankedEnsemble())
+START: tuple[Arm, ...] = (BestRows(), WeightedSources(), BestRows(), WeightedSources(), BestRows(), JointTrees())
+SOURCED: tuple[Arm, ...] = (
+    *(WeightedSources(), JointTrees(), WeightedSources()),
+    *(BestRows(), WeightedSources(), RankedEnsemble()),
+)
 OWN: tuple[Arm, ...] = (TargetProcess(), TargetTrees(), TargetProcess(), TargetProcess(), Densities())
 PATIENCE = 8  # trials after which the sources' word weighs as much as half
 GOLDEN = (math.sqrt(5) - 1) / 2

@@ -38,10 +38,10 @@ CENSORED_MAX = 100
 class PortfolioTuner:
     """Asks several models in turn, the sources' as long as they rank the target's measurements well.
 
-    Models: the sources' best rows, trees over sources and target, a process around the sources' expectation, a
-    ranking-weighted ensemble of processes, and the target's own process, trees and densities. Every score is weighed
-    with the chance of being valid. Pending trials and the suggestions before count as measured at expected values.
-    Nothing invalid, measured or pending is suggested. `features` describe the target as the sources' do theirs.
+    Models: the sources' best rows, a process around a weighted sum of the sources' expectations, trees over sources and
+    target, a ranking-weighted ensemble of processes, and the target's own process, trees and densities. Every score is
+    weighed with the chance of being valid. Pending trials and the suggestions before count as measured at expected
+    values. Nothing invalid, measured or pending is suggested. `features` describe the target as the sources' do theirs.
     """
 
     name: ClassVar[str] = "portfolio"

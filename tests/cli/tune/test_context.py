@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cli.serving import serving
 
 from crosswind.cli.main import main
-from crosswind.cli.tune.context import as_outcomes, as_reason, context_in, kept_context
+from crosswind.cli.tune.context import context_in
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.trial import Trial, TrialRecord, TrialState
+from crosswind.models.tuner.contexts import as_outcomes, as_reason, kept_context
 
 STUDY = """
 name: solvers
@@ -106,12 +108,23 @@ def test_what_is_made_larger_is_not_chosen_by_context(tune: Tune, tmp_path: Path
     )
 
 
-def test_a_server_says_that_it_does_not_choose_by_context(
+def test_a_server_chooses_by_context_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path))
-    assert main(["tune", "next", "s", "--server", "http://127.0.0.1:9", "--context", "size=1"]) == 2
-    assert "expected --folder or the store at hand" in capsys.readouterr().err
+    def tune(*words: str, code: int = 0) -> str:
+        assert main(["tune", *words]) == code
+        said = capsys.readouterr()
+        return said.err if code == 2 else said.out
+
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "client"))
+    (tmp_path / "solvers.yaml").write_text(STUDY)
+    with serving(tmp_path / "server") as url:
+        monkeypatch.setenv("CROSSWIND_SERVER", url)
+        tune("create", str(tmp_path / "solvers.yaml"))
+        for size in (1, 2, 3, 4, 5, 16, 17, 18, 19, 20):
+            assert {solve(tune, size) for _ in range(3)} == {"direct", "multigrid", "risky"}
+        assert [solve(tune, 0), solve(tune, 2500)] == ["direct", "multigrid"]
+        assert "density is missing" in tune("next", "solvers", "--context", "size=3", code=2)
 
 
 def test_numbers_come_from_the_command_line_or_a_file(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ def test_hours_run_from_the_creation() -> None:
         ({"hours": 1e9}, "hours is 1000000000.0, expected"),
         ({"hours": "8"}, "hours is '8', expected"),
         ({"hours": True}, "hours is True, expected"),
+        ({"repeats": 0.9}, "repeats is 0.9, expected a number above 0 up to 0.5"),
+        ({"repeats": 0.2, "limits": ["power_watts < 3"]}, "repeats is 0.2, expected none beside limits"),
         ({"limits": "power <= 3"}, "limits is 'power <= 3', expected a list of texts"),
         ({"limits": [3]}, "limits is .*, expected a list of texts"),
         ({"limits": ["power"]}, "limit 'power' compares by nothing"),

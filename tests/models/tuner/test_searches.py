@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.models.tuner.desks_contract import in_threads
 
@@ -124,3 +125,19 @@ def test_a_tuner_that_is_named_gets_no_sources() -> None:
     kept = Searches.by(RandomTuner, lambda study: Earlier((SOURCE,))).of(STUDY)
     assert isinstance(kept.search, PlainSearch)
     assert isinstance(kept.search.tuner, RandomTuner)
+
+
+@pytest.mark.parametrize(("details", "repeats"), [({}, (0, 0)), ({"repeats": 0.4}, (1, 10))])
+def test_close_rivals_are_measured_again_where_the_study_allows_it(
+    details: dict[str, object], repeats: tuple[int, int]
+) -> None:
+    search, rng = search_for(replace(STUDY, details=details)), np.random.default_rng(0)
+    seen: list[object] = []
+    for number in range(25):
+        [configuration] = search.suggest(1)
+        level = 1 + 0.0002 * (int(str(configuration["threads"])) - 20) ** 2
+        measured = level * float(np.exp(0.2 * rng.standard_normal()))
+        trial = Trial(configuration, TrialState.DONE, measured, f"t{number}")
+        search.observe([TrialRecord(trial, "s1")])
+        seen.append(configuration["threads"])
+    assert repeats[0] <= len(seen) - len(set(seen)) <= repeats[1]

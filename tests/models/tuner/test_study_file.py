@@ -68,6 +68,12 @@ def test_yaml_toml_and_json_say_the_same(tmp_path: Path) -> None:
     assert Space.from_json(read.space).requirements.constraints[0].text == "bucket_mb * threads < room_mb"
 
 
+def test_repeats_are_a_share_of_the_budget() -> None:
+    read = StudyFile.from_json({**SMALL, "budget": {"trials": 9, "repeats": 0.25}})
+    assert (read.repeats, read.study("id", 5).details["repeats"]) == (0.25, 0.25)
+    assert StudyFile.from_json(read.as_json()) == read
+
+
 def test_a_desk_gets_what_the_file_says(tmp_path: Path) -> None:
     study = StudyFile.read(written(tmp_path, "a.yaml", YAML)).study("id", 5)
     assert (study.study_id, study.name, study.created_ns, study.seed) == ("id", "buckets", 5, 7)
@@ -163,7 +169,13 @@ def test_a_template_is_changed_by_what_the_file_says() -> None:
         ({"constraints": {"a": 1}}, "constraints is None"),
         ({"limits": ["power"]}, "limit 'power' compares by nothing"),
         ({"limits": ["1 < 2"]}, "names no outcome"),
-        ({"budget": 20}, "budget is 20, expected trials and hours"),
+        ({"budget": 20}, "budget is 20, expected trials, hours and repeats"),
+        ({"budget": {"repeats": 0.6}}, "budget: repeats is 0.6, expected a number above 0 up to 0.5"),
+        ({"budget": {"repeats": "often"}}, "budget: repeats is 'often'"),
+        (
+            {"budget": {"repeats": 0.2}, "limits": ["power_watts < 3"]},
+            "budget: repeats is 0.2, expected none beside limits",
+        ),
         ({"budget": {"trials": 0}}, "budget: trials is 0, expected a whole number from 1"),
         ({"budget": {"trials": True}}, "budget: trials is True"),
         ({"budget": {"hours": -1}}, "budget: hours is -1, expected a number above 0"),

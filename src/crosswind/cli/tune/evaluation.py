@@ -160,12 +160,13 @@ class Evaluation:
         try:
             yield
         except ProjectError:
-            self._tell(Tell(self.study.name, told.trial_id, None, owner=self.holder.owner))
+            self._tell(Tell(self.study.name, told.trial_id, None, owner=told.owner))
             raise
 
     def _watch(self, told: TrialRecord, run_id: str) -> Watch:
+        holder = replace(self.holder, owner=told.owner or self.holder.owner)
         return Watch(
-            lambda: self.desk.heartbeat(self.study.name, told.trial_id, self.holder),
+            lambda: self.desk.heartbeat(self.study.name, told.trial_id, holder),
             self.holder.seconds / 4,
             self.limit_seconds,
             self.grace_seconds,
@@ -178,7 +179,10 @@ class Evaluation:
             from crosswind.cli.tune.early import surely_worse  # noqa: PLC0415 - needs numpy, which a plain node lacks
         except ImportError as error:
             raise UnavailableError("--stop-early needs numpy: pip install crosswind[server] on this node") from error
-        best = self.desk.standing(self.study.name).best
+        try:
+            best = self.desk.standing(self.study.name).best
+        except UnavailableError:  # nobody to be compared with can be asked for
+            best = None
         return surely_worse(self.study, best, told, spool=self.program.spool, run_id=run_id)
 
     def _run(self, told: TrialRecord, run_id: str, watch: Watch) -> Ended:
@@ -214,17 +218,17 @@ class Evaluation:
             objective = judged(self.study, told.trial.configuration, outcomes)
         except ProjectError as error:
             return Ended(FAILED, self._without(told, TrialState.FAILED, str(error)))
-        done = Tell(self.study.name, told.trial_id, TrialState.DONE, objective, owner=self.holder.owner)
+        done = Tell(self.study.name, told.trial_id, TrialState.DONE, objective, owner=told.owner)
         return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
 
     def _without(self, told: TrialRecord, state: TrialState, reason: str) -> Tell:
-        return Tell(self.study.name, told.trial_id, state, reason=reason[:4000], owner=self.holder.owner)
+        return Tell(self.study.name, told.trial_id, state, reason=reason[:4000], owner=told.owner)
 
     def _back(self, told: TrialRecord) -> Tell:
         """The trial given back, with the checkpoint if the program has left one."""
         named = self.program.names(self.study.name, told).get(CHECKPOINT)
         checkpoint = named if named and Path(named).exists() else told.checkpoint
-        return Tell(self.study.name, told.trial_id, None, owner=self.holder.owner, checkpoint=checkpoint)
+        return Tell(self.study.name, told.trial_id, None, owner=told.owner, checkpoint=checkpoint)
 
     def _tell(self, tell: Tell) -> None:
         """Tells the desk once; what it cannot be told now is kept for the next call."""

@@ -3,12 +3,15 @@
 import argparse
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosswind.cli.output import say_json
 from crosswind.cli.tune import ranks
+from crosswind.cli.tune.ahead import Ahead
 from crosswind.cli.tune.asker import asking_process
 from crosswind.cli.tune.doubts import Doubts, judge_of
 from crosswind.cli.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
@@ -20,6 +23,7 @@ from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableEr
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
+from crosswind.models.tuner.desks import COUNT_MAX, Desk
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Evaluates trials: 0 done, 3 stopped early, 4 budget spent, 75 given back or no answer, else as the program."""
     if arguments.trials < 1:
         raise InvalidInputError(f"--trials is {arguments.trials}, expected 1 or more")
+    if not 0 <= arguments.ahead <= COUNT_MAX:
+        raise InvalidInputError(f"--ahead is {arguments.ahead}, expected 0 to {COUNT_MAX}")
     program, rank = program_of(arguments, settings), ranks.rank_of_step()
     if rank is None:
         return _evaluate(arguments, settings, program, None)
@@ -67,9 +73,8 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
     try:
         with asking_process(arguments.lease) as holder, desk_at(place, settings) as desk:
             unsent = Unsent.below(settings.spool, place)
-            for problem in unsent.send(desk):
-                sys.stderr.write(f"crosswind: {problem}\n")
-            study = desk.standing(arguments.study).study
+            ahead = Ahead.below(settings.spool, place, arguments.ahead)
+            study, first = _begun(desk, unsent, ahead, arguments.study)
             evaluation = Evaluation(desk, study, _with_command(program, study), holder, unsent)
             evaluation.limit_seconds, evaluation.grace_seconds = arguments.limit, arguments.grace
             evaluation.stops_early = arguments.stop_early
@@ -78,11 +83,24 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
             if is_stored and answer is None and not arguments.believe:  # other ranks are told of one run alone
                 judge = judge_of(lambda: _opened(settings), desk, study)
                 evaluation.doubts = lambda: Doubts(judge)
-            return _one_after_another(evaluation, arguments, answer)
+            return _one_after_another(evaluation, _handed_out(evaluation, ahead, first), arguments, answer)
     except ProjectError as error:
         if answer:
             ranks.leave(answer, ranks.Answer(LATER if isinstance(error, UnavailableError) else WRONG))
         raise
+
+
+def _begun(desk: Desk, unsent: Unsent, ahead: Ahead, name: str) -> tuple[Study, TrialRecord | None]:
+    """The study; and, where no desk answers, a trial that was leased beforehand. Raises: what the desk raises."""
+    try:
+        for problem in unsent.send(desk):
+            sys.stderr.write(f"crosswind: {problem}\n")
+        return desk.standing(name).study, None
+    except UnavailableError as error:
+        if (kept := ahead.take(name)) is None:
+            raise
+        sys.stderr.write(f"crosswind: {error}: going on with a trial leased beforehand\n")
+        return kept.study, kept.record
 
 
 def _with_command(program: Program, study: Study) -> Program:
@@ -96,23 +114,30 @@ def _with_command(program: Program, study: Study) -> Program:
     return replace(program, command=command)
 
 
-def _one_after_another(evaluation: Evaluation, arguments: argparse.Namespace, answer: Path | None) -> int:
-    code = OK
-    for number in range(arguments.trials):
-        handed_out = evaluation.desk.suggest(evaluation.study.name, 1, evaluation.holder)
-        if not handed_out:
-            if answer:
-                ranks.leave(answer, ranks.Answer(USED_UP))
-            return USED_UP if number == 0 else code
-        [told], run_id = handed_out, new_ulid()
+def _handed_out(evaluation: Evaluation, ahead: Ahead, first: TrialRecord | None) -> Iterator[TrialRecord]:
+    """The first trial if it is there already, then what the desk hands out, each when it is asked for."""
+    told = first or ahead.next_trial(evaluation.desk, evaluation.study, evaluation.holder)
+    while told is not None:
+        yield told
+        told = ahead.next_trial(evaluation.desk, evaluation.study, evaluation.holder)
+
+
+def _one_after_another(
+    evaluation: Evaluation, trials: Iterable[TrialRecord], arguments: argparse.Namespace, answer: Path | None
+) -> int:
+    code = None
+    for told in islice(trials, arguments.trials):
+        run_id = new_ulid()
         if answer:
             ranks.leave(answer, _answer(evaluation, told, run_id))
         ended = evaluation.evaluate(told, run_id)
         _say(told, ended, as_json=arguments.json)
         code = ended.exit_code
         if ended.is_leaving or code == LATER:
-            return code
-    return code
+            break
+    if code is None and answer:
+        ranks.leave(answer, ranks.Answer(USED_UP))
+    return USED_UP if code is None else code
 
 
 def _answer(evaluation: Evaluation, told: TrialRecord, run_id: str) -> ranks.Answer:

@@ -38,6 +38,9 @@ def configure_exec(parser: ActionParser) -> None:
     parser.epilog = "CMD may hold {parameter}, {parameter:VALUE WHERE ABSENT}, {trial}, {checkpoint}, {config_file}."
     _configure_program(parser)
     parser.add_argument("--trials", type=int, default=1, metavar="N", help="evaluate so many, one after another")
+    parser.add_argument(
+        "--ahead", type=int, default=0, metavar="N", help="keep N trials in the spool for when no desk answers"
+    )
     parser.add_argument("--lease", type=float, default=LEASE_SECONDS, metavar="SECONDS", help="without a heartbeat")
     parser.add_argument(
         "--limit", type=float, metavar="SECONDS", help="stop a trial after that long; it counts as pruned"

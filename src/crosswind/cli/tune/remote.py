@@ -43,9 +43,17 @@ class RemoteDesk:
         asked |= {"details": dict(study.details)} if study.details else {}
         return _study(self._post("/v1/studies", asked, request or _new_request()))
 
-    def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
-        """Up to `count` trials; none once the budget or the space is used up."""
-        asked = {"count": count, **_lease(lease), **_given(job=lease.job)}
+    def suggest(
+        self,
+        study: str,
+        count: int,
+        lease: Lease,
+        *,
+        request: RequestKey | None = None,
+        context: Mapping[str, float] | None = None,
+    ) -> list[TrialRecord]:
+        """Up to `count` trials, chosen by `context` if there is one; none once the budget or the space is used up."""
+        asked = {"count": count, **_lease(lease), **_given(job=lease.job, context=context)}
         return _trials(self._post(f"{self._path(study)}/trials:suggest", asked, request or _new_request()))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:

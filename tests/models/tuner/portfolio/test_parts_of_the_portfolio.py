@@ -10,6 +10,7 @@ from crosswind.models.tuner.portfolio.prior import KnownSource, feature_numbers,
 from crosswind.models.tuner.portfolio.process import Process, _misfit
 from crosswind.models.tuner.portfolio.rotation import OWN, START, turn
 from crosswind.models.tuner.portfolio.scale import censored, standardised
+from crosswind.models.tuner.portfolio.sourced_process import SourcedProcess
 from crosswind.models.tuner.portfolio.validity import chance_of_success
 
 SPACE = Space.from_json(
@@ -73,6 +74,30 @@ def test_the_own_model_takes_over_once_it_ranks_better() -> None:
     y = np.arange(12.0)
     halfway = np.concatenate([y[6:], y[:6]])
     assert shares(halfway[None], y, np.full(12, 1e-3), y, seed=0).tolist() == [0, 1]
+
+
+def test_a_source_that_says_the_opposite_is_turned_around_by_a_few_values() -> None:
+    told, more = np.random.default_rng(1).normal(size=(1, 8)), np.random.default_rng(2).normal(size=(1, 40))
+    process = SourcedProcess.fitted(np.ones(1), rows(8), told, -0.7 * told[0])
+    mean, _ = process.predict(rows(40, 9) + 5.0, more)  # so far away that only the source tells anything
+    assert np.corrcoef(mean, -more[0])[0, 1] > 0.99
+    assert np.abs(mean + 0.7 * more[0]).max() < 0.4
+
+
+def test_of_several_sources_the_one_that_fits_gets_the_weight() -> None:
+    rng = np.random.default_rng(3)
+    told, more = rng.normal(size=(3, 12)), rng.normal(size=(3, 50))
+    process = SourcedProcess.fitted(np.full(3, 1 / 3), rows(12), told, told[1])
+    mean, deviation = process.predict(rows(50, 4) + 5.0, more)
+    assert np.corrcoef(mean, more[1])[0, 1] > 0.97
+    assert (np.abs(mean - more[1]) < 3 * deviation).all()
+
+
+def test_with_one_value_it_is_unsure_where_sources_say_much() -> None:
+    told = np.array([[0.1], [0.1]])
+    process = SourcedProcess.fitted(np.array([0.5, 0.5]), rows(1), told, np.array([0.1]))
+    _, deviation = process.predict(rows(2, 7) + 5.0, np.array([[0.0, 2.0], [0.0, -2.0]]))
+    assert deviation[1] > 1.5 * deviation[0]
 
 
 def test_values_of_elsewhere_lie_between_their_neighbours_and_incomplete_rows_are_left_out() -> None:

@@ -38,6 +38,13 @@ def test_a_source_that_lies_near_helps_at_once(space: Space) -> None:
     assert min(tune(PortfolioTuner(space, 0, [source(space, at=6.0)], features={"nodes": 7.0}), 8)) < 2.5
 
 
+def test_the_source_that_is_described_like_the_target_is_asked_first_and_most() -> None:
+    sources = [source(GRID, at=1.0), source(GRID, at=10.0), source(GRID, at=7.0)]
+    tuner = PortfolioTuner(GRID, 0, sources, features={"nodes": 7.0})
+    assert tuner.suggest(1) == sources[2].best(1)
+    assert min(tune(PortfolioTuner(GRID, 0, sources, features={"nodes": 10.0}), 1)) > min(tune(tuner, 1))
+
+
 def test_a_source_that_says_the_opposite_does_no_lasting_harm() -> None:
     assert min(tune(PortfolioTuner(GRID, 0, [source(GRID, sign=-1)]), 25)) == 1
 

@@ -1,0 +1,97 @@
+"""What is known of an input before a trial, its context, and how it is kept with the trial.
+
+A finished trial carries the numbers of its context as outcomes named `context.NAME`; one that failed has no outcomes,
+and carries them as JSON at the end of its reason.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from crosswind.data.errors import InvalidInputError
+from crosswind.data.trial import ENDED, TrialRecord
+
+if TYPE_CHECKING:
+    from crosswind.models.tuner.searching import MakeTuner
+    from crosswind.models.tuner.space import Space
+    from crosswind.models.tuner.variants import ContextTuner
+
+Numbers: TypeAlias = Mapping[str, float]
+PREFIX = "context."
+IN_REASON = " context="
+NUMBERS_MAX = 200
+
+
+def as_text(context: Numbers) -> str:
+    """The context as one line of JSON."""
+    return json.dumps(dict(context), sort_keys=True)
+
+
+def as_outcomes(context: Numbers) -> dict[str, float]:
+    """The context as outcomes of a trial that was measured."""
+    return {f"{PREFIX}{name}": value for name, value in context.items()}
+
+
+def as_reason(reason: str, context: Numbers) -> str:
+    """The context behind the reason why there is no objective."""
+    return f"{reason}{IN_REASON}{as_text(context)}" if context else reason
+
+
+def kept_context(told: TrialRecord) -> dict[str, float]:
+    """The context that a trial carries; empty without one."""
+    if told.outcomes:
+        return {name[len(PREFIX) :]: told.outcomes[name] for name in sorted(told.outcomes) if name.startswith(PREFIX)}
+    _, found, text = (told.reason or "").rpartition(IN_REASON)
+    try:
+        return context_of_json(json.loads(text)) if found else {}
+    except (ValueError, InvalidInputError):  # the words of somebody else
+        return {}
+
+
+def context_of_json(value: object) -> dict[str, float]:
+    """Finite numbers by name, in the order of their names. Raises: InvalidInputError."""
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"context is {value!r:.80}, expected an object of numbers")
+    return {str(name): _number(str(name), value[name]) for name in sorted(value)}
+
+
+def choosing_by(context: Numbers, records: Sequence[TrialRecord]) -> "MakeTuner":
+    """Makes tuners that choose for this context by a study's earlier trials with theirs.
+
+    Raises: InvalidInputError for a name that the study's contexts do not have or one that is missing, and for what
+    `ContextTuner` refuses.
+    """
+    from crosswind.models.tuner.variants import Context, ContextTuner, Experience  # noqa: PLC0415 - heavy
+
+    tried = [(told, known) for told in records if told.trial.state in ENDED and (known := kept_context(told))]
+    _check_names(context, [known for _, known in tried])
+    experiences = [
+        Experience(Context(as_text(known), known), told.trial.configuration, told.trial.objective)
+        for told, known in tried
+    ]
+
+    def choosing(space: "Space", seed: int) -> "ContextTuner":
+        return ContextTuner(space, seed, Context(as_text(context), context), experiences)
+
+    return choosing
+
+
+def _check_names(context: Numbers, earlier: Sequence[Numbers]) -> None:
+    """Refuses a context unlike the study's latest one. Raises: InvalidInputError naming the number."""
+    if not earlier:
+        return
+    expected = ", ".join(sorted(earlier[-1]))
+    for name in sorted(context.keys() ^ earlier[-1].keys()):
+        fault = "is unknown" if name in context else "is missing"
+        raise InvalidInputError(f"context: {name} {fault}, expected {expected} as in the study's earlier trials")
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidInputError(f"context {name} is {value!r:.80}, expected a finite number")
+    return number

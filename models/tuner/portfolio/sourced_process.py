@@ -1,0 +1,57 @@
+"""A Gaussian process whose mean is a weighted sum of what the sources expect; the weights are learned with it."""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+
+from crosswind.data.prediction import Floats
+from crosswind.models.tuner.portfolio.process import (
+    LENGTH_PRIOR,
+    NOISE_PRIOR,
+    VARIANCE_PRIOR,
+    best_theta,
+    covariance_factor,
+    kernel_between,
+)
+
+WEIGHT_DEVIATION = 0.8  # of a weight from what is thought beforehand: a source may mean nothing, or the opposite
+FITTED_MIN = 3  # values, of which fewer say nothing about lengths
+
+
+@dataclass(frozen=True)
+class SourcedProcess:
+    """The posterior of values that are a weighted sum of the sources' expectations plus a Matern 5/2 process.
+
+    The weights are normal around what is thought of the sources beforehand, so their sum, too, is a Gaussian process;
+    where sources disagree it is unsure. Source: Rasmussen and Williams 2006, section 2.7, explicit basis functions.
+    """
+
+    theta: Floats
+    prior: Floats  # expected weights, shape (n_sources,)
+    X: Floats
+    told: Floats  # what the sources expect at X, shape (n_sources, n)
+    factor: Floats
+    weights: Floats
+
+    @classmethod
+    def fitted(cls, prior: Floats, X: Floats, told: Floats, y: Floats) -> Self:
+        """X: (n, n_coordinates) in the unit cube; told: (n_sources, n) and y: (n,) standardised."""
+        beside = WEIGHT_DEVIATION**2 * told.T @ told
+        rest = y - prior @ told
+        if len(y) < FITTED_MIN:
+            theta = np.array([VARIANCE_PRIOR[0], *[LENGTH_PRIOR[0]] * X.shape[1], NOISE_PRIOR[0]])
+        else:
+            theta = best_theta(X, rest, beside)
+        factor = covariance_factor(theta, X, beside)
+        return cls(theta, prior, X, told, factor, np.asarray(cho_solve((factor, True), rest)))
+
+    def predict(self, X: Floats, told: Floats) -> tuple[Floats, Floats]:
+        """Expected value and standard deviation without noise, each of shape (n,)."""
+        cross = kernel_between(self.theta, self.X, X) + WEIGHT_DEVIATION**2 * self.told.T @ told
+        explained = solve_triangular(self.factor, cross, lower=True, check_finite=False)
+        before = math.exp(self.theta[0]) + WEIGHT_DEVIATION**2 * np.einsum("ij,ij->j", told, told)
+        variance = before - np.einsum("ij,ij->j", explained, explained)
+        return self.prior @ told + self.weights @ cross, np.sqrt(np.maximum(variance, 1e-12))

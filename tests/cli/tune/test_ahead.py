@@ -1,0 +1,123 @@
+"""Trials leased beforehand: a study goes on while its server is away, and nobody gets what another took."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests.cli.serving import serving
+from tests.cli.tune.test_exec import LOSS, QUIET, SPACE, Command
+from tests.models.tuner.desks_contract import ALICE, NAME, STUDY, in_threads
+
+from crosswind.cli.tune.ahead import FOLDER, Ahead
+from crosswind.data.errors import UnavailableError
+from crosswind.data.trial import Study, TrialRecord, TrialState
+from crosswind.models.tuner.desks import Lease
+from crosswind.models.tuner.shared_folder import FolderDesk
+
+HERE = ("server", "http://127.0.0.1:1")
+
+
+class Vanishing(FolderDesk):
+    """A desk that can be away."""
+
+    is_away = False
+
+    def suggest(self, study: str, count: int, lease: Lease) -> list[TrialRecord]:
+        """As a desk, while it answers."""
+        if self.is_away:
+            raise UnavailableError("http://server: no answer")
+        return super().suggest(study, count, lease)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Vanishing:
+    desk = Vanishing(tmp_path / "studies")
+    desk.create(STUDY)
+    return desk
+
+
+def study_of(desk: FolderDesk) -> Study:
+    return desk.standing(NAME).study
+
+
+def test_a_study_goes_on_while_its_server_is_away_and_the_server_learns_of_it(tmp_path: Path) -> None:
+    shell = (*QUIET, *LOSS, "--", "bash", "-c", "echo loss={x}")
+    with serving(tmp_path / "server") as url:
+        tune = Command(tmp_path, url)
+        tune.create("away", SPACE, "--trials", "4")
+        code, _, complained = tune("exec", "away", "--ahead", "2", *shell)
+        assert code == 0, complained
+        assert [each["trial"]["state"] for each in tune.trials("away")] == ["done", "leased", "leased"]
+    code, said, complained = tune("exec", "away", "--trials", "3", *shell)
+    assert (code, len(said.splitlines())) == (75, 2), complained
+    assert "going on with a trial leased beforehand" in complained
+    with serving(tmp_path / "server", urlsplit(url).port or 0):
+        assert tune("exec", "away", *shell)[0] == 0
+        told = [each["trial"] for each in tune.trials("away")]
+        assert [each["state"] for each in told] == ["done"] * 4
+        assert [each["objective"] for each in told] == [each["configuration"]["x"] for each in told]
+        assert tune("exec", "away", *shell)[0] == 4
+
+
+def test_nobody_gets_a_trial_that_another_took(desk: Vanishing, tmp_path: Path) -> None:
+    Ahead(tmp_path / FOLDER, HERE, 20).next_trial(desk, study_of(desk), ALICE)
+    waiting, got = iter([Ahead(tmp_path / FOLDER, HERE) for _ in range(4)]), []
+
+    def take() -> None:
+        mine = next(waiting)
+        while kept := mine.take(NAME):
+            got.append(kept.record.trial.trial_id)
+
+    in_threads(take, 4)
+    assert sorted(got) == [record.trial.trial_id for record in desk.trials(NAME)][1:]
+    assert list((tmp_path / FOLDER).iterdir()) == []
+
+
+def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(desk: Vanishing, tmp_path: Path) -> None:
+    ahead, study = Ahead(tmp_path / FOLDER, HERE, 3), study_of(desk)
+    ahead.next_trial(desk, study, ALICE)
+    assert Ahead(tmp_path / FOLDER, ("server", "http://127.0.0.1:2")).take(NAME) is None
+    assert ahead.take("another") is None
+    old, *_ = sorted((tmp_path / FOLDER).glob("*.json"))
+    content = json.loads(old.read_text())
+    content["record"]["lease_expires_ns"] = time.time_ns() - 1
+    old.write_text(json.dumps(content))
+    desk.is_away = True
+    second, third = (ahead.next_trial(desk, study, replace(ALICE, owner="bob")) for _ in range(2))
+    assert second is not None
+    assert third is not None
+    assert {second.owner, third.owner} == {ALICE.owner}
+    assert (second.trial.state, second.trial.configuration) == (
+        TrialState.LEASED,
+        desk.trial(NAME, second.trial.trial_id).trial.configuration,
+    )
+    with pytest.raises(UnavailableError):
+        ahead.next_trial(desk, study, ALICE)
+
+
+def test_what_is_kept_is_used_up_before_a_study_ends(desk: Vanishing, tmp_path: Path) -> None:
+    desk.create(replace(STUDY, study_id="short", name="short", trials_max=3))
+    ahead, study = Ahead(tmp_path / FOLDER, HERE, 2), desk.standing("short").study
+    got = [ahead.next_trial(desk, study, ALICE) for _ in range(4)]
+    ids = {each.trial.trial_id for each in got if each is not None}
+    assert (len(ids), got[-1]) == (3, None)
+
+
+def test_a_file_that_is_half_there_is_left_alone(desk: Vanishing, tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    (folder / "half.json").write_text('{"place": ["server", "htt')
+    (folder / "strange.json").write_text('{"place": ["server", "http://127.0.0.1:1"], "study": {}, "record": {}}')
+    assert Ahead(folder, HERE).take(NAME) is None
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing_and_hands_out_the_trial(
+    desk: Vanishing, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / FOLDER).write_text("a file, not a folder")
+    assert Ahead(tmp_path / FOLDER, HERE, 2).next_trial(desk, study_of(desk), ALICE) is not None
+    assert "nothing more is kept for later" in capsys.readouterr().err
