@@ -196,6 +196,7 @@ class Smac(RowPeer):
         self._smac = facade(scenario, _never_called, overwrite=True, logging_level=False)
         self._configuration = config_space.Configuration
         self._seed: int | None = None
+        self._costs: list[float | None] = []
 
     def asked(self) -> int:
         info = self._smac.ask()
@@ -206,7 +207,8 @@ class Smac(RowPeer):
         inside = {name: self.inside(name, configuration[name]) for name in self.space.domains}
         info = self._runhistory.TrialInfo(self._configuration(self._space, values=inside), seed=self._seed)
         status = self._runhistory.StatusType.CRASHED if objective is None else self._runhistory.StatusType.SUCCESS
-        cost = float("inf") if objective is None else objective
+        self._costs.append(objective)
+        cost = self.worst(self._costs) if objective is None else objective  # an infinite one becomes no number inside
         self._smac.tell(info, self._runhistory.TrialValue(cost, status=status))
 
 

@@ -1,5 +1,6 @@
 """Tuners raced over tasks: the best found so far, over the optimum, after every trial; kept from run to run."""
 
+import importlib
 import itertools
 import json
 import multiprocessing
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.tuning.peers import Botorch, OptunaGp, OptunaTpe, Skopt, Smac, TopTenThenTpe, has
 from benchmarks.tuning.tables import Table, Task, table
@@ -84,9 +86,16 @@ def race(racer: Racer, tasks: Sequence[Task], seeds: Sequence[int]) -> Floats:
     Runs as many searches at once as there are cores: nothing is timed.
     """
     wanted = [(racer.name, task, seed) for task, seed in itertools.product(tasks, seeds)]
-    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
+    with multiprocessing.get_context("fork").Pool(os.cpu_count(), _one_thread) as pool:
         found = pool.starmap(curve, wanted, chunksize=1)
     return np.array(found).reshape(len(tasks), len(seeds), TRIALS)
+
+
+def _one_thread() -> None:
+    """Searches beside each other take a core each."""
+    threadpool_limits(1)
+    if has("torch"):
+        importlib.import_module("torch").set_num_threads(1)
 
 
 def curve(name: str, task: Task, seed: int) -> Floats:
@@ -119,7 +128,7 @@ def _raced(racer: Racer, task: Task, seed: int) -> Floats:
         objective = target.objectives[target.space.key(suggested[0])]
         state = TrialState.FAILED if objective is None else TrialState.DONE
         tuner.observe([Trial(suggested[0], state, objective, trial_id=str(place))])
-        best[place] = np.inf if objective is None else objective / target.optimum
+        best[place] = np.inf if objective is None else max(objective / target.optimum, 1.0)
     return np.asarray(np.minimum.accumulate(best))
 
 
