@@ -57,7 +57,8 @@ def main() -> None:
     for split, (tasks, racers) in splits().items():
         curves = {racer.name: _curves(racer, tasks, known) for racer in racers}
         figures |= _tell_few(tasks, curves) if split == "zeus" else _tell_table(split, tasks, curves)
-    tell(["sparse_solvers", "ise"])
+    if "TUNER_SPLITS" not in os.environ:
+        tell(["sparse_solvers", "ise"])
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     print(json.dumps(figures | {"seeds": len(SEEDS), "trials": TRIALS, "machine": machine}))
 

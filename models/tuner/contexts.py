@@ -21,6 +21,7 @@ Numbers: TypeAlias = Mapping[str, float]
 PREFIX = "context."
 IN_REASON = " context="
 NUMBERS_MAX = 200
+REASON_MAX = 4000  # characters that every desk takes
 
 
 def as_text(context: Numbers) -> str:
@@ -34,8 +35,11 @@ def as_outcomes(context: Numbers) -> dict[str, float]:
 
 
 def as_reason(reason: str, context: Numbers) -> str:
-    """The context behind the reason why there is no objective."""
-    return f"{reason}{IN_REASON}{as_text(context)}" if context else reason
+    """The context behind the reason why there is no objective; the reason alone where both are too long."""
+    behind = f"{IN_REASON}{as_text(context)}" if context else ""
+    if len(behind) >= REASON_MAX:
+        return reason[:REASON_MAX]
+    return f"{reason[: REASON_MAX - len(behind)]}{behind}"
 
 
 def kept_context(told: TrialRecord) -> dict[str, float]:

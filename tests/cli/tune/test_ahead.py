@@ -63,7 +63,7 @@ def test_a_study_goes_on_while_its_server_is_away_and_the_server_learns_of_it(tm
 
 
 def test_nobody_gets_a_trial_that_another_took(desk: Vanishing, tmp_path: Path) -> None:
-    Ahead(tmp_path / FOLDER, HERE, 20).next_trial(desk, study_of(desk), ALICE)
+    Ahead(tmp_path / FOLDER, HERE, 20).next_trial(desk.suggest, study_of(desk), ALICE)
     waiting, got = iter([Ahead(tmp_path / FOLDER, HERE) for _ in range(4)]), []
 
     def take() -> None:
@@ -78,7 +78,7 @@ def test_nobody_gets_a_trial_that_another_took(desk: Vanishing, tmp_path: Path) 
 
 def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(desk: Vanishing, tmp_path: Path) -> None:
     ahead, study = Ahead(tmp_path / FOLDER, HERE, 3), study_of(desk)
-    ahead.next_trial(desk, study, ALICE)
+    ahead.next_trial(desk.suggest, study, ALICE)
     assert Ahead(tmp_path / FOLDER, ("server", "http://127.0.0.1:2")).take(NAME) is None
     assert ahead.take("another") is None
     old, *_ = sorted((tmp_path / FOLDER).glob("*.json"))
@@ -86,7 +86,7 @@ def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(desk: Va
     content["record"]["lease_expires_ns"] = time.time_ns() - 1
     old.write_text(json.dumps(content))
     desk.is_away = True
-    second, third = (ahead.next_trial(desk, study, replace(ALICE, owner="bob")) for _ in range(2))
+    second, third = (ahead.next_trial(desk.suggest, study, replace(ALICE, owner="bob")) for _ in range(2))
     assert second is not None
     assert third is not None
     assert {second.owner, third.owner} == {ALICE.owner}
@@ -95,13 +95,13 @@ def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(desk: Va
         desk.trial(NAME, second.trial.trial_id).trial.configuration,
     )
     with pytest.raises(UnavailableError):
-        ahead.next_trial(desk, study, ALICE)
+        ahead.next_trial(desk.suggest, study, ALICE)
 
 
 def test_what_is_kept_is_used_up_before_a_study_ends(desk: Vanishing, tmp_path: Path) -> None:
     desk.create(replace(STUDY, study_id="short", name="short", trials_max=3))
     ahead, study = Ahead(tmp_path / FOLDER, HERE, 2), desk.standing("short").study
-    got = [ahead.next_trial(desk, study, ALICE) for _ in range(4)]
+    got = [ahead.next_trial(desk.suggest, study, ALICE) for _ in range(4)]
     ids = {each.trial.trial_id for each in got if each is not None}
     assert (len(ids), got[-1]) == (3, None)
 
@@ -119,5 +119,5 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_hands_out_the_trial(
     desk: Vanishing, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / FOLDER).write_text("a file, not a folder")
-    assert Ahead(tmp_path / FOLDER, HERE, 2).next_trial(desk, study_of(desk), ALICE) is not None
+    assert Ahead(tmp_path / FOLDER, HERE, 2).next_trial(desk.suggest, study_of(desk), ALICE) is not None
     assert "nothing more is kept for later" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Choices by context, from the command line to the store: what other inputs showed decides for a new one."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,9 +42,9 @@ def tune(
     return run
 
 
-def solve(tune: Tune, size: int) -> str:
+def solve(tune: Tune, size: int, context: str = "") -> str:
     """Asks for a solver for a matrix of this size and tells how it went: direct is quick below 10, multigrid above."""
-    context = f"size={size},density=0.01"
+    context = context or f"size={size},density=0.01"
     [told] = json.loads(tune("next", "solvers", "--context", context, "--json"))
     solver = told["configuration"]["solver"]
     if solver == "risky":
@@ -127,6 +128,35 @@ def test_a_server_chooses_by_context_as_well(
         assert "density is missing" in tune("next", "solvers", "--context", "size=3", code=2)
 
 
+def test_exec_chooses_by_context_tells_it_to_the_program_and_keeps_it(
+    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = """
+import json, os, sys
+size = json.loads(os.environ["CROSSWIND_TRIAL_CONTEXT"])["size"]
+solver = sys.argv[1]
+if solver == "risky":
+    sys.exit(7)
+print("seconds", {"direct": 1.0 if size < 10 else 9.0, "multigrid": 3.0 if size < 10 else 2.0}[solver])
+"""
+    (tmp_path / "solve.py").write_text(script)
+    quiet = ("--no-agent", "--no-inject", "--no-ingest", "--objective-pattern", r"seconds (\S+)")
+    for size in (1, 2, 3, 4, 5, 16, 17, 18, 19, 20):
+        words = ("exec", "solvers", *quiet, "--context", f"size={size}", "--trials", "3")
+        codes = {main(["tune", *words, "--", sys.executable, "solve.py", "{solver}"])}
+        assert codes <= {0, 7}
+    records = json.loads(tune("status", "solvers", "--json"))["trials"]
+    assert len(records) == 30
+    failed = [each for each in records if each["trial"]["state"] == "failed"]
+    assert len(failed) == 10
+    assert all(each["reason"].startswith("exit code 7 context=") for each in failed)
+    assert {each["outcomes"]["context.size"] for each in records if each["outcomes"]} == {
+        *map(float, (1, 2, 3, 4, 5, 16, 17, 18, 19, 20))
+    }
+    assert solve(tune, 2500, "size=2500") == "multigrid"
+
+
 def test_numbers_come_from_the_command_line_or_a_file(tmp_path: Path) -> None:
     path = tmp_path / "matrix.json"
     path.write_text(json.dumps({"size": 10, "density": 0.01}))
@@ -172,3 +202,10 @@ def test_a_trial_carries_its_context_whether_it_was_measured_or_failed() -> None
     assert kept_context(done) == kept_context(failed) == context
     for reason in (None, "no context=", "bad context={", 'odd context={"size": "NaN"}'):
         assert kept_context(TrialRecord(Trial({}, TrialState.FAILED), "s", reason=reason)) == {}
+
+
+def test_a_long_reason_leaves_room_for_the_context() -> None:
+    told = as_reason("x" * 5000, {"size": 3.0})
+    assert (len(told), told[-24:]) == (4000, 'xxx context={"size": 3.0}'[-24:])
+    many = {f"a number with a rather long name {number}": 1.0 for number in range(200)}
+    assert as_reason("diverged", many) == "diverged"

@@ -7,16 +7,18 @@ alone. Source: rename(2); nfs(5).
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.desks import Desk, Lease
+from crosswind.models.tuner.desks import Lease
 
 FOLDER = "tune-ahead"
+Suggest: TypeAlias = Callable[[str, int, Lease], list[TrialRecord]]  # of a study, as a desk does
 LEASE_SECONDS = 86_400.0  # after which the desk hands them to others
 
 
@@ -41,20 +43,20 @@ class Ahead:
         """Those of this spool, which keeps `count` of a study."""
         return cls(spool / FOLDER, place, count)
 
-    def next_trial(self, desk: Desk, study: Study, lease: Lease) -> TrialRecord | None:
+    def next_trial(self, suggest: Suggest, study: Study, lease: Lease) -> TrialRecord | None:
         """A trial of the desk's; a kept one where it does not answer or has no more; None where none is left at all.
 
         Raises: UnavailableError where no desk answers and none is kept.
         """
         try:
-            handed_out = desk.suggest(study.name, 1, lease)
+            handed_out = suggest(study.name, 1, lease)
         except UnavailableError:
             kept = self.take(study.name)
             if kept is None:
                 raise
             return kept.record
         if handed_out:
-            self._fill(desk, study, lease.owner)
+            self._fill(suggest, study, lease.owner)
             return handed_out[0]
         kept = self.take(study.name)
         return kept.record if kept else None
@@ -72,12 +74,12 @@ class Ahead:
             return kept
         return None
 
-    def _fill(self, desk: Desk, study: Study, owner: str) -> None:
+    def _fill(self, suggest: Suggest, study: Study, owner: str) -> None:
         """Leases what is missing; without its job, which would get them back whenever it asks."""
         if self.count == 0 or (missing := self.count - len(list(self._waiting(study.name)))) <= 0:
             return
         try:
-            for record in desk.suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None)):
+            for record in suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None)):
                 self._keep(Kept(study, record))
         except (UnavailableError, OSError) as error:
             sys.stderr.write(f"crosswind: nothing more is kept for later: {error}\n")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from crosswind.cli.tune.ahead import Suggest
 from crosswind.cli.tune.remote import RemoteDesk
 from crosswind.cli.tune.where import desk_at
 from crosswind.data.errors import InvalidInputError, UnavailableError
@@ -44,20 +45,22 @@ def context_told(arguments: argparse.Namespace, environment: Mapping[str, str] =
         raise InvalidInputError(f"{VARIABLE} is {exported!r:.80}, expected a JSON object of numbers") from error
 
 
-def suggest_for(
-    context: Numbers, place: tuple[str, str], settings: Settings, asked: tuple[str, int, Lease]
-) -> list[TrialRecord]:
-    """Trials of (study, count, holder), chosen by the study's earlier trials with their contexts.
+def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> Suggest:
+    """Asks that place for trials, chosen by the study's earlier trials with their contexts; anew each time.
 
-    Raises: InvalidInputError as `choosing_by`; NotFoundError, UnavailableError.
+    It raises: InvalidInputError as `choosing_by`; NotFoundError, UnavailableError.
     """
-    kind, address = place
-    if kind == "server":
-        return RemoteDesk(address).suggest(*asked, context=context)
-    with desk_at(place, settings) as desk:
-        choosing = choosing_by(context, desk.trials(asked[0]))
-    with desk_at(place, settings, make_tuner=choosing) as desk:
-        return desk.suggest(*asked)
+
+    def suggest(study: str, count: int, lease: Lease) -> list[TrialRecord]:
+        kind, address = place
+        if kind == "server":
+            return RemoteDesk(address).suggest(study, count, lease, context=context)
+        with desk_at(place, settings) as desk:
+            choosing = choosing_by(context, desk.trials(study))
+        with desk_at(place, settings, make_tuner=choosing) as desk:
+            return desk.suggest(study, count, lease)
+
+    return suggest
 
 
 def _of_words(word: str) -> dict[str, object]:

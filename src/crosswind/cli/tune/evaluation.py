@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crosswind.cli.tune.config_file import write_config
+from crosswind.cli.tune.context import VARIABLE
 from crosswind.cli.tune.doubts import Doubts
 from crosswind.cli.tune.filling import filled, variables
 from crosswind.cli.tune.judging import judged
@@ -20,6 +21,7 @@ from crosswind.data.errors import ConflictError, NotFoundError, ProjectError, Un
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, TrialRecord, TrialState
 from crosswind.ingest.wrapper import Launch, Outcome, launch
+from crosswind.models.tuner.contexts import Numbers, as_outcomes, as_reason, as_text
 from crosswind.models.tuner.desks import Desk, Lease
 
 OK, FAILED, STOPPED, USED_UP, LATER = 0, 1, 3, 4, 75
@@ -32,7 +34,8 @@ class Program:
     """What is run for each trial, and where its result stands.
 
     `objective_from` is a file that the program writes, `pattern` finds the result there or on the output; without
-    either it is an outcome of the recorded run. `infeasible` are exit codes that say that a configuration cannot be.
+    either it is an outcome of the recorded run. `context` are numbers of its input. `infeasible` are exit codes that
+    say that a configuration cannot be.
     """
 
     command: tuple[str, ...]
@@ -43,6 +46,7 @@ class Program:
     checkpoint: str | None = None
     objective_from: str | None = None
     pattern: re.Pattern[str] | None = None
+    context: Numbers = field(default_factory=dict)
     infeasible: frozenset[int] = frozenset()
     agent_seconds: float | None = 1.0
     step_lines: str | None = None
@@ -76,7 +80,8 @@ class Program:
         command = filled(self.command, configuration, names)
         if config_file := names.get(CONFIG_FILE):
             write_config(Path(config_file), configuration)
-        return variables(configuration, self.exports) | _environment(names), command
+        told_context = {VARIABLE: as_text(self.context)} if self.context else {}
+        return variables(configuration, self.exports) | _environment(names) | told_context, command
 
     def names(self, study: str, told: TrialRecord) -> dict[str, str]:
         """What a command may ask for beside the parameters: trial, study, checkpoint and config_file."""
@@ -213,6 +218,7 @@ class Evaluation:
     def _measured(self, told: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
         try:
             outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
+            outcomes |= as_outcomes(self.program.context)
             if result := self.program.result_file(told):
                 outcomes |= outcomes_in(result, self.study.objective, self.program.pattern)
             objective = judged(self.study, told.trial.configuration, outcomes)
@@ -222,7 +228,8 @@ class Evaluation:
         return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
 
     def _without(self, told: TrialRecord, state: TrialState, reason: str) -> Tell:
-        return Tell(self.study.name, told.trial_id, state, reason=reason[:4000], owner=told.owner)
+        told_reason = as_reason(reason, self.program.context)
+        return Tell(self.study.name, told.trial_id, state, reason=told_reason, owner=told.owner)
 
     def _back(self, told: TrialRecord) -> Tell:
         """The trial given back, with the checkpoint if the program has left one."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from crosswind.cli.output import say_json
 from crosswind.cli.tune import ranks
-from crosswind.cli.tune.ahead import Ahead
+from crosswind.cli.tune.ahead import Ahead, Suggest
 from crosswind.cli.tune.asker import asking_process
+from crosswind.cli.tune.context import context_in, suggesting
 from crosswind.cli.tune.doubts import Doubts, judge_of
 from crosswind.cli.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
 from crosswind.cli.tune.filling import exports_of
@@ -60,6 +61,7 @@ def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
         checkpoint=arguments.checkpoint or os.environ.get("CROSSWIND_CHECKPOINT"),
         objective_from=arguments.objective_from,
         pattern=compiled(arguments.objective_pattern) if arguments.objective_pattern else None,
+        context=context_in(arguments.context) if arguments.context else {},
         infeasible=frozenset(arguments.infeasible),
         agent_seconds=None if arguments.no_agent else arguments.interval,
         step_lines=arguments.step_lines,
@@ -83,7 +85,8 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
             if is_stored and answer is None and not arguments.believe:  # other ranks are told of one run alone
                 judge = judge_of(lambda: _opened(settings), desk, study)
                 evaluation.doubts = lambda: Doubts(judge)
-            return _one_after_another(evaluation, _handed_out(evaluation, ahead, first), arguments, answer)
+            suggest = suggesting(program.context, place, settings) if program.context else desk.suggest
+            return _one_after_another(evaluation, _handed_out(evaluation, ahead, suggest, first), arguments, answer)
     except ProjectError as error:
         if answer:
             ranks.leave(answer, ranks.Answer(LATER if isinstance(error, UnavailableError) else WRONG))
@@ -114,12 +117,14 @@ def _with_command(program: Program, study: Study) -> Program:
     return replace(program, command=command)
 
 
-def _handed_out(evaluation: Evaluation, ahead: Ahead, first: TrialRecord | None) -> Iterator[TrialRecord]:
+def _handed_out(
+    evaluation: Evaluation, ahead: Ahead, suggest: Suggest, first: TrialRecord | None
+) -> Iterator[TrialRecord]:
     """The first trial if it is there already, then what the desk hands out, each when it is asked for."""
-    told = first or ahead.next_trial(evaluation.desk, evaluation.study, evaluation.holder)
+    told = first or ahead.next_trial(suggest, evaluation.study, evaluation.holder)
     while told is not None:
         yield told
-        told = ahead.next_trial(evaluation.desk, evaluation.study, evaluation.holder)
+        told = ahead.next_trial(suggest, evaluation.study, evaluation.holder)
 
 
 def _one_after_another(

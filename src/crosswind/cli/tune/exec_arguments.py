@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from crosswind.cli.tune.context import configure_context
+
 LEASE_SECONDS = 600.0  # without a heartbeat; one comes every quarter of it
 GRACE_SECONDS = 20.0  # Slurm kills 30 s after SIGTERM where KillWait is as it comes
 
@@ -56,6 +58,7 @@ def configure_exec(parser: ActionParser) -> None:
     parser.add_argument(
         "--grace", type=float, default=GRACE_SECONDS, metavar="SECONDS", help="for a checkpoint after SIGTERM"
     )
+    configure_context(parser, "numbers of the input, by which the trial is chosen")
     parser.add_argument("--shared", type=Path, metavar="DIR", help="where rank 0 tells the others their trial")
     parser.add_argument("--wait", type=float, default=600.0, metavar="SECONDS", help="of other ranks for rank 0")
 

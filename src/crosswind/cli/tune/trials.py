@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 
 from crosswind.cli.output import say, say_json
 from crosswind.cli.tune.asker import holder
-from crosswind.cli.tune.context import VARIABLE, context_in, context_told, suggest_for
+from crosswind.cli.tune.context import VARIABLE, context_in, context_told, suggesting
 from crosswind.cli.tune.filling import variables
 from crosswind.cli.tune.trial_table import trial_table
 from crosswind.cli.tune.unsent import Tell, Unsent
@@ -39,7 +39,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             return _beat(arguments, desk)
         asked = (arguments.study, arguments.count, holder(arguments.lease, arguments.slot))
         if arguments.context:
-            return _next(arguments, suggest_for(context_in(arguments.context), place, settings, asked))
+            return _next(arguments, suggesting(context_in(arguments.context), place, settings)(*asked))
         return _next(arguments, desk.suggest(*asked))
 
 
