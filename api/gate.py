@@ -253,7 +253,7 @@ def checked_json(body: bytes) -> object:
         raise MalformedError(f"body: nested deeper than {DEPTH} levels") from error
     except (UnicodeDecodeError, ValueError) as error:
         raise MalformedError(f"body: expected JSON in UTF-8: {str(error)[:200]}") from error
-    if b"\\u" not in body and body.count(b"[") + body.count(b"{") <= DEPTH:
+    if b"\\u" not in body and body.count(b"[") + body.count(b"{") < DEPTH:
         return value  # a NUL or half a character can only be escaped in JSON, and nothing here is deep
     level: list[object] = [value]
     for _ in range(DEPTH):
