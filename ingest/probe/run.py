@@ -175,6 +175,7 @@ class RunProbe:
         self._guarded(self._announce, "no agent will watch this process")
         self._thread = threading.Thread(target=self._write_regularly, name="crosswind-probe", daemon=True)
         self._thread.start()
+        self._timeline.stops.follow(self._thread.native_id)
 
     def _announce(self) -> None:
         if self._writer and self.run_id:
@@ -211,7 +212,6 @@ class RunProbe:
 
     def _write_regularly(self) -> None:
         stops = self._timeline.stops
-        stops.follow()
         while not stops.wait(self._stop, FLUSH_SECONDS):
             if writer := self._writer:
                 self._write_or_keep(writer)

@@ -26,9 +26,9 @@ class Stops:
         self._waited = 0  # for a core, when that was last looked at, ns
         self._found: deque[Stop] = deque(maxlen=KEPT)
 
-    def follow(self) -> None:
-        """From now on the calling thread naps."""
-        self._usage.follow()
+    def follow(self, thread: int | None) -> None:
+        """From now on this thread naps, by the kernel's number; asked before the user's code can close any file."""
+        self._usage.follow(thread)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """As `event.wait`, in naps."""

@@ -83,7 +83,7 @@ def test_short_stops_are_none_and_old_ones_are_let_go_of() -> None:
 
 def test_naps_end_with_the_event() -> None:
     stops, event = Stops(), threading.Event()
-    stops.follow()
+    stops.follow(threading.get_native_id())
     threading.Timer(0.15, event.set).start()
     began = time.monotonic()
     assert stops.wait(event, 60.0)
