@@ -21,6 +21,7 @@ Numbers: TypeAlias = Mapping[str, float]
 PREFIX = "context."
 IN_REASON = " context="
 NUMBERS_MAX = 200
+NAME_MAX = 192  # characters: with its prefix it is an outcome's name
 REASON_MAX = 4000  # characters that every desk takes
 
 
@@ -49,7 +50,7 @@ def kept_context(told: TrialRecord) -> dict[str, float]:
     _, found, text = (told.reason or "").rpartition(IN_REASON)
     try:
         return context_of_json(json.loads(text)) if found else {}
-    except (ValueError, InvalidInputError):  # the words of somebody else
+    except (ValueError, RecursionError, InvalidInputError):  # the words of somebody else
         return {}
 
 
@@ -57,6 +58,9 @@ def context_of_json(value: object) -> dict[str, float]:
     """Finite numbers by name, in the order of their names. Raises: InvalidInputError."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"context is {value!r:.80}, expected an object of numbers")
+    for name in value:
+        if not 1 <= len(str(name)) <= NAME_MAX:
+            raise InvalidInputError(f"context name {str(name)[:40]!r}: expected 1 to {NAME_MAX} characters")
     return {str(name): _number(str(name), value[name]) for name in sorted(value)}
 
 
@@ -94,7 +98,7 @@ def _check_names(context: Numbers, earlier: Sequence[Numbers]) -> None:
 def _number(name: str, value: object) -> float:
     try:
         number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InvalidInputError(f"context {name} is {value!r:.80}, expected a finite number")

@@ -209,3 +209,9 @@ def test_a_long_reason_leaves_room_for_the_context() -> None:
     assert (len(told), told[-24:]) == (4000, 'xxx context={"size": 3.0}'[-24:])
     many = {f"a number with a rather long name {number}": 1.0 for number in range(200)}
     assert as_reason("diverged", many) == "diverged"
+
+
+@pytest.mark.parametrize("behind", ["[" * 3000, '{"a": ' + "9" * 400 + "}", '{"": 1}'])
+def test_somebody_else_s_words_behind_a_reason_stop_no_choice(behind: str) -> None:
+    trial = Trial({"solver": "direct"}, TrialState.FAILED, None, "t0")
+    assert kept_context(TrialRecord(trial, "s", reason=f"diverged context={behind}")) == {}

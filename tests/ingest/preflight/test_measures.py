@@ -65,11 +65,12 @@ def test_noise_is_one_where_nothing_interrupts_and_never_less(tmp_path: Path) ->
     assert 1e-6 < found["loop"] < 0.1
 
 
-def test_twice_the_work_takes_about_twice_as_long(tmp_path: Path) -> None:
-    once, twice = (
-        next(iter(Loop(turns=turns).measure(Bench("n1", tmp_path, 0.2)))).value for turns in (20_000, 40_000)
+def test_a_hundred_times_the_work_takes_far_longer(tmp_path: Path) -> None:
+    """However much faster the machine's cores became in between."""
+    little, much = (
+        next(iter(Loop(turns=turns).measure(Bench("n1", tmp_path, 0.1)))).value for turns in (2_000, 200_000)
     )
-    assert 1.1 < twice / once < 6  # medians, on a machine that may be busy with something else
+    assert much > 5 * little
 
 
 def test_a_disk_is_known_by_its_mount_point(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.errors import ProjectError, UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.desks import Lease
@@ -81,7 +81,7 @@ class Ahead:
         try:
             for record in suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None)):
                 self._keep(Kept(study, record))
-        except (UnavailableError, OSError) as error:
+        except (ProjectError, OSError) as error:
             sys.stderr.write(f"crosswind: nothing more is kept for later: {error}\n")
 
     def _keep(self, kept: Kept) -> None:

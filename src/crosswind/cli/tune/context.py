@@ -41,7 +41,7 @@ def context_told(arguments: argparse.Namespace, environment: Mapping[str, str] =
     exported = environment.get(VARIABLE) if environment.get("CROSSWIND_TRIAL") == arguments.trial else None
     try:
         return context_of_json(json.loads(exported)) if exported else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"{VARIABLE} is {exported!r:.80}, expected a JSON object of numbers") from error
 
 
@@ -80,7 +80,7 @@ def _of_file(path: Path) -> dict[str, object]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UnavailableError(f"--context {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"--context {path}: expected a JSON object of numbers: {error}") from error
     if not isinstance(value, dict):
         raise InvalidInputError(f"--context {path}: {value!r:.80}, expected a JSON object of numbers")

@@ -24,7 +24,7 @@ from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableEr
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
-from crosswind.models.tuner.desks import COUNT_MAX, Desk
+from crosswind.models.tuner.desks import COUNT_MAX, Desk, Lease
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         raise InvalidInputError(f"--trials is {arguments.trials}, expected 1 or more")
     if not 0 <= arguments.ahead <= COUNT_MAX:
         raise InvalidInputError(f"--ahead is {arguments.ahead}, expected 0 to {COUNT_MAX}")
+    if arguments.ahead and arguments.context:
+        raise InvalidInputError(f"--ahead is {arguments.ahead}, expected 0 beside --context: a trial is for one input")
     program, rank = program_of(arguments, settings), ranks.rank_of_step()
     if rank is None:
         return _evaluate(arguments, settings, program, None)
@@ -96,8 +98,7 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
 def _begun(desk: Desk, unsent: Unsent, ahead: Ahead, name: str) -> tuple[Study, TrialRecord | None]:
     """The study; and, where no desk answers, a trial that was leased beforehand. Raises: what the desk raises."""
     try:
-        for problem in unsent.send(desk):
-            sys.stderr.write(f"crosswind: {problem}\n")
+        _send(unsent, desk)
         return desk.standing(name).study, None
     except UnavailableError as error:
         if (kept := ahead.take(name)) is None:
@@ -117,14 +118,25 @@ def _with_command(program: Program, study: Study) -> Program:
     return replace(program, command=command)
 
 
+def _send(unsent: Unsent, desk: Desk) -> None:
+    """Tells what waits, before anything is asked: a desk that lacks a result would hand its trial out again."""
+    for problem in unsent.send(desk):
+        sys.stderr.write(f"crosswind: {problem}\n")
+
+
 def _handed_out(
     evaluation: Evaluation, ahead: Ahead, suggest: Suggest, first: TrialRecord | None
 ) -> Iterator[TrialRecord]:
     """The first trial if it is there already, then what the desk hands out, each when it is asked for."""
-    told = first or ahead.next_trial(suggest, evaluation.study, evaluation.holder)
+
+    def told_all(study: str, count: int, lease: Lease) -> list[TrialRecord]:
+        _send(evaluation.unsent, evaluation.desk)
+        return suggest(study, count, lease)
+
+    told = first or ahead.next_trial(told_all, evaluation.study, evaluation.holder)
     while told is not None:
         yield told
-        told = ahead.next_trial(suggest, evaluation.study, evaluation.holder)
+        told = ahead.next_trial(told_all, evaluation.study, evaluation.holder)
 
 
 def _one_after_another(
