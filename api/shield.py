@@ -48,7 +48,7 @@ class Shield:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = message.get("headers", ())
+                own = list(message.get("headers", ()))
                 names = {name for name, _ in own}  # lower case, as ASGI has them
                 message["headers"] = [*own, *(header for header in RAW_HEADERS if header[0] not in names)]
             await send(message)

@@ -94,7 +94,7 @@ class StudyAsk(Ask):
         dict[Name, JsonValue],
         Field(
             max_length=100,
-            description="what else the search is about; objectives, limits and hours are heeded, all kept as it is",
+            description="what else the search is about; objectives, limits, hours and repeats are heeded, all kept",
         ),
     ] = {}  # noqa: RUF012 - pydantic copies it
 

@@ -27,7 +27,7 @@ class SuggestAsk(Ask):
     count: Annotated[int, Field(ge=1, le=COUNT_MAX)] = 1
     lease_seconds: Seconds = LEASE_SECONDS
     context: Annotated[
-        dict[Name, Annotated[float, Field(allow_inf_nan=False, strict=False)]] | None,
+        dict[Name, Annotated[float, Field(allow_inf_nan=False)]] | None,
         Field(min_length=1, max_length=NUMBERS_MAX, description="numbers of the input that is to be evaluated"),
     ] = None
 

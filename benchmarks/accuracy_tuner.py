@@ -104,7 +104,7 @@ def _sureness(curves: Mapping[str, Floats], name: str) -> str:
 def _tell_few(tasks: Sequence[Task], curves: Mapping[str, Floats]) -> dict[str, object]:
     """Prints the mean regret after few trials, over tasks and seeds; its figures."""
     figures: dict[str, object] = {}
-    print(f"{'zeus':<17} {'mean regret':<34}" + "".join(f"{f'@{count}':>8}" for count in FEW))
+    print(f"{'zeus':<17} {'mean regret':<60}" + "".join(f"{f'@{count}':>8}" for count in FEW))
     for name, found in curves.items():
         regret = found[:, :, np.array(FEW) - 1] - 1
         for task, row in zip(tasks, regret.mean(axis=1), strict=True):

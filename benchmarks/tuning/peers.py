@@ -219,11 +219,12 @@ class Botorch(RowPeer):
 
     def __init__(self, space: Space, seed: int, sources: Sequence[Source] = ()) -> None:
         super().__init__(space, seed, sources)
-        self._start = np.random.default_rng(seed).permutation(len(self._pool))[: 10 * STARTING].tolist()
+        self._start = np.random.default_rng(seed).permutation(len(self._pool)).tolist()
         self._known: list[tuple[int, float | None]] = []
 
     def asked(self) -> int:
-        if len(self._known) < STARTING:
+        measured = [(place, value) for place, value in self._known if value is not None]
+        if len(self._known) < STARTING or len(measured) < 2:
             return next(place for place in self._start if self._free[place])
         torch: Any = importlib.import_module("torch")
         botorch: Any = importlib.import_module("botorch")
@@ -231,8 +232,8 @@ class Botorch(RowPeer):
         acquisition: Any = importlib.import_module("botorch.acquisition")
         warnings.simplefilter("ignore")  # of inputs that repeat, of fits that want another start
         torch.manual_seed(self.seed)
-        values = np.array([value for _, value in self._known if value is not None])
-        X = torch.tensor(self._pool.points[[place for place, value in self._known if value is not None]])
+        values = np.array([value for _, value in measured])
+        X = torch.tensor(self._pool.points[[place for place, _ in measured]])
         y = -torch.tensor(np.log(values))[:, None]
         model = botorch.models.SingleTaskGP(X, y)
         botorch.fit.fit_gpytorch_mll(mll.ExactMarginalLogLikelihood(model.likelihood, model))

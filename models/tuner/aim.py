@@ -8,14 +8,13 @@ import numpy as np
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.trial import Parameter, Study, TrialRecord
+from crosswind.models.tuner.hours import ends_ns, number_told
 from crosswind.models.tuner.outcomes.front import on_front
 from crosswind.models.tuner.outcomes.goal import Goal, Judgement
 
 DIRECTION, MAXIMISE = "direction", "maximise"
-OBJECTIVES, LIMITS, HOURS, REPEATS = "objectives", "limits", "hours", "repeats"  # words of a study's `details`
-HOURS_MAX = 100 * 366 * 24.0
+OBJECTIVES, LIMITS, REPEATS = "objectives", "limits", "repeats"  # words of a study's `details`
 REPEATS_MAX = 0.5
-HOUR_NS = 3600 * 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,12 @@ class Aim:
             raise InvalidInputError(
                 f"details: the first of {OBJECTIVES} is {objectives[0]!r}, expected the study's own, {own!r}"
             )
-        hours, repeats = _number(study, HOURS, HOURS_MAX), _number(study, REPEATS, REPEATS_MAX)
+        repeats = number_told(study, REPEATS, REPEATS_MAX)
         if goal and repeats is not None:
             raise InvalidInputError(
                 f"details: {REPEATS} is {repeats!r}, expected none beside limits or several objectives"
             )
-        ends_ns = None if hours is None else study.created_ns + round(hours * HOUR_NS)
-        return cls(study.objective, is_maximised, goal, ends_ns, repeats or 0.0)
+        return cls(study.objective, is_maximised, goal, ends_ns(study), repeats or 0.0)
 
     def is_over(self, now_ns: int) -> bool:
         """Whether the hours are over."""
@@ -98,12 +96,3 @@ def _texts(study: Study, word: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
         raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
     return tuple(value)
-
-
-def _number(study: Study, word: str, most: float) -> float | None:
-    value = study.details.get(word)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
-        raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a number above 0 up to {most:g}")
-    return float(value)

@@ -9,17 +9,9 @@ from typing import Self
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.trial import Parameter, Study
-from crosswind.models.tuner.aim import (
-    DIRECTION,
-    HOURS,
-    HOURS_MAX,
-    LIMITS,
-    MAXIMISE,
-    OBJECTIVES,
-    REPEATS,
-    REPEATS_MAX,
-)
+from crosswind.models.tuner.aim import DIRECTION, LIMITS, MAXIMISE, OBJECTIVES, REPEATS, REPEATS_MAX
 from crosswind.models.tuner.desks import TRIALS_MAX
+from crosswind.models.tuner.hours import HOURS, HOURS_MAX
 from crosswind.models.tuner.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.outcomes.goal import Goal
 from crosswind.models.tuner.outcomes.objective import Objective

@@ -16,7 +16,7 @@ from crosswind.models.tuner.portfolio.trees import Forest
 
 ROWS_TRIED = 40  # of a source, best first
 ALIKE = 1.0  # sum of coordinate differences up to which a candidate stands for a row of elsewhere
-TRUST_MIN = 0.02  # of a source whose rows are still tried
+TRUST_MIN = 0.02  # of a source whose rows are still tried; of all sources together to have a turn
 OWN_WEIGHT = 3.0  # of a target's row among the sources' in the joint trees, which weigh 1 on average
 ROW_WEIGHT_MIN = 0.05  # of a row of a source that is not trusted
 BANDWIDTH_MIN = 0.1  # of the densities, in the unit cube

@@ -4,6 +4,7 @@ import math
 
 from crosswind.data.prediction import Floats
 from crosswind.models.tuner.portfolio.arms import (
+    TRUST_MIN,
     Arm,
     BestRows,
     Densities,
@@ -14,7 +15,7 @@ from crosswind.models.tuner.portfolio.arms import (
     WeightedSources,
 )
 
-# Raw best rows are the strongest start; where sources differ from the target as a whole, the joint trees are.
+# The sources' best rows and what the process makes of all their rows, in turn; then what the joint trees add.
 START: tuple[Arm, ...] = (BestRows(), WeightedSources(), BestRows(), WeightedSources(), BestRows(), JointTrees())
 SOURCED: tuple[Arm, ...] = (
     *(WeightedSources(), JointTrees(), WeightedSources()),
@@ -23,7 +24,6 @@ SOURCED: tuple[Arm, ...] = (
 OWN: tuple[Arm, ...] = (TargetProcess(), TargetTrees(), TargetProcess(), TargetProcess(), Densities())
 PATIENCE = 8  # trials after which the sources' word weighs as much as half
 GOLDEN = (math.sqrt(5) - 1) / 2
-TRUST_MIN = 0.02
 DOUBTED_FROM = 6  # trials, before which a distrusted source still gets its turns
 
 

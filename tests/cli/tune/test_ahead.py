@@ -1,5 +1,6 @@
 """Trials leased beforehand: a study goes on while its server is away, and nobody gets what another took."""
 
+import errno
 import json
 import time
 from dataclasses import replace
@@ -12,6 +13,7 @@ from tests.cli.tune.test_exec import LOSS, QUIET, SPACE, Command
 from tests.models.tuner.desks_contract import ALICE, NAME, STUDY, in_threads
 
 from crosswind.cli.tune.ahead import FOLDER, Ahead
+from crosswind.cli.tune.spooled import spool_text
 from crosswind.data.errors import UnavailableError
 from crosswind.data.trial import Study, TrialRecord, TrialState
 from crosswind.models.tuner.desks import Lease
@@ -63,7 +65,7 @@ def test_a_study_goes_on_while_its_server_is_away_and_the_server_learns_of_it(tm
 
 
 def test_nobody_gets_a_trial_that_another_took(desk: Vanishing, tmp_path: Path) -> None:
-    Ahead(tmp_path / FOLDER, HERE, 20).next_trial(desk.suggest, study_of(desk), ALICE)
+    Ahead(tmp_path / FOLDER, HERE, 20).next_trial(desk, desk.suggest, study_of(desk), ALICE)
     waiting, got = iter([Ahead(tmp_path / FOLDER, HERE) for _ in range(4)]), []
 
     def take() -> None:
@@ -78,7 +80,7 @@ def test_nobody_gets_a_trial_that_another_took(desk: Vanishing, tmp_path: Path) 
 
 def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(desk: Vanishing, tmp_path: Path) -> None:
     ahead, study = Ahead(tmp_path / FOLDER, HERE, 3), study_of(desk)
-    ahead.next_trial(desk.suggest, study, ALICE)
+    ahead.next_trial(desk, desk.suggest, study, ALICE)
     assert Ahead(tmp_path / FOLDER, ("server", "http://127.0.0.1:2")).take(NAME) is None
     assert ahead.take("another") is None
     old, *_ = sorted((tmp_path / FOLDER).glob("*.json"))
@@ -86,7 +88,7 @@ def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(desk: Va
     content["record"]["lease_expires_ns"] = time.time_ns() - 1
     old.write_text(json.dumps(content))
     desk.is_away = True
-    second, third = (ahead.next_trial(desk.suggest, study, replace(ALICE, owner="bob")) for _ in range(2))
+    second, third = (ahead.next_trial(desk, desk.suggest, study, replace(ALICE, owner="bob")) for _ in range(2))
     assert second is not None
     assert third is not None
     assert {second.owner, third.owner} == {ALICE.owner}
@@ -95,15 +97,96 @@ def test_kept_trials_serve_their_desk_and_study_while_their_lease_holds(desk: Va
         desk.trial(NAME, second.trial.trial_id).trial.configuration,
     )
     with pytest.raises(UnavailableError):
-        ahead.next_trial(desk.suggest, study, ALICE)
+        ahead.next_trial(desk, desk.suggest, study, ALICE)
 
 
 def test_what_is_kept_is_used_up_before_a_study_ends(desk: Vanishing, tmp_path: Path) -> None:
     desk.create(replace(STUDY, study_id="short", name="short", trials_max=3))
     ahead, study = Ahead(tmp_path / FOLDER, HERE, 2), desk.standing("short").study
-    got = [ahead.next_trial(desk.suggest, study, ALICE) for _ in range(4)]
+    got = [ahead.next_trial(desk, desk.suggest, study, ALICE) for _ in range(4)]
     ids = {each.trial.trial_id for each in got if each is not None}
     assert (len(ids), got[-1]) == (3, None)
+
+
+def left(folder: Path, seconds: float) -> None:
+    """Lets the leases of what is kept run out in so many seconds."""
+    for path in folder.glob("*.json"):
+        content = json.loads(path.read_text())
+        content["record"]["lease_expires_ns"] = time.time_ns() + round(seconds * 1e9)
+        path.write_text(json.dumps(content))
+
+
+def test_what_was_kept_for_half_a_day_is_the_next_that_is_run_and_no_lease_is_lost(
+    desk: Vanishing, tmp_path: Path
+) -> None:
+    ahead, study = Ahead(tmp_path / FOLDER, HERE, 2), study_of(desk)
+    ahead.next_trial(desk, desk.suggest, study, ALICE)
+    kept = [record.trial_id for record in desk.trials(NAME)][1:]
+    left(tmp_path / FOLDER, 40_000)
+    told = ahead.next_trial(desk, desk.suggest, study, replace(ALICE, job=None))
+    assert told is not None
+    assert told.trial_id == kept[0]
+    assert len(list((tmp_path / FOLDER).glob("*.json"))) == 2
+    assert [record.losses for record in desk.trials(NAME)] == [0] * 4
+
+
+def test_what_is_old_stays_kept_while_the_desk_is_away(desk: Vanishing, tmp_path: Path) -> None:
+    class Gone(Vanishing):
+        def release(self, *_: object, **__: object) -> TrialRecord:
+            raise UnavailableError("http://server: no answer")
+
+    ahead, study = Ahead(tmp_path / FOLDER, HERE, 1), study_of(desk)
+    ahead.next_trial(desk, desk.suggest, study, ALICE)
+    left(tmp_path / FOLDER, 40_000)
+    told = ahead.next_trial(Gone(tmp_path / "studies"), desk.suggest, study, ALICE)
+    assert told is not None
+    assert told.trial_id == desk.trials(NAME)[1].trial_id
+
+
+def test_a_trial_is_not_begun_with_a_lease_about_to_run_out(desk: Vanishing, tmp_path: Path) -> None:
+    ahead = Ahead(tmp_path / FOLDER, HERE, 1)
+    ahead.next_trial(desk, desk.suggest, study_of(desk), ALICE)
+    left(tmp_path / FOLDER, 20)
+    assert ahead.take(NAME) is None
+
+
+def test_nothing_kept_is_begun_once_the_hours_are_over_and_all_goes_back(desk: Vanishing, tmp_path: Path) -> None:
+    hour_ago = time.time_ns() - 3_500 * 10**9
+    hourly = replace(STUDY, study_id="hourly", name="hourly", created_ns=hour_ago, details={"hours": 1.0})
+    desk.create(hourly)
+    ahead = Ahead(tmp_path / FOLDER, HERE, 2)
+    ahead.next_trial(desk, desk.suggest, hourly, ALICE)
+    assert len(list((tmp_path / FOLDER).glob("*.json"))) == 2
+    later = replace(hourly, created_ns=hour_ago - 200 * 10**9)
+    for path in (tmp_path / FOLDER).glob("*.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "study": vars(later)}))
+    assert ahead.take("hourly") is None
+    assert ahead.next_trial(desk, lambda *_: [], later, ALICE) is None
+    assert [record.trial.state for record in desk.trials("hourly")][1:] == [TrialState.RELEASED] * 2
+
+
+def test_a_study_may_be_named_by_its_id(desk: Vanishing, tmp_path: Path) -> None:
+    ahead = Ahead(tmp_path / FOLDER, HERE, 1)
+    ahead.next_trial(desk, desk.suggest, study_of(desk), ALICE)
+    assert ahead.take(STUDY.study_id) is not None
+
+
+def test_a_full_disk_gives_back_what_it_cannot_keep(
+    desk: Vanishing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written: list[Path] = []
+
+    def full(folder: Path, text: str) -> Path:
+        if written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(spool_text(folder, text))
+        return written[0]
+
+    monkeypatch.setattr("crosswind.cli.tune.ahead.spool_text", full)
+    assert Ahead(tmp_path / FOLDER, HERE, 3).next_trial(desk, desk.suggest, study_of(desk), ALICE) is not None
+    states = [record.trial.state for record in desk.trials(NAME)]
+    assert states == [TrialState.LEASED] * 2 + [TrialState.RELEASED] * 2
+    assert "No space left on device" in capsys.readouterr().err
 
 
 def test_a_file_that_is_half_there_is_left_alone(desk: Vanishing, tmp_path: Path) -> None:
@@ -119,5 +202,5 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_hands_out_the_trial(
     desk: Vanishing, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / FOLDER).write_text("a file, not a folder")
-    assert Ahead(tmp_path / FOLDER, HERE, 2).next_trial(desk.suggest, study_of(desk), ALICE) is not None
+    assert Ahead(tmp_path / FOLDER, HERE, 2).next_trial(desk, desk.suggest, study_of(desk), ALICE) is not None
     assert "nothing more is kept for later" in capsys.readouterr().err

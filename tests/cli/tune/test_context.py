@@ -157,6 +157,19 @@ print("seconds", {"direct": 1.0 if size < 10 else 9.0, "multigrid": 3.0 if size 
     assert solve(tune, 2500, "size=2500") == "multigrid"
 
 
+def test_what_the_trial_was_chosen_for_is_kept_whatever_the_program_says(
+    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "write.py").write_text(
+        """open("result.json", "w").write('{"solve_seconds": 2, "context.size": 999}')"""
+    )
+    words = ("--no-agent", "--no-inject", "--no-ingest", "--objective-from", "result.json", "--context", "size=3")
+    tune("exec", "solvers", *words, "--", sys.executable, "write.py")
+    [record] = json.loads(tune("status", "solvers", "--json"))["trials"]
+    assert record["outcomes"]["context.size"] == 3.0
+
+
 def test_numbers_come_from_the_command_line_or_a_file(tmp_path: Path) -> None:
     path = tmp_path / "matrix.json"
     path.write_text(json.dumps({"size": 10, "density": 0.01}))

@@ -147,6 +147,17 @@ def test_a_tell_that_nobody_takes_is_told_by_the_next_call(tune: Command) -> Non
     assert list((tune.folder / "spool" / "tune-unsent").glob("*.json")) == []
 
 
+def test_what_the_desk_cannot_take_is_kept_and_said(tune: Command) -> None:
+    tune.create("many", SPACE, "--trials", "2")
+    program = "import json; json.dump(dict.fromkeys([*map(str, range(1001)), 'loss'], 1), open('many.json', 'w'))"
+    words = ("exec", "many", *QUIET, "--objective-from", "many.json", "--", sys.executable, "-c", program)
+    code, _, complained = tune(*words)
+    assert (code, "outcomes" in complained, "tune-unsent" in complained) == (0, True, True), complained
+    assert "refused" in tune(*words)[2]
+    kept = [*(tune.folder / "client").rglob("refused/*.json")]
+    assert [len(json.loads(path.read_text())["tell"]["outcomes"]) > 1000 for path in kept] == [True]
+
+
 def test_wrong_input_is_refused_by_name(tune: Command) -> None:
     tune.create("wrong")
     code, _, complained = tune("exec", "wrong", *QUIET, "--", "echo", "{y}")

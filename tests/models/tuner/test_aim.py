@@ -7,7 +7,8 @@ import pytest
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.aim import HOUR_NS, Aim
+from crosswind.models.tuner.aim import Aim
+from crosswind.models.tuner.hours import HOUR_NS
 from crosswind.models.tuner.searching import search_for
 
 SPACE = {"clock": {"kind": "int", "low": 0, "high": 30}, "batch": {"kind": "ordinal", "values": [1, 2, 4]}}

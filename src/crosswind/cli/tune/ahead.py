@@ -7,19 +7,24 @@ alone. Source: rename(2); nfs(5).
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from crosswind.data.errors import ProjectError, UnavailableError
+from crosswind.cli.tune.spooled import spool_text
+from crosswind.data.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.desks import Lease
+from crosswind.models.tuner.desks import Desk, Lease
+from crosswind.models.tuner.hours import ends_ns
 
 FOLDER = "tune-ahead"
 Suggest: TypeAlias = Callable[[str, int, Lease], list[TrialRecord]]  # of a study, as a desk does
 LEASE_SECONDS = 86_400.0  # after which the desk hands them to others
+OLD_NS = round(LEASE_SECONDS / 2 * 1e9)  # left of a lease: given back, so that its trial's turn comes
+SHORT_NS = 60 * 1_000_000_000  # left of a lease: too little to begin with
 
 
 @dataclass(frozen=True)
@@ -43,68 +48,119 @@ class Ahead:
         """Those of this spool, which keeps `count` of a study."""
         return cls(spool / FOLDER, place, count)
 
-    def next_trial(self, suggest: Suggest, study: Study, lease: Lease) -> TrialRecord | None:
+    def next_trial(self, desk: Desk, suggest: Suggest, study: Study, lease: Lease) -> TrialRecord | None:
         """A trial of the desk's; a kept one where it does not answer or has no more; None where none is left at all.
 
         Raises: UnavailableError where no desk answers and none is kept.
         """
         try:
+            self._give_back_old(desk, study)
             handed_out = suggest(study.name, 1, lease)
         except UnavailableError:
-            kept = self.take(study.name)
+            kept = self.take(study.study_id)
             if kept is None:
                 raise
             return kept.record
         if handed_out:
-            self._fill(suggest, study, lease.owner)
+            self._fill(desk, suggest, study, lease.owner)
             return handed_out[0]
-        kept = self.take(study.name)
+        kept = self.take(study.study_id)
         return kept.record if kept else None
 
     def take(self, study: str) -> Kept | None:
-        """A kept trial that nobody else gets; None when they are used up or have run out."""
+        """A kept trial that nobody else gets, of the study of this id or name; None where none is left to begin with.
+
+        What is kept when the study's hours are over is not begun.
+        """
+        now_ns = time.time_ns()
         for path, kept in self._waiting(study):
-            mine = path.with_suffix(f".{new_ulid()}")
-            try:
-                path.rename(mine)
-            except OSError:
-                if not mine.exists():  # otherwise it was us, and the answer got lost on the way
-                    continue
-            mine.unlink(missing_ok=True)
-            return kept
+            is_over = _hours_are_over(kept.study, now_ns)
+            if not is_over and _left_ns(kept, now_ns) > SHORT_NS and (mine := _taken(path)):
+                mine.unlink(missing_ok=True)
+                return kept
         return None
 
-    def _fill(self, suggest: Suggest, study: Study, owner: str) -> None:
-        """Leases what is missing; without its job, which would get them back whenever it asks."""
-        if self.count == 0 or (missing := self.count - len(list(self._waiting(study.name)))) <= 0:
+    def _give_back_old(self, desk: Desk, study: Study) -> None:
+        """Trials kept for half their lease go back, to be the first that are handed out; all when the hours are over.
+
+        Raises: UnavailableError; the trial stays kept then.
+        """
+        now_ns = time.time_ns()
+        for path, kept in self._waiting(study.study_id):
+            if _left_ns(kept, now_ns) > OLD_NS and not _hours_are_over(study, now_ns):
+                continue
+            if mine := _taken(path):
+                try:
+                    _release(desk, kept)
+                except UnavailableError:
+                    mine.rename(path)
+                    raise
+                mine.unlink(missing_ok=True)
+
+    def _fill(self, desk: Desk, suggest: Suggest, study: Study, owner: str) -> None:
+        """Leases what is missing; without its job, which would get them back whenever it asks.
+
+        Those who fill at the same moment may keep more together. What goes wrong must not cost the trial in hand.
+        """
+        if self.count == 0 or (missing := self.count - len(list(self._waiting(study.study_id)))) <= 0:
             return
         try:
-            for record in suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None)):
-                self._keep(Kept(study, record))
+            self.folder.mkdir(parents=True, exist_ok=True)  # before anything is leased
+            leased = [Kept(study, each) for each in suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None))]
+            self._keep(desk, leased)
         except (ProjectError, OSError) as error:
             sys.stderr.write(f"crosswind: nothing more is kept for later: {error}\n")
 
-    def _keep(self, kept: Kept) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{new_ulid()}.json"
-        draft = path.with_suffix(".new")
-        draft.write_text(json.dumps({"place": self.place, **asdict(kept)}), encoding="utf-8")
-        draft.rename(path)
+    def _keep(self, desk: Desk, leased: Sequence[Kept]) -> None:
+        """Raises: OSError, and what is not kept then is given back; what a desk raises that cannot be told so."""
+        for number, kept in enumerate(leased):
+            try:
+                spool_text(self.folder, json.dumps({"place": self.place, **asdict(kept)}))
+            except OSError:
+                for unkept in leased[number:]:
+                    _release(desk, unkept)
+                raise
 
     def _waiting(self, study: str) -> Iterator[tuple[Path, Kept]]:
-        """The files of this desk's study whose leases still hold; those that have run out go."""
+        """The files of this desk's study, of this id or name, whose leases still hold; those that have run out go."""
         for path in sorted(self.folder.glob("*.json")):
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
                 is_ours, kept = tuple(content["place"]) == self.place, _kept(content)
             except (OSError, ValueError, KeyError, TypeError):  # somebody took it just now, or it is not ours
                 continue
-            if not is_ours or kept.study.name != study:
+            if not is_ours or study not in (kept.study.study_id, kept.study.name):
                 continue
-            if (kept.record.lease_expires_ns or 0) <= time.time_ns():
+            if _left_ns(kept, time.time_ns()) <= 0:
                 path.unlink(missing_ok=True)
                 continue
             yield path, kept
+
+
+def _taken(path: Path) -> Path | None:
+    """The file under a name that is ours alone; None where somebody else was faster."""
+    mine = path.with_suffix(f".{new_ulid()}")
+    try:
+        path.rename(mine)
+    except OSError:
+        if not mine.exists():  # otherwise it was us, and the answer got lost on the way
+            return None
+    return mine
+
+
+def _release(desk: Desk, kept: Kept) -> None:
+    """Gives a trial back, unless the desk has it otherwise by now. Raises: UnavailableError."""
+    with suppress(ConflictError, NotFoundError):
+        desk.release(kept.study.study_id, kept.record.trial_id, owner=kept.record.owner)
+
+
+def _left_ns(kept: Kept, now_ns: int) -> int:
+    return (kept.record.lease_expires_ns or 0) - now_ns
+
+
+def _hours_are_over(study: Study, now_ns: int) -> bool:
+    ends = ends_ns(study)
+    return ends is not None and now_ns >= ends
 
 
 def _kept(content: dict[str, dict[str, object]]) -> Kept:

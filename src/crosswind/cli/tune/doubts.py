@@ -63,8 +63,8 @@ def judge_of(store: Callable[[], AbstractContextManager["Store"]], desk: Desk, s
         from crosswind.models.tuner.evidence.disturbed import disturbance_of  # noqa: PLC0415 - heavy
         from crosswind.models.tuner.space import Space  # noqa: PLC0415
 
-        beside = [told.run_id for told in desk.trials(study.name) if told.run_id][-BESIDE:]
         try:
+            beside = [told.run_id for told in desk.trials(study.name) if told.run_id][-BESIDE:]
             with store() as opened:
                 return disturbance_of(opened, run_id, beside=beside, parameters=Space.from_json(study.space).domains)
         except ProjectError as error:

@@ -17,7 +17,7 @@ from crosswind.cli.tune.run_outcomes import step_outcomes
 from crosswind.cli.tune.told_objective import listening, outcomes_in
 from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.cli.tune.watch import Watch
-from crosswind.data.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, TrialRecord, TrialState
 from crosswind.ingest.wrapper import Launch, Outcome, launch
@@ -128,7 +128,7 @@ class Evaluation:
     store: Callable[[], None] = lambda: None
     doubts: Callable[[], Doubts] | None = None  # of a trial; None believes whatever was measured
     _telling: threading.Lock = field(default_factory=threading.Lock)
-    _given_back: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
 
     def evaluate(self, told: TrialRecord, run_id: str | None = None) -> Ended:
         """Runs a trial's program and tells what came of it.
@@ -218,9 +218,9 @@ class Evaluation:
     def _measured(self, told: TrialRecord, outcome: Outcome, heard: Mapping[str, float]) -> Ended:
         try:
             outcomes = {"run_seconds": outcome.seconds, **step_outcomes(self.program.spool, outcome.run_id), **heard}
-            outcomes |= as_outcomes(self.program.context)
             if result := self.program.result_file(told):
                 outcomes |= outcomes_in(result, self.study.objective, self.program.pattern)
+            outcomes |= as_outcomes(self.program.context)  # what it was chosen for, whatever the program says
             objective = judged(self.study, told.trial.configuration, outcomes)
         except ProjectError as error:
             return Ended(FAILED, self._without(told, TrialState.FAILED, str(error)))
@@ -240,13 +240,15 @@ class Evaluation:
     def _tell(self, tell: Tell) -> None:
         """Tells the desk once; what it cannot be told now is kept for the next call."""
         with self._telling:
-            if tell.trial_id in self._given_back:
+            if tell.trial_id in self._told:
                 return
-            self._given_back.add(tell.trial_id)
+            self._told.add(tell.trial_id)
             try:
                 tell.to(self.desk)
             except UnavailableError as error:
                 _say(f"{error}: kept in {self.unsent.keep(tell)}, told by the next call")
+            except InvalidInputError as error:  # a measurement that a later desk may yet take
+                _say(f"not told: {error}: kept in {self.unsent.keep(tell)}")
             except (ConflictError, NotFoundError) as error:
                 _say(f"not told: {error}")
 

@@ -133,10 +133,13 @@ def _handed_out(
         _send(evaluation.unsent, evaluation.desk)
         return suggest(study, count, lease)
 
-    told = first or ahead.next_trial(told_all, evaluation.study, evaluation.holder)
+    def following() -> TrialRecord | None:
+        return ahead.next_trial(evaluation.desk, told_all, evaluation.study, evaluation.holder)
+
+    told = first or following()
     while told is not None:
         yield told
-        told = ahead.next_trial(told_all, evaluation.study, evaluation.holder)
+        told = following()
 
 
 def _one_after_another(

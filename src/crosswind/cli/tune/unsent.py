@@ -1,15 +1,14 @@
 """What could not be told because no desk answered: kept in files, told by the next call that reaches the desk."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from crosswind.cli.tune.judging import signed
+from crosswind.cli.tune.spooled import spool_text
 from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from crosswind.data.run import new_ulid
 from crosswind.data.trial import TrialState
 from crosswind.models.tuner.desks import Desk
 
@@ -67,19 +66,11 @@ class Unsent:
 
     def keep(self, tell: Tell) -> Path:
         """Keeps a tell for later, safely on disk. Raises: UnavailableError when the disk does not take it."""
-        path = self.folder / f"{new_ulid()}.json"
         content = json.dumps({"place": self.place, "tell": asdict(tell)})
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            beside = path.with_suffix(".new")
-            with beside.open("w", encoding="utf-8") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.rename(path)
+            return spool_text(self.folder, content)
         except OSError as error:
             raise UnavailableError(f"{self.folder}: {error.strerror}: the trial is not told: {content}") from error
-        return path
 
     def send(self, desk: Desk) -> list[str]:
         """Tells what waits for this desk, oldest first; what the desk refuses is put aside.
