@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
 from crosswind.data.trial import Configuration, Study, TrialRecord
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from crosswind.models.tuner.outcomes.pareto_tuner import ParetoTuner
 
 MakeTuner = Callable[[Space, int], Tuner]
+ROWS = 8  # of a source, best first, that a search for several objectives may begin with
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def searching(space: Space, seed: int, earlier: Earlier = NOTHING) -> Tuner:
 
 
 def search_for(study: Study, earlier: Earlier = NOTHING) -> Search:
-    """What searches for a study's aim: with limits or several objectives, the Pareto tuner, which knows no sources."""
+    """What searches for a study's aim; with limits or several objectives it takes its first trials from the sources."""
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
         tuner = searching(space, study.seed, earlier)
@@ -59,7 +61,14 @@ def search_for(study: Study, earlier: Earlier = NOTHING) -> Search:
     from crosswind.models.tuner.outcomes.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
 
     texts = ([each.text for each in part] for part in (aim.goal.objectives, aim.goal.limits))
-    return AimedSearch(ParetoTuner(space, study.seed, *texts), aim)
+    return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(earlier.sources, space)), aim)
+
+
+def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
+    """The best configurations of each source in turn, those that the space has, each once."""
+    ranked = chain.from_iterable(zip_longest(*(source.best(ROWS) for source in sources)))
+    known = {space.key(each): each for each in ranked if each is not None and space.contains(each)}
+    return list(known.values())
 
 
 def _repeating(space: Space, seed: int, tuner: Tuner, share: float) -> Tuner:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 
 from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
-from crosswind.models.tuner.aim import DIRECTION
+from crosswind.models.tuner.aim import DIRECTION, Aim
 from crosswind.models.tuner.evidence.values import covered
 from crosswind.models.tuner.source import Source
 from crosswind.models.tuner.space import Space
@@ -21,12 +21,13 @@ ROWS_MAX = 400  # of a source: the best half, and an even spread of the others
 def sources_beside(study: Study, others: Iterable[tuple[Study, Sequence[TrialRecord]]]) -> Iterator[Source]:
     """A source for each other study with the same objective whose trials cover this one's space, in the order given.
 
-    Those that say they ran something else are none: another workload, or another command.
+    Those that say they ran something else are none: another workload, or another command. A trial beyond this study's
+    limits counts as failed.
     """
-    space = Space.from_json(study.space)
+    space, aim = Space.from_json(study.space), Aim.of(study)
     for other, records in others:
         if is_comparable(study, other):
-            yield from source_of(other, records, space, Counter())
+            yield from source_of(other, [_within(aim, record) for record in records], space, Counter())
 
 
 def is_comparable(study: Study, other: Study) -> bool:
@@ -70,6 +71,14 @@ def _fitting(
             left_out[fault] += 1
         else:
             yield space.key(configuration), (configuration, trial.objective)
+
+
+def _within(aim: Aim, record: TrialRecord) -> TrialRecord:
+    """The trial, failed where its outcomes tell that it exceeds a limit."""
+    judged = aim.judge(record)
+    if judged is None or judged.keeps_limits:
+        return record
+    return replace(record, trial=replace(record.trial, state=TrialState.INFEASIBLE, objective=None))
 
 
 def bounded(sources: Iterable[Source]) -> tuple[Source, ...]:

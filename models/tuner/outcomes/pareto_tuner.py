@@ -25,6 +25,7 @@ JUDGED_MAX = 200  # configurations that are learnt from, the newest; the cost is
 CANDIDATES = 2000  # of a larger space, drawn anew after every trial; beside them the neighbours of the front
 NEIGHBOURS = 8  # draws a parameter around each configuration on the front
 LEADERS = 8
+FOREIGN = 3  # of the START first trials at most are those of elsewhere: what is best there may break a limit here
 DRAWS = 240
 
 
@@ -48,19 +49,29 @@ class ParetoTuner:
 
     Each objective and limit is a process of its own, on the logarithm's scale where its sign never changes; repeats of
     a configuration tell the noise. Pending trials and the suggestions before count as measured at their expected
-    values. With one objective it is expected improvement under limits.
+    values. With one objective it is expected improvement under limits. `first` are configurations that were good
+    elsewhere, best first: the first of them are tried before the space is.
     """
 
     name: ClassVar[str] = "pareto"
 
-    def __init__(self, space: Space, seed: int, objectives: Sequence[str], limits: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        space: Space,
+        seed: int,
+        objectives: Sequence[str],
+        limits: Sequence[str] = (),
+        *,
+        first: Sequence[Configuration] = (),
+    ) -> None:
         self.goal = Goal.parse(objectives, limits)
         self._space, self._seed = space, seed
         self._knowledge = Knowledge(space)
         self._judged: dict[str, tuple[Configuration, Judgement]] = {}
         is_small = space.is_enumerable and space.size <= CANDIDATES
         self._everything = Pool.of(space, space.configurations()) if is_small else None
-        self._start = representative(self._everything or Pool.of(space, space.random(CANDIDATES, seed)), seed)
+        design = representative(self._everything or Pool.of(space, space.random(CANDIDATES, seed)), seed)
+        self._start = list({space.key(each): each for each in [*first[:FOREIGN], *design]}.values())[:START]
 
     def suggest(self, count: int) -> list[Configuration]:
         """The next configurations to try. Raises: InvalidInputError."""

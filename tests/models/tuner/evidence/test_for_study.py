@@ -40,6 +40,21 @@ def test_a_study_of_a_desk_starts_from_the_best_of_an_earlier_one(store: Store) 
     assert first.trial.configuration == BEST
 
 
+def test_a_study_with_a_limit_starts_from_the_best_within_it(store: Store) -> None:
+    earlier = add_study(store, "earlier")
+    with store.catalog.write() as session:
+        hot = Trial(BEST | {"threads": 8}, TrialState.DONE, 0.5, "hot")
+        session.studies.add_trial(earlier.study_id, hot, owner="x", lease_expires_ns=0)
+        session.studies.change_trial("hot", TrialState.DONE, outcomes={"power_watts": 400.0})
+    limited = replace(STUDY, details={"limits": ["power_watts <= 300"]})
+    desk = StudyDesk(store.catalog, find_earlier=StoredEarlier(store))
+    desk.create(limited)
+    told = [each.trial.configuration for each in desk.suggest("mine", 5, Lease("alice", 60))]
+    assert told[:3] == [BEST, {"bucket_mb": 1, "threads": 3}, {"bucket_mb": 1, "threads": 1}]
+    assert hot.configuration not in told[:3]
+    assert len({str(each) for each in told}) == 5
+
+
 def test_runs_of_the_workload_come_before_other_studies(store: Store, add_run: AddRun) -> None:
     add_study(store, "earlier")
     for number in range(4):
