@@ -11,6 +11,7 @@ from crosswind.api import (
     batches,
     checks,
     counters,
+    disturbances,
     health,
     interference,
     jobs,
@@ -51,7 +52,7 @@ ROUTERS = (  # asked one after the other: first those that programs ask again an
     *(predictions, batches, trials, health),
     *(runs, waits, remaining, shares, weather, jobs, nodes, advice, models, operations),
     *(counters, interference),
-    *(stragglers, studies, series, checks, problems, pages),
+    *(stragglers, studies, disturbances, series, checks, problems, pages),
 )
 LOOPBACK = ServerSettings()
 FRESH_SECONDS = 1.0  # after which the server looks for runs that have ended, when it is asked about one to come

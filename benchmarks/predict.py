@@ -1,7 +1,8 @@
 """Predictions of runs to come: fitting, single answers over HTTP, a batch, and the command line through a server.
 
 20 000 made-up runs of 400 cohorts. Beside them stands `GET /healthz` of the same server on the same connection: what a
-request costs that asks for nothing.
+request costs that asks for nothing. The two are also asked by several connections at once, the server on a core of its
+own.
 """
 
 import http.client
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from benchmarks.ingest import cpu_seconds, server
+from benchmarks.saturated import answers_per_second, cores_apart, request
 from crosswind.cli.models import train
 from crosswind.data.run import Run, RunState
 from crosswind.data.store import Store
@@ -28,6 +30,7 @@ RUNS, WORKLOADS, SYSTEMS, SCALES, BATCHES = 20_000, 5, 4, (2, 4, 8, 16, 32), (8,
 OUTCOME = "run_seconds"
 ASKED, MANY, ROUNDS = 2000, 10_000, 7
 IDLE_SECONDS = 5.0
+SATURATED_SECONDS = 2.0
 SECOND_NS = 1_000_000_000
 JSON = {"Content-Type": "application/json"}
 
@@ -39,7 +42,8 @@ def main() -> None:
         with server(home) as (url, pid):
             connection = http.client.HTTPConnection(urlsplit(url).netloc)
             _until_idle(pid)
-            figures |= _single(connection, pid) | _batch(connection) | _command_line(url)
+            figures |= _single(connection, pid) | _saturated(urlsplit(url).port or 0, pid)
+            figures |= _batch(connection) | _command_line(url)
     for figure, value in figures.items():
         print(f"{figure:<44} {value}")
     print(json.dumps(figures | {"runs": RUNS, "machine": f"{platform.machine()}, Python {platform.python_version()}"}))
@@ -102,6 +106,18 @@ def _single(connection: http.client.HTTPConnection, pid: int) -> dict[str, float
         "answers_per_server_cpu_second": round(1 / busy),
         "healthz_per_server_cpu_second": round(1 / floor_busy),
     }
+
+
+def _saturated(port: int, pid: int) -> dict[str, float]:
+    """What one core answers, the two kinds in turn: what the machine's neighbours take of it changes."""
+    asked = [request("POST", "/v1/predictions", json.dumps(_asked(number)).encode()) for number in range(ASKED)]
+    kinds = {"answers": asked, "healthz": [request("GET", "/healthz")]}
+    told: dict[str, list[float]] = {name: [] for name in kinds}
+    with cores_apart(pid) as are_apart:
+        for _ in range(ROUNDS if are_apart else 0):
+            for name, requests in kinds.items():
+                told[name].append(answers_per_second(port, requests, SATURATED_SECONDS))
+    return {f"{name}_per_second_on_one_core": round(statistics.median(each)) for name, each in told.items() if each}
 
 
 def _until_idle(pid: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.run import Run
 from crosswind.data.store import Store
+from crosswind.data.trial import Study, TrialRecord
 from crosswind.data.words import words
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.evidence import ranks_of, spans_of
@@ -19,8 +20,10 @@ from crosswind.models.tuner.evidence.beside_others import Seen, lost_beside
 from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, is_made_by
 from crosswind.models.tuner.evidence.others_on_cores import others_shares
+from crosswind.models.tuner.space import Space
 
 LEAST = 0.1  # of the run's time, from which on a trial is not believed
+BESIDE = 50  # newest runs of the study that a run is held against
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,15 @@ def disturbance_of(
     if explanation.verdict is not Verdict.INSUFFICIENT_EVIDENCE:
         return _by_its_own(explanation, _Asked(parameters, least))
     return _by_others(store, run, others, _Asked(parameters, least))
+
+
+def disturbance_in(store: Store, study: Study, trials: Sequence[TrialRecord], run_id: str) -> Disturbance:
+    """The same of a trial's run in a study, beside the newest runs of its other trials.
+
+    Raises: NotFoundError, InvalidInputError.
+    """
+    beside = [told.run_id for told in trials if told.run_id][-BESIDE:]
+    return disturbance_of(store, run_id, beside=beside, parameters=Space.from_json(study.space).domains)
 
 
 def _by_its_own(explanation: Explanation, asked: _Asked) -> Disturbance:

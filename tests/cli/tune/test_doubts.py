@@ -9,8 +9,9 @@ import pytest
 
 from crosswind.cli.tune.asker import asking_process
 from crosswind.cli.tune.at_hand import store_desk
-from crosswind.cli.tune.doubts import LOST, REPEATS, Doubts, judge_of
+from crosswind.cli.tune.doubts import LOST, REPEATS, Doubts
 from crosswind.cli.tune.evaluation import OK, Evaluation, Program
+from crosswind.cli.tune.records import stored_judge
 from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.data.features import all_runs, cohort_key
 from crosswind.data.samples.lab_runs import load_lab_samples
@@ -123,7 +124,7 @@ def test_measured_runs_are_judged_by_the_store_at_hand(tmp_path: Path, capsys: p
         quiet = {run.run_id for run in runs} - {each.run_id for each in injected}
         by_id = {run.run_id: run for run in runs}
         alike = [each for each in sorted(quiet) if cohort_key(by_id[each]) == cohort_key(by_id[hogged[0].run_id])]
-        judge = judge_of(opened, Trials(alike), STUDY)  # type: ignore[arg-type]
+        judge = stored_judge(opened, Trials(alike), STUDY)  # type: ignore[arg-type]
         disturbed, undisturbed, unknown = judge(hogged[0].run_id), judge(alike[0]), judge("nobody")
     assert disturbed is not None
     assert disturbed.is_disturbed

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +146,21 @@ def test_a_tell_that_nobody_takes_is_told_by_the_next_call(tune: Command) -> Non
     first = tune.trials("later")[0]
     assert (first["trial"]["state"], first["trial"]["objective"]) == ("done", 2.5)
     assert list((tune.folder / "spool" / "tune-unsent").glob("*.json")) == []
+
+
+def test_the_server_gets_the_record_of_the_run(tune: Command) -> None:
+    tune.create("recorded", SPACE, "--trials", "2")
+    code, _, complained = tune("exec", "recorded", *QUIET, *LOSS, "--", "bash", "-c", "echo loss=1")
+    assert (code, "shipped to" in complained) == (0, True), complained
+    [record] = tune.trials("recorded")
+    with urllib.request.urlopen(f"{tune.server}v1/runs/{record['run_id']}") as answer:
+        assert json.load(answer)["tags"]["study"] == "recorded"
+    kept = {"CROSSWIND_SPOOL": str(tune.folder / "kept")}
+    code, _, complained = tune(
+        "exec", "recorded", *QUIET, *LOSS, "--no-ingest", "--", "bash", "-c", "echo loss=1", **kept
+    )
+    assert (code, "shipped" in complained) == (0, False)
+    assert list((tune.folder / "kept").glob("*.segment")) != []
 
 
 def test_what_the_desk_cannot_take_is_kept_and_said(tune: Command) -> None:

@@ -6,21 +6,16 @@ told with the share that was lost, as an outcome.
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from crosswind.cli.tune.unsent import Tell
-from crosswind.data.errors import ProjectError
-from crosswind.data.trial import Study, TrialState
-from crosswind.models.tuner.desks import Desk
+from crosswind.data.trial import TrialState
 
 if TYPE_CHECKING:
-    from crosswind.data.store import Store
     from crosswind.models.tuner.evidence.disturbance import Disturbance
 
 REPEATS = 2  # of a trial at most: a site may be disturbed all day
-BESIDE = 50  # newest runs of the study that a run is held against
 LOST = "disturbed_ratio"  # the outcome that tells what was lost of a run that is believed in the end
 
 Judge = Callable[[str], "Disturbance | None"]  # of a run's id; None where nothing can be told
@@ -54,21 +49,3 @@ class Doubts:
             return tell
         lost, least = min(self._measured, key=lambda each: each[0])
         return replace(least, outcomes={**least.outcomes, LOST: lost}) if lost else least
-
-
-def judge_of(store: Callable[[], AbstractContextManager["Store"]], desk: Desk, study: Study) -> Judge:
-    """Judges runs by the store at hand, beside the study's other runs."""
-
-    def judge(run_id: str) -> "Disturbance | None":
-        from crosswind.models.tuner.evidence.disturbed import disturbance_of  # noqa: PLC0415 - heavy
-        from crosswind.models.tuner.space import Space  # noqa: PLC0415
-
-        try:
-            beside = [told.run_id for told in desk.trials(study.name) if told.run_id][-BESIDE:]
-            with store() as opened:
-                return disturbance_of(opened, run_id, beside=beside, parameters=Space.from_json(study.space).domains)
-        except ProjectError as error:
-            sys.stderr.write(f"crosswind: nothing tells whether run {run_id} was disturbed: {error}\n")
-            return None
-
-    return judge

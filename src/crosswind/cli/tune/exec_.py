@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crosswind.cli.output import say_json
 from crosswind.cli.tune import ranks
 from crosswind.cli.tune.ahead import Ahead, Suggest
 from crosswind.cli.tune.asker import asking_process
 from crosswind.cli.tune.context import context_in, suggesting
-from crosswind.cli.tune.doubts import Doubts, judge_of
+from crosswind.cli.tune.doubts import Doubts
 from crosswind.cli.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
 from crosswind.cli.tune.filling import exports_of
+from crosswind.cli.tune.records import records_of
 from crosswind.cli.tune.told_objective import compiled
 from crosswind.cli.tune.unsent import Unsent
 from crosswind.cli.tune.where import desk_at, place_of
@@ -26,9 +26,6 @@ from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
 from crosswind.models.tuner.desks import COUNT_MAX, Desk, Lease
 from crosswind.settings import Settings
-
-if TYPE_CHECKING:
-    from crosswind.data.store import Store
 
 WRONG = 2
 
@@ -82,11 +79,11 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
             evaluation = Evaluation(desk, study, _with_command(program, study), holder, unsent)
             evaluation.limit_seconds, evaluation.grace_seconds = arguments.limit, arguments.grace
             evaluation.stops_early = arguments.stop_early
-            is_stored = place[0] != "server" and not arguments.no_ingest  # `crosswind sync` ships the spool to a server
-            evaluation.store = (lambda: _store(settings)) if is_stored else (lambda: None)
-            if is_stored and answer is None and not arguments.believe:  # other ranks are told of one run alone
-                judge = judge_of(lambda: _opened(settings), desk, study)
-                evaluation.doubts = lambda: Doubts(judge)
+            if not arguments.no_ingest:
+                records = records_of(place, settings, desk, study)
+                evaluation.store = records.keep
+                if answer is None and not arguments.believe:  # other ranks are told of one run alone
+                    evaluation.doubts = lambda: Doubts(records.judge)
             suggest = suggesting(program.context, place, settings) if program.context else desk.suggest
             return _one_after_another(evaluation, _handed_out(evaluation, ahead, suggest, first), arguments, answer)
     except ProjectError as error:
@@ -186,18 +183,6 @@ def _shared_folder(arguments: argparse.Namespace, settings: Settings) -> Path:
         return Path(arguments.shared)
     kind, address = place_of(arguments)
     return Path(address) if kind == "folder" else settings.home / "tune"
-
-
-def _store(settings: Settings) -> None:
-    from crosswind.cli.run import store_or_keep  # noqa: PLC0415 - heavy
-
-    sys.stderr.write(f"crosswind: {store_or_keep(settings)}\n")
-
-
-def _opened(settings: Settings) -> "Store":
-    from crosswind.data.store import Store  # noqa: PLC0415 - heavy
-
-    return Store.open(settings.home, database=settings.database)
 
 
 def _say(told: TrialRecord, ended: Ended, *, as_json: bool) -> None:

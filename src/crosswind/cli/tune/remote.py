@@ -15,6 +15,7 @@ from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.token import ship_token
 from crosswind.models.tuner.desks import Lease, Standing
+from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 
 UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 404, 409, 429, 500
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
@@ -113,6 +114,15 @@ class RemoteDesk:
         """The complete trial of the smallest objective; None before the first one."""
         best = self.standing(study).best
         return best.trial if best else None
+
+    def disturbance(self, study: str, run_id: str) -> Disturbance:
+        """Whether an external cause disturbed a run of the study; NotFoundError while the server has no such run."""
+        said = self._get(f"{self._path(study)}/runs/{quote(run_id, safe='')}/disturbance")
+        try:
+            lost = tuple(Lost(**each) for each in said["lost"])
+            return Disturbance(**{**said, "basis": Basis(said["basis"]), "lost": lost})
+        except (KeyError, TypeError, ValueError) as error:
+            raise _strange(error) from error
 
     def _path(self, study: str, trial_id: str | None = None) -> str:
         path = f"/v1/studies/{quote(self._id_of(study) if '/' in study else study, safe='')}"

@@ -1,0 +1,65 @@
+"""Records of trials' runs go where the study is, and are judged there."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.serving import serving
+from tests.ingest.test_shipper import fill
+
+from crosswind.cli.tune.records import records_of, shipped
+from crosswind.cli.tune.remote import RemoteDesk
+from crosswind.data.errors import NotFoundError
+from crosswind.data.features import all_runs, cohort_key
+from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.store import Store
+from crosswind.data.trial import Study
+from crosswind.models.tuner.desks import Lease
+from crosswind.models.tuner.evidence.disturbed import disturbance_of
+from crosswind.settings import Settings
+
+SPACE = {"lr": {"kind": "int", "low": 1, "high": 100}}
+STUDY = Study("", "ddp", SPACE, "loss", "", 0, 1)
+
+
+def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store.open(tmp_path / "home") as store:
+        load_lab_samples(store)
+        runs = {run.run_id: run for run in all_runs(store) if run.tags.get("split") in {"train", "calibrate"}}
+        with store.catalog.read() as session:
+            injected = session.injections.of_runs(list(runs))
+        hogged = next(each.run_id for each in injected if each.kind == "cpu_hog" and each.strength >= 2)
+        quiet = sorted(runs.keys() - {each.run_id for each in injected})
+        alike = [each for each in quiet if cohort_key(runs[each]) == cohort_key(runs[hogged])]
+        expected = {each: disturbance_of(store, each, beside=alike, parameters=SPACE) for each in (hogged, alike[0])}
+    with serving(tmp_path / "home") as url:
+        desk = RemoteDesk(url)
+        desk.create(STUDY)
+        for run_id in alike:
+            [told] = desk.suggest("ddp", 1, Lease("alice", 60))
+            desk.complete("ddp", told.trial_id, 1.0, run_id=run_id)
+        found = {each: desk.disturbance("ddp", each) for each in expected}
+        with pytest.raises(NotFoundError, match="run 'nobody' is not in the catalog"):
+            desk.disturbance("ddp", "nobody")
+        with pytest.raises(NotFoundError, match="study 'another'"):
+            desk.disturbance("another", hogged)
+        settings = Settings.from_environment({"CROSSWIND_HOME": str(tmp_path / "client")})
+        assert records_of(("server", url), settings, desk, STUDY).judge("nobody") is None
+    assert found == expected
+    assert [each.is_disturbed for each in found.values()] == [True, False]
+    assert "nothing tells whether run nobody was disturbed" in capsys.readouterr().err
+
+
+def test_a_spool_stays_where_it_is_while_the_server_is_away(tmp_path: Path) -> None:
+    fill(tmp_path, "n1", segments=2)
+    kept = sorted(tmp_path.glob("*.segment"))
+    assert shipped(tmp_path, "http://127.0.0.1:9").startswith(f"kept in {tmp_path}: ")
+    assert sorted(tmp_path.glob("*.segment")) == kept != []
+
+
+def test_what_a_server_takes_leaves_the_spool_and_what_is_no_segment_is_told(tmp_path: Path) -> None:
+    fill(tmp_path / "spool", "n1", segments=2)
+    (tmp_path / "spool" / "notes.segment").write_bytes(b"")
+    with serving(tmp_path / "home") as url:
+        told = shipped(tmp_path / "spool", url)
+    assert told == f"2 segments of {tmp_path / 'spool'} shipped to {url}, 1 refused and kept aside"
+    assert list((tmp_path / "spool").glob("*.segment")) == []
