@@ -53,11 +53,11 @@ class HandOut:
         missing = count - len(self.records)
         if missing == 0:
             return True
-        turns = self.folder.turns()  # anew: what was just handed out again must not look free to the tuner
+        turns, number = self.folder.look()  # anew: what was just handed out again must not look free to the tuner
         if any(turn.record.trial.state in FREE for turn in turns):
             return False  # given back just now: a tuner takes its configuration for one that nobody has
-        allowed = rules.room(self.study, self.folder.next_number, missing, self.limits.trials)
-        return allowed == 0 or self._new(turns, allowed, find_search())
+        allowed = rules.room(self.study, number, missing, self.limits.trials)
+        return allowed == 0 or self._new(turns, number, allowed, find_search())
 
     def _again(self, turns: list[Turn], count: int, dead_jobs: DeadJobs) -> bool:
         """Hands out trials that were begun before."""
@@ -80,10 +80,10 @@ class HandOut:
             self.records.append(made.record)
         return made is not None
 
-    def _new(self, turns: list[Turn], count: int, search: KeptSearch) -> bool:
-        """Begins new trials."""
+    def _new(self, turns: list[Turn], first: int, count: int, search: KeptSearch) -> bool:
+        """Begins new trials from this number on."""
         configurations = self._suggested([turn.record for turn in turns], count, search)
-        for number, configuration in enumerate(configurations, self.folder.next_number):
+        for number, configuration in enumerate(configurations, first):
             if not self._begin(number, configuration):
                 self._overtaken += 1
                 return False

@@ -54,9 +54,13 @@ class StudyFolder:
 
     def turns(self) -> list[Turn]:
         """The newest turn of every trial, in the order in which the trials were begun."""
-        generations = self._generations()
+        return self.look()[0]
+
+    def look(self) -> tuple[list[Turn], int]:
+        """The turns, and the number of the trial that may be begun by whoever knows these."""
+        generations = dict(self._generations())  # as of now, whatever another thread finds meanwhile
         found = (self._newest(number, generations[number]) for number in sorted(generations))
-        return [turn for turn in found if turn]
+        return [turn for turn in found if turn], max(generations, default=-1) + 1
 
     def turn(self, number: int) -> Turn | None:
         """The newest turn of one trial, None where there is no such trial."""
@@ -82,11 +86,6 @@ class StudyFolder:
             with reaching(path):
                 stamp_ns = path.stat().st_mtime_ns + longer_ns
                 os.utime(path, ns=(stamp_ns, stamp_ns))
-
-    @property
-    def next_number(self) -> int:
-        """The number of the next trial, as far as this process knows."""
-        return max(self._seen, default=-1) + 1
 
     def sweep(self, now_ns: int) -> None:
         """Takes away drafts that killed writers left."""
