@@ -42,8 +42,9 @@ def main() -> None:
         with server(home) as (url, pid):
             connection = http.client.HTTPConnection(urlsplit(url).netloc)
             _until_idle(pid)
-            figures |= _single(connection, pid) | _saturated(urlsplit(url).port or 0, pid)
-            figures |= _batch(connection) | _command_line(url)
+            figures |= _single(connection, pid)
+            connection.close()  # the server would, before it is used again
+            figures |= _saturated(urlsplit(url).port or 0, pid) | _batch(connection) | _command_line(url)
     for figure, value in figures.items():
         print(f"{figure:<44} {value}")
     print(json.dumps(figures | {"runs": RUNS, "machine": f"{platform.machine()}, Python {platform.python_version()}"}))
