@@ -254,6 +254,7 @@ def _recovered(settings: AgentSettings) -> str | None:
         reports = recover(settings.spool, is_abandoned_in(settings.spool, _node(settings)))
     except OSError as error:
         raise UnavailableError(f"spool {settings.spool}: {error.strerror or error}") from error
+    reports = [each for each in reports if each.frames or each.torn_bytes]  # one just begun may look like a dead one's
     for report in reports:
         LOG.warning("recovered %s: %d frames, %d torn bytes", report.path, report.frames, report.torn_bytes)
     torn_bytes = sum(report.torn_bytes for report in reports)
