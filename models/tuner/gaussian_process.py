@@ -1,107 +1,145 @@
-"""A Gaussian process over few measurements, and what it says about untried points."""
+"""A Gaussian process that is quick enough to be fitted for every source and asked about tens of thousands of points."""
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.stats import norm
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
 from crosswind.data.prediction import Floats
 
-VARIANCE_BOUNDS = (0.05, 20.0)  # of standardised objectives
-LENGTH_BOUNDS = (0.05, 50.0)  # of coordinates in the unit cube
-NOISE_BOUNDS = (1e-5, 1.0)
 # Log-normal priors (mean and standard deviation of the logarithm) keep a handful of points from deciding alone.
 VARIANCE_PRIOR = (0.0, 1.0)
 LENGTH_PRIOR = (0.0, 1.0)
 NOISE_PRIOR = (-5.0, 1.5)
-STEPS_MAX = 60
+BOUNDS = {"variance": (0.05, 20.0), "length": (0.05, 50.0), "noise": (1e-5, 1.0)}
+STEPS_MAX = 40
+BLOCK = 4096  # points asked about at once, so that the kernel stays in the processor's cache
 
 
 @dataclass(frozen=True)
-class Surface:
-    """The posterior of a standardised objective: Matern 5/2 with one length a coordinate, plus measurement noise.
+class Process:
+    """The posterior of standardised values: Matern 5/2 with one length a coordinate, plus measurement noise.
 
-    Source: Rasmussen and Williams 2006, chapter 5; maximum a posteriori hyper-parameters.
+    Source: Rasmussen and Williams 2006, chapters 2, 4 and 5; maximum a posteriori hyper-parameters.
     """
 
-    regressor: GaussianProcessRegressor
+    theta: Floats  # logarithms of variance, lengths and noise, shape (n_coordinates + 2,)
+    X: Floats
+    y: Floats
+    factor: Floats  # lower Cholesky factor of the covariance of y
+    weights: Floats  # the covariance's inverse times y
 
     @classmethod
-    def of(cls, X: Floats, y: Floats) -> Self:
+    def fitted(cls, X: Floats, y: Floats) -> Self:
         """Fits hyper-parameters and posterior; X: (n, n_coordinates) in the unit cube, y: (n,) standardised."""
-        kernel = _kernel(X.shape[1])
-        start = GaussianProcessRegressor(kernel, optimizer=None).fit(X, y)
+        return cls.given(best_theta(X, y), X, y)
 
-        def loss(theta: Floats) -> tuple[float, Floats]:
-            value, gradient = start.log_marginal_likelihood(theta, eval_gradient=True, clone_kernel=False)
-            distance = (theta - means) / deviations
-            return 0.5 * float(distance @ distance) - value, distance / deviations - gradient
+    @classmethod
+    def given(cls, theta: Floats, X: Floats, y: Floats) -> Self:
+        """The posterior of these values under known hyper-parameters."""
+        factor = covariance_factor(theta, X)
+        return cls(theta, X, y, factor, np.asarray(cho_solve((factor, True), y)))
 
-        means, deviations = _priors(X.shape[1])
-        # scikit-learn's own search warns whenever a length reaches its bound, which here only says "no influence".
-        found = minimize(
-            loss, kernel.theta, jac=True, method="L-BFGS-B", bounds=kernel.bounds, options={"maxiter": STEPS_MAX}
-        )
-        return cls(GaussianProcessRegressor(kernel.clone_with_theta(found.x), optimizer=None).fit(X, y))
+    @property
+    def expected_best(self) -> float:
+        """The smallest expected value at the points it learned from."""
+        return float(self.predict(self.X)[0].min())
 
-    def believing(self, X: Floats) -> "Surface":
+    def believing(self, X: Floats) -> "Process":
         """The posterior as if the points X had been measured at their expected values (kriging believer)."""
-        known = self.regressor
         if len(X) == 0:
             return self
-        points, values = np.vstack([known.X_train_, X]), np.concatenate([known.y_train_, self.mean(X)])
-        return Surface(GaussianProcessRegressor(known.kernel_, optimizer=None).fit(points, values))
+        return Process.given(self.theta, np.vstack([self.X, X]), np.concatenate([self.y, self.predict(X)[0]]))
 
-    def mean(self, X: Floats) -> Floats:
-        """Expected objective, shape (n,)."""
-        return np.asarray(self.regressor.predict(X), dtype=np.float64)
+    def predict(self, X: Floats) -> tuple[Floats, Floats]:
+        """Expected value and standard deviation without noise, each of shape (n,)."""
+        parts = [self._predict(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
+        if not parts:
+            return np.empty(0), np.empty(0)
+        return np.concatenate([mean for mean, _ in parts]), np.concatenate([deviation for _, deviation in parts])
 
-    def expected_improvement(self, X: Floats) -> Floats:
-        """How far below the best expected value so far a point lies on average, shape (n,); noise does not count.
+    def _predict(self, X: Floats) -> tuple[Floats, Floats]:
+        cross = kernel_between(self.theta, self.X, X)
+        explained = solve_triangular(self.factor, cross, lower=True, check_finite=False, overwrite_b=False)
+        variance = math.exp(self.theta[0]) - np.einsum("ij,ij->j", explained, explained)
+        return np.asarray(self.weights @ cross), np.sqrt(np.maximum(variance, 1e-12))
 
-        Source: Jones, Schonlau, Welch 1998.
+    def left_out(self) -> tuple[Floats, Floats]:
+        """What would be expected of each known value without it, and the deviation with noise, each of shape (n,).
+
+        Source: Rasmussen and Williams 2006, equation 5.12.
         """
-        mean, deviation = self._noise_free(X)
-        gain = self.mean(self.regressor.X_train_).min() - mean
-        return np.asarray(gain * norm.cdf(gain / deviation) + deviation * norm.pdf(gain / deviation), np.float64)
-
-    def chance_above(self, X: Floats, threshold: float) -> Floats:
-        """Probability that the noise-free objective exceeds a threshold, shape (n,)."""
-        mean, deviation = self._noise_free(X)
-        return np.asarray(norm.cdf((mean - threshold) / deviation), np.float64)
-
-    def _noise_free(self, X: Floats) -> tuple[Floats, Floats]:
-        mean, deviation = self.regressor.predict(X, return_std=True)
-        noise = self.regressor.kernel_.k2.noise_level
-        return mean, np.sqrt(np.maximum(deviation**2 - noise, 1e-12))
+        inverse = cho_solve((self.factor, True), np.eye(len(self.y)))
+        diagonal = np.diag(inverse)
+        return self.y - self.weights / diagonal, np.sqrt(1 / diagonal)
 
 
-def chance_of_success(X: Floats, valid: Floats, invalid: Floats) -> Floats:
-    """How likely each point is to be valid, shape (n,), from points that were and were not; 1 without any failure.
+def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
+    """How far below `best` a value lies on average, shape (n,). Source: Jones, Schonlau, Welch 1998."""
+    gain = best - mean
+    return np.asarray(gain * norm.cdf(gain / deviation) + deviation * norm.pdf(gain / deviation), np.float64)
 
-    A second process learns the labels 1 and 0, so where validity ends need not look like how the objective changes.
-    Source: Rasmussen and Williams 2006, section 6.5, least-squares classification.
+
+def best_theta(X: Floats, y: Floats, beside: Floats | float = 0.0) -> Floats:
+    """Most probable logarithms of variance, lengths and noise, shape (n_coordinates + 2,).
+
+    `beside` is a covariance of y that is known, shape (n, n).
     """
-    if len(invalid) == 0:
-        return np.ones(len(X))
-    labels = np.concatenate([np.ones(len(valid)), np.zeros(len(invalid))])
-    mean, spread = float(labels.mean()), max(float(labels.std()), 1e-3)
-    surface = Surface.of(np.vstack([valid, invalid]), (labels - mean) / spread)
-    return surface.chance_above(X, (0.5 - mean) / spread)
+    squares = np.array([(column[:, None] - column[None]) ** 2 for column in X.T]).reshape(X.shape[1], len(X), len(X))
+    prior = np.array([VARIANCE_PRIOR, *[LENGTH_PRIOR] * X.shape[1], NOISE_PRIOR])
+    bounds = [BOUNDS["variance"], *[BOUNDS["length"]] * X.shape[1], BOUNDS["noise"]]
 
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        value, gradient = _misfit(theta, squares, y, beside)
+        distance = (theta - prior[:, 0]) / prior[:, 1]
+        return value + 0.5 * float(distance @ distance), gradient + distance / prior[:, 1]
 
-def _kernel(n_coordinates: int) -> Kernel:
-    lengths = np.full(n_coordinates, np.exp(LENGTH_PRIOR[0]))
-    return ConstantKernel(1.0, VARIANCE_BOUNDS) * Matern(lengths, LENGTH_BOUNDS, nu=2.5) + WhiteKernel(
-        np.exp(NOISE_PRIOR[0]), NOISE_BOUNDS
+    found = minimize(
+        loss, prior[:, 0], jac=True, method="L-BFGS-B", bounds=np.log(bounds), options={"maxiter": STEPS_MAX}
     )
+    return np.asarray(found.x, np.float64)
 
 
-def _priors(n_coordinates: int) -> tuple[Floats, Floats]:
-    """Means and standard deviations of the log hyper-parameters, in the kernel's order."""
-    rows = np.array([VARIANCE_PRIOR, *[LENGTH_PRIOR] * n_coordinates, NOISE_PRIOR])
-    return rows[:, 0], rows[:, 1]
+def _misfit(theta: Floats, squares: Floats, y: Floats, beside: Floats | float = 0.0) -> tuple[float, Floats]:
+    """Negative logarithm of the marginal likelihood and its gradient. Source: ibid., equations 5.8 and 5.9."""
+    variance, noise, scales = math.exp(theta[0]), math.exp(theta[-1]), np.exp(-2 * theta[1:-1])
+    n = len(y)
+    distance = np.sqrt(5 * np.tensordot(scales, squares, 1))
+    decay = variance * np.exp(-distance)
+    kernel = decay * (1 + distance + distance**2 / 3)
+    try:
+        factor = cholesky(kernel + beside + (noise + 1e-10) * np.eye(n), lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return 1e25, np.zeros_like(theta)
+    weights = cho_solve((factor, True), y, check_finite=False)
+    inner = cho_solve((factor, True), np.eye(n), check_finite=False) - np.outer(weights, weights)
+    # d kernel / d log length = 5/3 (1 + distance) decay * square / length^2
+    shared = inner * decay * (1 + distance) * (5 / 3)
+    lengths = 0.5 * scales * (squares.reshape(len(scales), -1) @ shared.ravel())
+    gradient = np.concatenate([[0.5 * np.sum(inner * kernel)], lengths, [0.5 * noise * np.trace(inner)]])
+    return float(0.5 * y @ weights + np.log(np.diag(factor)).sum() + 0.5 * n * math.log(2 * math.pi)), gradient
+
+
+def covariance_factor(theta: Floats, X: Floats, beside: Floats | float = 0.0) -> Floats:
+    """Lower Cholesky factor of the covariance of noisy values at X, shape (n, n)."""
+    noise = math.exp(theta[-1]) + 1e-10
+    kernel = kernel_between(theta, X, X) + beside
+    for jitter in (0.0, 1e-6, 1e-3):
+        try:
+            return np.asarray(cholesky(kernel + (noise + jitter) * np.eye(len(X)), lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            continue
+    return np.asarray(cholesky(kernel + np.eye(len(X)), lower=True))
+
+
+def kernel_between(theta: Floats, A: Floats, B: Floats) -> Floats:
+    """Covariance of the noise-free values, shape (len(A), len(B))."""
+    scale = np.exp(-theta[1:-1]) * math.sqrt(5)
+    a, b = A * scale, B * scale
+    square = np.sum(a**2, 1)[:, None] + np.sum(b**2, 1)[None] - 2 * a @ b.T
+    distance = np.sqrt(np.maximum(square, 0, out=square), out=square)
+    return np.asarray(math.exp(theta[0]) * np.exp(-distance) * (1 + distance + distance * distance / 3))

@@ -5,15 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from crosswind.data.prediction import Floats
 from crosswind.data.trial import Configuration, Trial
-from crosswind.models.tuner.gaussian_process import Surface, chance_of_success
+from crosswind.models.tuner.gaussian_process import Process, expected_improvement
 from crosswind.models.tuner.knowledge import Knowledge
+from crosswind.models.tuner.one_thread import one_thread
 from crosswind.models.tuner.pool import Pool
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.tuner import check_count
+from crosswind.models.tuner.validity import chance_of_success
 
 START = 5  # configurations of the space-filling start
 DESIGNS = 50  # random starts, of which the most representative is taken
@@ -65,22 +66,22 @@ class GaussianProcessTuner:
             return [free.configurations[index] for index in order[:count]]
         kept = _telling(objectives)
         assumed = self._points([*self._knowledge.pending, *chosen])
-        with threadpool_limits(1):  # small matrices: more threads cost more than they bring
-            surface = Surface.of(self._points(done)[kept], standardised(objectives)[kept])
-            best = self._best(free, count, surface, assumed)
+        with one_thread():
+            process = Process.fitted(self._points(done)[kept], standardised(objectives)[kept])
+            best = self._best(free, count, process.believing(assumed))
         return [free.configurations[index] for index in best]
 
-    def _best(self, free: Pool, count: int, surface: Surface, assumed: Floats) -> list[int]:
+    def _best(self, free: Pool, count: int, process: Process) -> list[int]:
         done, invalid = self._knowledge.done[0][-DONE_MAX:], self._knowledge.invalid[-DONE_MAX:]
         chance = chance_of_success(free.points, self._points(done), self._points(invalid))
-        surface = surface.believing(assumed)
         picks: list[int] = []
         for _ in range(min(count, len(free))):
-            score = surface.expected_improvement(free.points) * chance
+            mean, deviation = process.predict(free.points)
+            score = expected_improvement(mean, deviation, process.expected_best) * chance
             score[picks] = -np.inf
             picks.append(int(np.argmax(score)))
             if len(picks) < count:
-                surface = surface.believing(free.points[picks[-1:]])
+                process = process.believing(free.points[picks[-1:]])
         return picks
 
     def _candidates(self) -> Pool:

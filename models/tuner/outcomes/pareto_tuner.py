@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.prediction import Floats
 from crosswind.data.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner.gaussian_process import chance_of_success
 from crosswind.models.tuner.gaussian_process_tuner import START, representative
 from crosswind.models.tuner.knowledge import Knowledge
+from crosswind.models.tuner.one_thread import one_thread
 from crosswind.models.tuner.outcomes.front import on_front
 from crosswind.models.tuner.outcomes.goal import Goal, Judgement
 from crosswind.models.tuner.outcomes.surfaces import Surfaces
 from crosswind.models.tuner.pool import Pool
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.tuner import check_count
+from crosswind.models.tuner.validity import chance_of_success
 
 JUDGED_MIN = 2
 JUDGED_MAX = 200  # configurations that are learnt from, the newest; the cost is the cube of it
@@ -131,7 +131,7 @@ class ParetoTuner:
         if count == 0:
             return []
         free = self._candidates().without(self._knowledge.taken | {self._space.key(each) for each in chosen})
-        with threadpool_limits(1):  # small matrices: more threads cost more than they bring
+        with one_thread():
             points, _, surfaces = self._surfaces()
             if surfaces is None or len(points) < JUDGED_MIN or len(free) == 0:
                 order = np.random.default_rng(self._seed).permutation(len(free))

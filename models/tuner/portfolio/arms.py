@@ -9,8 +9,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from crosswind.data.prediction import Floats
+from crosswind.models.tuner.gaussian_process import expected_improvement
 from crosswind.models.tuner.portfolio.evidence import Evidence
-from crosswind.models.tuner.portfolio.process import expected_improvement
 from crosswind.models.tuner.portfolio.sourced_process import SourcedProcess
 from crosswind.models.tuner.portfolio.trees import Forest
 
@@ -118,7 +118,7 @@ class TargetProcess:
         if evidence.process is None:
             return np.zeros(len(evidence.candidates))
         mean, deviation = evidence.process.predict(evidence.candidates)
-        return expected_improvement(mean, deviation, float(evidence.process.predict(evidence.X)[0].min()))
+        return expected_improvement(mean, deviation, evidence.process.expected_best)
 
 
 class TargetTrees:

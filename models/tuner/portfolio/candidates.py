@@ -6,6 +6,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from crosswind.data.prediction import Floats
 from crosswind.data.trial import Configuration
@@ -63,14 +64,14 @@ class ListedSupply:
     def _some(
         self, free: NDArray[np.int64], best: Sequence[Configuration], rng: np.random.Generator
     ) -> NDArray[np.int64]:
-        points = self._pool.points[free]
         centres = [*self._space.coordinates(best[:TOPS]), *(point for each in self._sources for point in each.best(1))]
         tops = [point for each in self._sources for point in each.best(TOP_ROWS)]
+        distances = cdist(np.array([*centres, *tops]), self._pool.points[free], "cityblock")
         parts = [
             rng.choice(len(free), RANDOM, replace=False),
             *(np.argpartition(belief[free], PROMISING)[:PROMISING] for belief in self._beliefs),
-            *(np.argpartition(_distances(points, centre), AROUND)[:AROUND] for centre in centres),
-            np.array([np.argmin(_distances(points, point)) for point in tops], dtype=np.int64),
+            *(np.argpartition(each, AROUND)[:AROUND] for each in distances[: len(centres)]),
+            distances[len(centres) :].argmin(axis=1),
         ]
         return np.unique(np.concatenate(parts))
 
@@ -96,7 +97,3 @@ def expectations(sources: Sequence[KnownSource], points: Floats) -> tuple[Floats
     found = [source.process.predict(points) for source in sources]
     shape = (len(sources), len(points))
     return np.array([mean for mean, _ in found]).reshape(shape), np.array([each for _, each in found]).reshape(shape)
-
-
-def _distances(points: Floats, centre: Floats) -> Floats:
-    return np.asarray(np.abs(points - centre).sum(axis=1))

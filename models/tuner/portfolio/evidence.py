@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from crosswind.data.prediction import Floats
+from crosswind.models.tuner.gaussian_process import Process
 from crosswind.models.tuner.portfolio.ensemble import shares
 from crosswind.models.tuner.portfolio.prior import KnownSource
-from crosswind.models.tuner.portfolio.process import Process
 
 STEEP = 2.0  # how fast trust falls with the distance between descriptions
 LIKENESS_WORTH = 6  # measurements that a likeness of descriptions counts as
@@ -22,8 +22,9 @@ class Evidence:
 
     `candidates` (n, n_coordinates) are free; `beliefs` and `doubts` (n_sources, n) are the sources' expected values of
     them and the deviations, `chance` (n,) how likely each is to be valid. `X` and `y` are the points with values, the
-    last `n_assumed` of them not measured but assumed; `told` (n_sources, len(y)) is what the sources expect of them.
-    `features` describe the target as the sources' do theirs; `place` counts the trials so far.
+    first `n_measured` of them measured, the others assumed; `told` (n_sources, len(y)) is what the sources expect of
+    them; `process` is the target's own, None while too little is measured. `features` describe the target as the
+    sources' do theirs; `place` counts the trials so far.
     """
 
     candidates: Floats
@@ -32,23 +33,14 @@ class Evidence:
     chance: Floats
     X: Floats
     y: Floats
-    n_assumed: int
+    n_measured: int
+    process: Process | None
     told: Floats
     gone: Floats
     sources: Sequence[KnownSource]
     features: Floats
     place: int
     seed: int
-
-    @property
-    def n_measured(self) -> int:
-        """How many of the values were measured."""
-        return len(self.y) - self.n_assumed
-
-    @cached_property
-    def process(self) -> Process | None:
-        """The target's own process; None while too little is measured."""
-        return Process.fitted(self.X, self.y) if self.n_measured >= MEASURED_MIN else None
 
     @cached_property
     def shares(self) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from crosswind.data.prediction import Floats
-from crosswind.models.tuner.portfolio.process import (
+from crosswind.models.tuner.gaussian_process import (
     LENGTH_PRIOR,
     NOISE_PRIOR,
     VARIANCE_PRIOR,

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from crosswind.data.prediction import Floats
 from crosswind.data.trial import Configuration, Trial
+from crosswind.models.tuner.gaussian_process import Process
 from crosswind.models.tuner.gaussian_process_tuner import START, representative
 from crosswind.models.tuner.knowledge import Knowledge
+from crosswind.models.tuner.one_thread import one_thread
 from crosswind.models.tuner.pool import Pool
 from crosswind.models.tuner.portfolio.candidates import (
     TOP_ROWS,
@@ -22,7 +23,6 @@ from crosswind.models.tuner.portfolio.candidates import (
 )
 from crosswind.models.tuner.portfolio.evidence import MEASURED_MIN, Evidence
 from crosswind.models.tuner.portfolio.prior import KnownSource, feature_numbers, telling
-from crosswind.models.tuner.portfolio.process import Process
 from crosswind.models.tuner.portfolio.rotation import turn
 from crosswind.models.tuner.portfolio.scale import censored, standardised
 from crosswind.models.tuner.portfolio.validity import chance_of_success
@@ -58,7 +58,7 @@ class PortfolioTuner:
         self._knowledge = Knowledge(space)
         numbers = feature_numbers([features or {}, *(source.features for source in sources)])
         self._features = numbers[0]
-        with threadpool_limits(1):  # small matrices: more threads cost more than they bring
+        with one_thread():
             known = [KnownSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
             self._sources = [each for each in known if each]
             self._supply = self._made_supply(sources)
@@ -68,7 +68,7 @@ class PortfolioTuner:
         """The next configurations to try. Raises: InvalidInputError."""
         check_count(count)
         chosen: list[Configuration] = []
-        with threadpool_limits(1):
+        with one_thread():
             while len(chosen) < count and (found := self._next(chosen)) is not None:
                 chosen.append(found)
         return chosen
@@ -102,40 +102,42 @@ class PortfolioTuner:
         told = expectations(self._sources, measured)[0]
         spread = float(np.median([source.spread for source in self._sources])) if self._sources else 0.0
         y = standardised(np.array([objectives[i] for i in kept]), told, spread)
-        assumed, values = self._assumed(measured, y, chosen)
+        stopped, values = self._stopped(float(y.max()) if len(y) else 0.0)
+        X, known = np.vstack([measured, stopped]), np.concatenate([y, values])
+        process = Process.fitted(X, known) if len(y) >= MEASURED_MIN else None
+        pending = self._points([*self._knowledge.pending, *chosen])
         invalid = self._points(self._knowledge.invalid)
         return Evidence(
             candidates=candidates.points,
             beliefs=candidates.beliefs,
             doubts=candidates.doubts,
             chance=chance_of_success(candidates.points, measured, invalid, self._sources),
-            X=np.vstack([measured, assumed]),
-            y=np.concatenate([y, values]),
-            n_assumed=len(values),
-            told=np.hstack([told, expectations(self._sources, assumed)[0]]),
-            gone=np.vstack([measured, assumed, invalid]),
+            X=np.vstack([X, pending]),
+            y=np.concatenate([known, self._expected(pending, y, process)]),
+            n_measured=len(y),
+            process=process.believing(pending) if process else None,
+            told=np.hstack([told, *(expectations(self._sources, points)[0] for points in (stopped, pending))]),
+            gone=np.vstack([X, pending, invalid]),
             sources=self._sources,
             features=self._features,
             place=place,
             seed=self._seed + place,
         )
 
-    def _assumed(self, X: Floats, y: Floats, chosen: Sequence[Configuration]) -> tuple[Floats, Floats]:
-        """Points that are not measured to the end, and what they are believed to come to."""
+    def _stopped(self, worst: float) -> tuple[Floats, Floats]:
+        """Points that were not measured to the end, and what they are taken to come to."""
         stopped, bounds = self._knowledge.pruned
-        stopped, bounds = stopped[-CENSORED_MAX:], bounds[-CENSORED_MAX:]
-        worst = float(y.max()) if len(y) else 0.0
-        values = censored(np.full(len(bounds), worst))
-        pending = self._points([*self._knowledge.pending, *chosen])
+        return self._points(stopped[-CENSORED_MAX:]), censored(np.full(len(bounds[-CENSORED_MAX:]), worst))
+
+    def _expected(self, pending: Floats, y: Floats, process: Process | None) -> Floats:
+        """What points without a measurement are believed to come to."""
         if len(pending) == 0:
-            expected = np.empty(0)
-        elif len(y) >= MEASURED_MIN:
-            expected = Process.fitted(X, y).predict(pending)[0]
-        elif self._sources:
-            expected = expectations(self._sources, pending)[0].mean(axis=0)
-        else:
-            expected = np.full(len(pending), float(y.mean()) if len(y) else 0.0)
-        return np.vstack([self._points(stopped), pending]), np.concatenate([values, expected])
+            return np.empty(0)
+        if process:
+            return process.predict(pending)[0]
+        if self._sources:
+            return np.asarray(expectations(self._sources, pending)[0].mean(axis=0))
+        return np.full(len(pending), float(y.mean()) if len(y) else 0.0)
 
     def _points(self, configurations: Sequence[Configuration]) -> Floats:
         return self._space.coordinates(configurations)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from crosswind.data.prediction import Floats
+from crosswind.models.tuner.gaussian_process import Process
 from crosswind.models.tuner.portfolio.prior import KnownSource
-from crosswind.models.tuner.portfolio.process import Process
 
 LENGTH = 0.7  # of coordinates in the unit cube; failures end abruptly, so little is smoothed
 NOISE = 0.05

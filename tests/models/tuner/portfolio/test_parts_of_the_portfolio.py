@@ -4,10 +4,10 @@ from scipy.optimize import check_grad
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.models.tuner import Source, Space
+from crosswind.models.tuner.gaussian_process import Process, _misfit
 from crosswind.models.tuner.portfolio.encoding import foreign_points
 from crosswind.models.tuner.portfolio.ensemble import shares
 from crosswind.models.tuner.portfolio.prior import KnownSource, feature_numbers, telling
-from crosswind.models.tuner.portfolio.process import Process, _misfit
 from crosswind.models.tuner.portfolio.rotation import OWN, START, turn
 from crosswind.models.tuner.portfolio.scale import censored, standardised
 from crosswind.models.tuner.portfolio.sourced_process import SourcedProcess
