@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NAME ?=
+# The tests start thousands of processes; where nothing is cached, each would compile every module that it loads.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check bench accuracy serve debian frameworks peers clean
 
