@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 from time import time
 
 from crosswind.data.errors import UnavailableError
@@ -79,6 +79,8 @@ class Client:
     def _answer(self, response: HTTPResponse) -> Answer:
         with response:
             content = response.read(self._answer_bytes)
+            if response.length and len(content) < self._answer_bytes:  # with a limit, http.client says nothing of it
+                raise IncompleteRead(content, response.length)
             if response.will_close or response.length:
                 self.close()
         names = response.headers.get("Accept-Encoding", "").replace(" ", "").split(",")
