@@ -209,7 +209,8 @@ class Smac(RowPeer):
         status = self._runhistory.StatusType.CRASHED if objective is None else self._runhistory.StatusType.SUCCESS
         self._costs.append(objective)
         cost = self.worst(self._costs) if objective is None else objective  # an infinite one becomes no number inside
-        self._smac.tell(info, self._runhistory.TrialValue(cost, status=status))
+        # what is asked for, but no row of the table, stays running: its files would refuse that
+        self._smac.tell(info, self._runhistory.TrialValue(cost, status=status), save=False)
 
 
 class Botorch(RowPeer):

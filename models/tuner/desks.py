@@ -1,8 +1,8 @@
 """What every desk promises that hands out the trials of studies under leases, wherever it keeps them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.request_key import RequestKey
@@ -54,6 +54,9 @@ class Lease:
     def nanoseconds(self) -> int:
         """How long it holds."""
         return round(self.seconds * NANOSECONDS)
+
+
+Suggest: TypeAlias = Callable[[str, int, Lease], list[TrialRecord]]  # of a study, as a desk does
 
 
 @dataclass(frozen=True)

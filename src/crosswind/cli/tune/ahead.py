@@ -7,21 +7,19 @@ alone. Source: rename(2); nfs(5).
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from crosswind.cli.tune.spooled import spool_text
 from crosswind.data.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.desks import Desk, Lease
+from crosswind.models.tuner.desks import Desk, Lease, Suggest
 from crosswind.models.tuner.hours import ends_ns
 
 FOLDER = "tune-ahead"
-Suggest: TypeAlias = Callable[[str, int, Lease], list[TrialRecord]]  # of a study, as a desk does
 LEASE_SECONDS = 86_400.0  # after which the desk hands them to others
 OLD_NS = round(LEASE_SECONDS / 2 * 1e9)  # left of a lease: given back, so that its trial's turn comes
 SHORT_NS = 60 * 1_000_000_000  # left of a lease: too little to begin with

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crosswind.cli.output import say_json
 from crosswind.cli.tune import ranks
-from crosswind.cli.tune.ahead import Ahead, Suggest
+from crosswind.cli.tune.ahead import Ahead
 from crosswind.cli.tune.asker import asking_process
 from crosswind.cli.tune.context import context_in, suggesting
 from crosswind.cli.tune.doubts import Doubts
@@ -24,7 +24,7 @@ from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableEr
 from crosswind.data.run import new_ulid
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
-from crosswind.models.tuner.desks import COUNT_MAX, Desk, Lease
+from crosswind.models.tuner.desks import COUNT_MAX, Desk, Lease, Suggest
 from crosswind.settings import Settings
 
 WRONG = 2

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, NotFoundError, UnavailableError
@@ -15,7 +15,9 @@ from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.token import ship_token
 from crosswind.models.tuner.desks import Lease, Standing
-from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
+
+if TYPE_CHECKING:
+    from crosswind.models.tuner.evidence.disturbance import Disturbance
 
 UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 404, 409, 429, 500
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
@@ -115,9 +117,11 @@ class RemoteDesk:
         best = self.standing(study).best
         return best.trial if best else None
 
-    def disturbance(self, study: str, run_id: str) -> Disturbance:
+    def disturbance(self, study: str, run_id: str) -> "Disturbance":
         """Whether an external cause disturbed a run of the study; NotFoundError while the server has no such run."""
         said = self._get(f"{self._path(study)}/runs/{quote(run_id, safe='')}/disturbance")
+        from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost  # noqa: PLC0415 - for `exec` alone
+
         try:
             lost = tuple(Lost(**each) for each in said["lost"])
             return Disturbance(**{**said, "basis": Basis(said["basis"]), "lost": lost})
