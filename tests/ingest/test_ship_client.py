@@ -14,17 +14,16 @@ WHOLE = b'{"state": "open"}'
 
 
 @contextmanager
-def answering(*bodies: bytes) -> Iterator[str]:
-    """A server that says how long WHOLE is, sends one of the bodies to each connection, and closes it."""
+def answering(body: bytes) -> Iterator[str]:
+    """A server that says how long WHOLE is, sends this body to one connection, and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
-            for body in bodies:
-                connection, _ = listener.accept()
-                with connection:
-                    connection.recv(65536)
-                    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(WHOLE)}\r\n\r\n"
-                    connection.sendall(head.encode() + body)
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(WHOLE)}\r\n\r\n"
+                connection.sendall(head.encode() + body)
 
         thread = threading.Thread(target=serve)
         thread.start()

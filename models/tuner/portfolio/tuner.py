@@ -116,7 +116,7 @@ class PortfolioTuner:
             y=np.concatenate([known, self._expected(pending, y, process)]),
             n_measured=len(y),
             process=process.believing(pending) if process else None,
-            told=np.hstack([told, *(expectations(self._sources, points)[0] for points in (stopped, pending))]),
+            told=np.hstack([told, expectations(self._sources, np.vstack([stopped, pending]))[0]]),
             gone=np.vstack([X, pending, invalid]),
             sources=self._sources,
             features=self._features,
@@ -126,8 +126,8 @@ class PortfolioTuner:
 
     def _stopped(self, worst: float) -> tuple[Floats, Floats]:
         """Points that were not measured to the end, and what they are taken to come to."""
-        stopped, bounds = self._knowledge.pruned
-        return self._points(stopped[-CENSORED_MAX:]), censored(np.full(len(bounds[-CENSORED_MAX:]), worst))
+        stopped = self._points(self._knowledge.pruned[0][-CENSORED_MAX:])
+        return stopped, censored(np.full(len(stopped), worst))
 
     def _expected(self, pending: Floats, y: Floats, process: Process | None) -> Floats:
         """What points without a measurement are believed to come to."""
