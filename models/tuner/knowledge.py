@@ -40,10 +40,9 @@ class Knowledge:
         return [trial.configuration for trial in done], [_objective(trial) for trial in done]
 
     @property
-    def pruned(self) -> tuple[list[Configuration], list[float | None]]:
-        """Configurations that were stopped early, and what their objectives are known to exceed, None if unknown."""
-        pruned = [trial for trial in self._trials.values() if trial.state is TrialState.PRUNED]
-        return [trial.configuration for trial in pruned], [trial.objective for trial in pruned]
+    def pruned(self) -> list[Configuration]:
+        """Configurations that were stopped early."""
+        return [trial.configuration for trial in self._trials.values() if trial.state is TrialState.PRUNED]
 
     @property
     def pending(self) -> list[Configuration]:

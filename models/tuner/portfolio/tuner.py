@@ -126,7 +126,7 @@ class PortfolioTuner:
 
     def _stopped(self, worst: float) -> tuple[Floats, Floats]:
         """Points that were not measured to the end, and what they are taken to come to."""
-        stopped = self._points(self._knowledge.pruned[0][-CENSORED_MAX:])
+        stopped = self._points(self._knowledge.pruned[-CENSORED_MAX:])
         return stopped, censored(np.full(len(stopped), worst))
 
     def _expected(self, pending: Floats, y: Floats, process: Process | None) -> Floats:
