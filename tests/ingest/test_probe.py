@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.ingest.descriptors import open_files
 from tests.ingest.spooled import records, rows
 
 import crosswind
@@ -191,13 +192,14 @@ def test_a_closed_clock_file_costs_one_column_and_nothing_else(tmp_path: Path) -
 
 
 def test_runs_one_after_another_leave_no_file_and_no_thread_open(tmp_path: Path) -> None:
-    before = len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+    files, threads = open_files(), set(threading.enumerate())
     for _ in range(5):
         with crosswind.run(spool=tmp_path) as run:
             list(run.steps("a"))
     with crosswind.run(spool=Path("/proc/nowhere")):
         pass
-    assert (len(list(Path("/proc/self/fd").iterdir())), threading.active_count()) == before
+    assert not open_files() - files
+    assert not set(threading.enumerate()) - threads
 
 
 DISK_THAT_FILLS = """

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.ingest.descriptors import open_files
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.metric import Scalar
@@ -166,16 +167,16 @@ def test_a_bad_pattern_is_refused_before_the_program_starts(tmp_path: Path) -> N
 
 
 def test_a_program_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> None:
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files()
     with pytest.raises(InvalidInputError, match="cannot be started"):
         launch(Launch(("nosuch-program",), tmp_path, agent_seconds=None, step_lines="tqdm"))
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert not open_files() - before
 
 
 def test_nothing_stays_open_or_alive_after_a_run(tmp_path: Path) -> None:
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files()
     launch(Launch(("true",), tmp_path, agent_seconds=None, step_lines="tqdm"))
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert not open_files() - before
 
 
 def test_output_that_was_closed_stays_closed(tmp_path: Path) -> None:
