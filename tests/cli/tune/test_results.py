@@ -75,7 +75,7 @@ def test_few_trials_tell_no_interval_and_none_tell_nothing(tune: Tune, tmp_path:
     tune("best", "ddp", code=2)
     searched_once = json.loads(tune("next", "ddp", "--json"))[0]["trial_id"]
     tune("tell", "ddp", searched_once, "2.5")
-    assert "how sure that is, 5 finished trials tell at least" in tune("best", "ddp")
+    assert "how sure that is can be told from 5 finished trials on" in tune("best", "ddp")
     assert json.loads(tune("best", "ddp", "--json"))["answer"] is None
 
 
@@ -148,3 +148,12 @@ def test_of_several_objectives_all_that_no_other_beats_are_told(tune: Tune, tmp_
     said = tune("best", "ddp")
     assert "of these no other is better in every objective:" in said
     assert len(json.loads(tune("status", "ddp", "--json"))["front"]) == 3  # the smallest batch of every thread count
+
+
+def test_a_study_that_is_not_here_is_looked_for_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
+    assert main(["tune", "status", "nosuch"]) == 2
+    where = f"the catalog of {tmp_path / 'home'}; --server URL and --folder DIR ask elsewhere"
+    assert capsys.readouterr().err == f"crosswind: study 'nosuch' is not in {where}\n"

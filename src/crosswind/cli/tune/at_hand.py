@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crosswind.cli.tune.where import MakeTuner
+from crosswind.data.errors import NotFoundError
 from crosswind.ingest.ended_jobs import ended_jobs
 from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
@@ -12,14 +13,20 @@ from crosswind.settings import Settings
 
 @contextmanager
 def store_desk(settings: Settings, make_tuner: MakeTuner | None = None) -> Iterator[Desk]:
-    """The desk over the store of this installation; new trials come from the usual tuner where none is named."""
+    """The desk over the store of this installation; new trials come from the usual tuner where none is named.
+
+    Raises: NotFoundError for what is asked of it, saying where else a study may be.
+    """
     from crosswind.data.store import Store  # noqa: PLC0415 - not for a folder
     from crosswind.models.tuner.desk import StudyDesk  # noqa: PLC0415
     from crosswind.models.tuner.evidence.for_study import StoredEarlier  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:
         earlier = StoredEarlier(store)
-        yield StudyDesk(store.catalog, make_tuner=make_tuner, find_earlier=earlier, dead_jobs=ended_jobs)
+        try:
+            yield StudyDesk(store.catalog, make_tuner=make_tuner, find_earlier=earlier, dead_jobs=ended_jobs)
+        except NotFoundError as error:
+            raise NotFoundError(f"{error} of {settings.home}; --server URL and --folder DIR ask elsewhere") from error
 
 
 @contextmanager
