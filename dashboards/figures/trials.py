@@ -14,6 +14,7 @@ from crosswind.data.trial import ENDED, Configuration, TrialRecord
 
 HEIGHT = 340
 DRAWN = 1500  # trials, the newest
+FEW = 12  # trials, each of which has a tick: plotly would put some between them
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ class TrialValues:
                 marker={"color": MUTED, "size": 9, "symbol": "x-thin", "line": {"color": MUTED, "width": 2}},
                 hovertemplate="trial %{x}: without a value<extra></extra>",
             )
-        return figure.update_xaxes(rangemode="tozero")
+        last = max([*numbers, *self.unmeasured])
+        return figure.update_xaxes(rangemode="tozero", dtick=1 if last <= FEW else None)
 
 
 def trial_values(

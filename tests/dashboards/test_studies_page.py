@@ -66,6 +66,16 @@ def test_the_figure_tells_what_was_gained(store: Store) -> None:
     assert (chart.best_so_far, chart.unmeasured) == ([0.4, 0.2], (2,))
 
 
+def test_no_tick_stands_between_two_trials(store: Store) -> None:
+    search(store, STUDY, [0.4, None, 0.2])
+    [chart] = shown(store).charts
+    assert isinstance(chart, TrialValues)
+    assert chart.draw().layout.xaxis.dtick == 1
+    assert (
+        replace(chart, unmeasured=(2, 1000)).draw().layout.xaxis.dtick is None
+    )  # plotly's choice: one a trial is a blur
+
+
 def test_what_is_to_be_large_is_shown_as_its_user_knows_it(store: Store) -> None:
     study = replace(STUDY, name="fast", objective="samples_per_second", unit="", details={"direction": "maximise"})
     search(store, study, [-100.0, -300.0, -200.0])
