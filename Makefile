@@ -7,7 +7,7 @@ NAME ?=
 # The tests start thousands of processes; where nothing is cached, each would compile every module that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check bench accuracy serve debian frameworks peers clean
+.PHONY: demo test test-all ready compiled phases check bench accuracy serve debian frameworks peers clean
 
 demo: $(INSTALLED)  ## measure, explain, predict, tune, serve: the whole loop on this machine
 	$(BIN)/crosswind demo $(DEMO)
@@ -21,8 +21,27 @@ check: $(INSTALLED)  ## what CI asks of the code before it runs the tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: check debian  ## check + every test
-	$(BIN)/pytest $(TESTS)
+# The first phase in several processes, as much of it waits; the second alone on the machine. One line sums up what was skipped.
+WORKERS ?= 4
+EVERY_DAY := not thorough and
+test: ready  ## check + the tests of every day: each promise and each real part once, in ten minutes on 2 cores
+	@$(MAKE) --no-print-directory phases ONLY='$(EVERY_DAY)'
+
+test-all: ready  ## check + every test, also what repeats, counts or takes long
+	@$(MAKE) --no-print-directory phases
+
+ready: $(INSTALLED) debian
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check compiled
+
+compiled: $(INSTALLED)  # the tests, once, and not by each of the processes that run them
+	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || true
+
+phases: $(INSTALLED)
+	@skips=$$(mktemp); failed=0; \
+	run() { CROSSWIND_SKIPS=$$skips $(BIN)/pytest "$$@" $(TESTS); code=$$?; [ $$code = 0 ] || [ $$code = 5 ] || failed=1; }; \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 run -q -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m '$(ONLY) not host'; \
+	run -q -m '$(ONLY) host'; \
+	$(BIN)/python tests/needs.py $$skips; rm $$skips; exit $$failed
 
 bench: $(INSTALLED)  ## make bench NAME=startup: measured beside the peer; without a name all, quickly
 	$(BIN)/python -m benchmarks $(NAME)

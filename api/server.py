@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -29,19 +30,20 @@ def serve(store: Store, settings: ServerSettings = LOOPBACK, *, ready: Callable[
 
     Raises: UnavailableError when the port is taken or the address is not this machine's.
     """
-    with listen(settings) as listening, _signals_end_quietly():
+    with listen(settings) as listening:
         app = create_app(store, settings)
         server = server_of(app)
-        if ready:
-            ready(url_of(listening, settings))
-        gc.freeze()  # what is loaded stays; looking through it again and again took a fifth of the time
-        try:
-            with housekeeping(store), background(app.state.runner):
-                server.run(sockets=[listening])
-        finally:
-            gc.unfreeze()
-            if settings.uds is not None:
-                settings.uds.unlink(missing_ok=True)
+        with _signals_end(server):
+            if ready:
+                ready(url_of(listening, settings))
+            gc.freeze()  # what is loaded stays; looking through it again and again took a fifth of the time
+            try:
+                with housekeeping(store), background(app.state.runner):
+                    server.run(sockets=[listening])
+            finally:
+                gc.unfreeze()
+                if settings.uds is not None:
+                    settings.uds.unlink(missing_ok=True)
 
 
 def server_of(app: FastAPI) -> uvicorn.Server:
@@ -59,12 +61,19 @@ def server_of(app: FastAPI) -> uvicorn.Server:
 
 
 @contextmanager
-def _signals_end_quietly() -> Iterator[None]:
-    """Within, a signal that ended the server does not end the process as well: uvicorn raises it anew afterwards."""
+def _signals_end(server: uvicorn.Server) -> Iterator[None]:
+    """Within, SIGINT and SIGTERM end the server and not the process, also before uvicorn listens for them.
+
+    uvicorn raises anew afterwards what it got.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

@@ -1,3 +1,4 @@
+import gc
 import os
 import pwd
 import shutil
@@ -6,11 +7,14 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from sqlalchemy import create_engine, text
+from tests.needs import lack, skipped_for_want
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
@@ -20,6 +24,16 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
+# What one server, cluster or training serves goes to one process; every other file is a group of its own.
+GROUPS = {
+    "slurm": ("*on_real_slurm.py",),
+    "server": ("tests/cli/test_predict.py", "tests/cli/test_remaining.py", "tests/cli/test_walltime.py"),
+    "adapters": ("tests/ingest/adapters/*",),
+    "lab": ("tests/ingest/lab/*", "tests/cli/test_lab.py"),  # one laboratory at a time has the machine
+}
+# What takes longest begins first, so that no core is idle at the end.
+FIRST = ("slurm", "tests/end_to_end/test_demo.py", "adapters", "tests/ingest/test_injected.py", "lab", "server")
+
 OPTIONS = "-c fsync=off -c listen_addresses=127.0.0.1"
 
 
@@ -28,8 +42,7 @@ def postgres_server() -> Iterator[str]:
     """The URL, without a database, of a PostgreSQL server that lives as long as the tests."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
     if not programs:
-        refuse = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        refuse("no PostgreSQL server here: apt-get install postgresql")
+        lack("postgresql", "no program pg_ctl")
     folder = Path(tempfile.mkdtemp(prefix="crosswind-postgres-"))
     user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name  # it refuses to run as root
     shutil.chown(folder, user)
@@ -77,3 +90,45 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
+    order = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(group_of(item.nodeid), len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what stays until the end, thousands of tests and their modules."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep what shares a fixture in one process, in the order above."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - where tests run in one process it is not needed
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return ByGroup(config, log)
+
+
+def group_of(nodeid: str) -> str:
+    """The group of a test: one of GROUPS, or its file."""
+    file = nodeid.partition("::")[0]
+    return next((name for name, files in GROUPS.items() if any(fnmatch(file, each) for each in files)), file)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line on what was skipped for want of what; `make test` prints it once for all of its phases."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # who started this process counts them too
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    if file := os.environ.get("CROSSWIND_SKIPS"):
+        with Path(file).open("a") as lines:
+            lines.writelines(f"{reason!r}\n" for reason in reasons)
+    elif line := skipped_for_want(reasons):
+        terminalreporter.write_line(line, yellow=True)

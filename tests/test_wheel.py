@@ -120,6 +120,7 @@ print(len(names))
 """
 
 
+@pytest.mark.thorough
 def test_every_module_of_the_wheel_imports_with_the_extras(unpacked: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", IMPORT_ALL, str(unpacked)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -74,7 +74,7 @@ class Disturbance:
     def around_loop(self) -> Iterator[None]:
         """Holds what lasts as long as the loop: the processes that compete for this rank's core."""
         count = int(self._fault.strength) if self._fault and self._fault.kind == "cpu_hog" else 0
-        hogs = [subprocess.Popen([sys.executable, "-S", "-c", SPIN], preexec_fn=_die_with_parent) for _ in range(count)]  # noqa: PLW1509
+        hogs = [subprocess.Popen([sys.executable, "-S", "-c", SPIN], preexec_fn=die_with_parent) for _ in range(count)]  # noqa: PLW1509
         try:
             yield
         finally:
@@ -99,5 +99,6 @@ def pin_to_core(local_rank: int, *, threads: int = 1) -> None:
     os.sched_setaffinity(0, {cores[(local_rank * threads + thread) % len(cores)] for thread in range(threads)})
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Asks the kernel to kill this process when the one that started it ends. Source: PR_SET_PDEATHSIG, prctl(2)."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

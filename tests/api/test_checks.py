@@ -58,6 +58,7 @@ def test_what_cannot_be_meant_is_refused(checked: TestClient, query: str) -> Non
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.thorough
 def test_the_values_of_a_large_fleet_come_within_seconds(tmp_path: Path) -> None:
     """2000 nodes, five measures, ten checks: as many values as are ever told."""
     nodes, measures, checks = range(2000), ("gemm", "memory", "loop", "disk_write", "disk_read"), range(10)

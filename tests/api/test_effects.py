@@ -4,6 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("path", "ranked"), [("/v1/counters", "counters"), ("/v1/interference", "suspects")])
 def test_few_runs_are_an_answer_that_says_what_is_missing(client: TestClient, path: str, ranked: str) -> None:
     answer = client.get(path, params={"workload": "nanogpt", "system": "lab"})

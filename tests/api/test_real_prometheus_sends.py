@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from tests.api.test_server import ended, serving
 from tests.conftest import free_port
-from tests.ingest.test_exposition_in_prometheus import RECORDED, fetched, program, running, soon
+from tests.ingest.test_exposition_in_prometheus import RECORDED, fetched, running, soon
+from tests.needs import program
 
 from crosswind.data.store import Store
 
@@ -35,6 +37,7 @@ def samples_in(series: list[Any]) -> Iterator[tuple[str, str, int, float]]:
         )
 
 
+@pytest.mark.thorough
 def test_what_it_sends_is_what_it_answers(tmp_path: Path) -> None:
     node, own = free_port(), free_port()
     exporter = (

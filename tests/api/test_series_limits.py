@@ -94,11 +94,15 @@ def test_a_small_body_of_much_json_is_refused(sender: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "content"),
     [
-        (OTLP, b"\x0a\x00" * 2_000_001),
+        pytest.param(OTLP, b"\x0a\x00" * 2_000_001, marks=pytest.mark.thorough),
         (OTLP, field(1, field(2, field(2, field(9, field(1, field(6, bytes(8 * 2_000_001)))))))),
         (WRITE, b"\x0a\x00" * 2_000_001),
-        (WRITE, b"\x1a\x00" * 2_000_001),
-        (WRITE, field(1, field(1, field(1, b"__name__") + field(2, b"a")) + b"\x12\x00" * 2_000_001)),
+        pytest.param(WRITE, b"\x1a\x00" * 2_000_001, marks=pytest.mark.thorough),
+        pytest.param(
+            WRITE,
+            field(1, field(1, field(1, b"__name__") + field(2, b"a")) + b"\x12\x00" * 2_000_001),
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=["messages", "counts", "series", "metadata", "samples"],
 )

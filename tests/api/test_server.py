@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from crosswind.api.server import listen, url_of
+from crosswind.api.server import listen, serve, url_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.store import Store
@@ -64,6 +64,7 @@ def created(url: str, name: str) -> str:
     return study
 
 
+@pytest.mark.thorough
 def test_the_whole_way_over_a_real_server(url: str) -> None:
     with httpx2.Client(base_url=url, timeout=30) as client:
         assert client.get("/readyz").json() == {"status": "ready"}
@@ -93,6 +94,7 @@ def test_many_askers_over_http_get_distinct_trials(url: str) -> None:
     assert len(got) == len(set(got)) == 18
 
 
+@pytest.mark.thorough
 def test_a_server_killed_at_once_loses_no_answered_trial(store: Store) -> None:
     with serving(store.home) as (url, process):
         study = created(url, "killed")
@@ -125,6 +127,21 @@ def sent_until_cut_off(connection: socket.socket) -> float:
         except OSError:  # reset or broken pipe, as the kernel pleases
             return number / 16
     return float("inf")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_told_to_end_before_it_has_begun_to_listen_for_signals_ends(
+    store: Store, number: signal.Signals
+) -> None:
+    said: list[str] = []
+
+    def ready(url: str) -> None:
+        said.append(url)
+        signal.raise_signal(number)
+
+    serve(store, ServerSettings(port=0), ready=ready)
+    assert len(said) == 1
+    assert signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}
 
 
 def test_a_port_that_is_taken_is_named() -> None:

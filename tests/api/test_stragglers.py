@@ -23,6 +23,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield client
 
 
+@pytest.mark.thorough
 def test_the_slow_node_comes_first(fleet: TestClient) -> None:
     told = fleet.get("/v1/stragglers?system=lab&workload=bert&limit=3").json()
     assert (told["runs"], told["compared_runs"], told["compared"], len(told["ranked"])) == (80, 80, 16, 3)
@@ -43,6 +44,7 @@ def test_no_regression_is_told_of_equal_runs(fleet: TestClient) -> None:
     assert (told["runs"], told["workloads"], told["changes"], told["warnings"]) == (80, 1, [], [])
 
 
+@pytest.mark.thorough
 def test_a_regression_is_told_with_its_time(tmp_path: Path) -> None:
     store_weather(tmp_path, 120, lambda hours: 1.4 if hours >= 90 else 1.0)
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:

@@ -88,6 +88,7 @@ def url(filled: Path, tmp_path: Path) -> Iterator[str]:
             process.kill()
 
 
+@pytest.mark.thorough
 def test_two_hundred_workers_at_once_get_trials_of_their_own(url: str) -> None:
     with httpx2.Client(base_url=url, timeout=120, limits=httpx2.Limits(max_connections=WORKERS)) as client:
         client.post("/v1/studies", json=STUDY)

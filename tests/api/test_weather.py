@@ -29,6 +29,7 @@ def test_five_runs_are_too_few_and_it_says_so(client: TestClient) -> None:
     assert (each["standing"], each["chance_slower"], each["hours"][0]["ratio"]) == ("unknown", None, 1.0)
 
 
+@pytest.mark.thorough
 def test_the_candidate_that_answers_is_told_with_its_backtest(tmp_path: Path) -> None:
     store_weather(tmp_path, 120)
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
@@ -39,6 +40,7 @@ def test_the_candidate_that_answers_is_told_with_its_backtest(tmp_path: Path) ->
     assert told["workloads"][0]["standing"] == "usual"
 
 
+@pytest.mark.thorough
 def test_what_was_learned_is_kept(tmp_path: Path) -> None:
     store_weather(tmp_path, 300)
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
@@ -51,6 +53,7 @@ def test_what_was_learned_is_kept(tmp_path: Path) -> None:
     assert kept < learned / 3  # measured a fortieth; learning is two seconds, an answer some milliseconds
 
 
+@pytest.mark.thorough
 def test_others_are_answered_while_it_learns(tmp_path: Path) -> None:
     store_weather(tmp_path, 300)
     with (

@@ -6,6 +6,7 @@ import pytest
 from benchmarks.tuner_chaos import Plan, suffer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "plan",
     [

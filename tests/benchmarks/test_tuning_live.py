@@ -47,6 +47,7 @@ def never(configuration: Configuration) -> float:
     raise AssertionError(f"{configuration} is measured again")
 
 
+@pytest.mark.thorough
 def test_a_tiny_benchmark_runs_from_end_to_end_and_is_told_again(tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     figures = live(TINY, kept)
@@ -63,6 +64,7 @@ def test_a_tiny_benchmark_runs_from_end_to_end_and_is_told_again(tmp_path: Path)
     assert figures["desk_smallest_mean_regret"] == round(truth.regret(again.studied[0].answers[SMALLEST]), 4)
 
 
+@pytest.mark.thorough
 def test_a_rank_that_fails_says_why() -> None:
     with started(0.05) as ranks, pytest.raises(UnavailableError, match="KeyError: 'threads'"):
         ranks.measure({"batch": 2})

@@ -191,6 +191,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.thorough
 def test_a_node_whose_core_others_use_too_is_slower_than_it_was(home: Path) -> None:
     """Twenty busy processes on its one core leave it a 21st; usual is what it had in five checks just before.
 

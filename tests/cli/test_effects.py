@@ -58,6 +58,7 @@ def rounded(said: str) -> Any:
     return json.loads(said, parse_float=lambda digits: round(float(digits), 6))
 
 
+@pytest.mark.thorough
 def test_both_doors_tell_the_same(in_lab: Ask, lab: Path) -> None:
     words = ("--workload", "embedding-recommender", "--system", "fault-lab", "--json")
     here = [rounded(in_lab(verb, *words)[1]) for verb in ("counters", "interference")]

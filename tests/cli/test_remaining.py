@@ -38,6 +38,7 @@ def test_more_steps_take_longer(verb: Verb) -> None:
     assert medians[0] < medians[1] < medians[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [(GOING,), (GOING, "--steps", "45"), (GOING, "--steps", "12"), ("toy-11",)])
 def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, words: tuple[str, ...]) -> None:
     at_hand = verb("remaining", *words, "--json")

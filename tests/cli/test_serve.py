@@ -75,6 +75,7 @@ def until(claim: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.thorough
 def test_a_server_told_to_end_in_mid_training_ends_well_and_leaves_it_to_the_next(store: Store, tmp_path: Path) -> None:
     runner, uds = Runner(store, {NAME: Trainer(train)}), tmp_path / "uds"
     asked = runner.ask(NAME)

@@ -37,6 +37,7 @@ def test_ranks_are_rows_and_the_gain_stands_below(ask: Ask) -> None:
     assert lines[6].startswith("warning: compute seconds are taken to grow in proportion to samples")
 
 
+@pytest.mark.thorough
 def test_both_doors_tell_the_same(ask: Ask, measured: Path) -> None:
     words = ("shares", "measured", "--batch", "64", "--now-batch", "40", "--json")
     here = json.loads(ask(*words)[1])

@@ -131,6 +131,7 @@ def test_times_are_dates_local_times_and_spans_before_now(monkeypatch: pytest.Mo
         seconds_of("now-2fortnights", NOW)
 
 
+@pytest.mark.thorough
 def test_it_asks_again_and_again_until_it_is_told_to_stop(home: Path) -> None:
     answering(home)
     words = ("sync", "slurm", "--every", "10", "--since", "now-1hours")

@@ -3,12 +3,12 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.needs import program
 
 Verb = Callable[..., tuple[int, str, str]]
 TOY = ("walltime", "--workload", "toy", "--config", "batch=8", "--config", "fused=true", "--ranks", "2")
@@ -42,12 +42,12 @@ PartitionName=all Nodes=localhost Default=YES
 """
 
 
-@pytest.mark.skipif(shutil.which("sbatch") is None, reason="no sbatch here: apt-get install slurm-client")
 @pytest.mark.parametrize(("words", "is_taken"), [(TOY, True), (NIGHTLY, True), (None, False)])
 def test_sbatch_itself_takes_the_directive(
     verb: Verb, tmp_path: Path, words: tuple[str, ...] | None, is_taken: bool
 ) -> None:
     """It reads the script before it looks for a controller, of which there is none."""
+    program("sbatch", "slurm-client")
     directive = verb(*words, "--directive")[1] if words else "#SBATCH --time=1-2-3\n"
     (tmp_path / "slurm.conf").write_text(SLURM)
     (tmp_path / "job.sh").write_text(f"#!/bin/sh\n{directive}true\n")
@@ -76,6 +76,7 @@ def test_more_confidence_never_asks_for_less(verb: Verb) -> None:
     assert limits[0] < limits[-1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [TOY, (*TOY, "--startup", "90", "--confidence", "0.8"), NIGHTLY])
 def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, words: tuple[str, ...]) -> None:
     at_hand, asked = verb(*words, "--json"), verb(*words, "--json", "--server", server_to_ask)

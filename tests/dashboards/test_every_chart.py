@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.dashboards.conftest import SLOW
 
 from crosswind.dashboards import figures, palette
 from crosswind.dashboards.figures.causes import cause_totals
@@ -27,7 +28,7 @@ from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.render import drawn
 from crosswind.data.steps import PHASES
 from crosswind.data.trial import Trial, TrialRecord, TrialState
-from crosswind.models.explain.explanation import Explanation, Verdict
+from crosswind.models.explain.explanation import Verdict
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says
 from crosswind.models.stragglers.history import History, Level, RunTime
@@ -37,8 +38,8 @@ HOSTILE = "<img src=x onerror=alert(1)>&</script>%{x}"
 STEPS = 3000
 
 
-@pytest.fixture
-def charts(slow: Explanation) -> Mapping[str, Chart | None]:
+@pytest.fixture(scope="module")
+def charts() -> Mapping[str, Chart | None]:
     """One of every kind, larger than fits, with a hostile name wherever a stranger may choose one."""
     step, rank = np.repeat(np.arange(STEPS), 2), np.tile([0, 1], STEPS)
     steps = pd.DataFrame({"step": step, "rank": rank, "duration_seconds": 0.1 + step % 7 * 0.01})
@@ -49,7 +50,7 @@ def charts(slow: Explanation) -> Mapping[str, Chart | None]:
     times = {"measured_seconds": 2.0, "expected_seconds": 1.0, "excess_low": 0.5, "excess_high": 1.5}
     shares = pd.DataFrame({"run_id": ["a"], "cause": [HOSTILE], "seconds": [1.0], "is_main": [True]})
     return {
-        "waterfall": waterfall(slow),
+        "waterfall": waterfall(SLOW),
         "steps": step_ribbon(steps, cohort, cohort_runs=3),
         "ranks": rank_heat_map(steps),
         "phases": phase_stack(steps),
@@ -61,6 +62,12 @@ def charts(slow: Explanation) -> Mapping[str, Chart | None]:
         "leaderboard": leaderboard(pd.DataFrame({"method": [HOSTILE, "m"], "loss": 0.1, "is_model": [False, True]})),
         **of_fleets(),
     }
+
+
+@pytest.fixture(scope="module")
+def drawings(charts: Mapping[str, Chart | None]) -> Mapping[str, Any]:
+    """The figure of every chart; large ones take seconds to draw."""
+    return {name: chart_of(charts, name).draw() for name in NAMES}
 
 
 def of_fleets() -> dict[str, Chart | None]:
@@ -113,32 +120,32 @@ def test_a_chart_has_a_finding_a_sentence_and_a_table(charts: Mapping[str, Chart
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_axes_are_named_and_the_figure_has_a_height(charts: Mapping[str, Chart | None], name: str) -> None:
-    figure = chart_of(charts, name).draw()
+def test_axes_are_named_and_the_figure_has_a_height(drawings: Mapping[str, Any], name: str) -> None:
+    figure = drawings[name]
     said = [figure.layout.xaxis.title.text, *(note.text for note in figure.layout.annotations)]
     assert any(said)
     assert figure.layout.height <= 640
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_browser_gets_few_points(charts: Mapping[str, Chart | None], name: str) -> None:
-    for trace in chart_of(charts, name).draw().data:
+def test_a_browser_gets_few_points(drawings: Mapping[str, Any], name: str) -> None:
+    for trace in drawings[name].data:
         cells = sum(len(row) for row in trace.z) if trace.type == "heatmap" else len(trace.x)
         assert cells <= (20_000 if trace.type == "heatmap" else 2000)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_colour_has_a_dark_twin(charts: Mapping[str, Chart | None], name: str) -> None:
-    text = str(chart_of(charts, name).draw().to_json())
+def test_every_colour_has_a_dark_twin(drawings: Mapping[str, Any], name: str) -> None:
+    text = str(drawings[name].to_json())
     assert set(re.findall(r'"(#[0-9a-f]{3,8})"', text)) <= set(palette.VARIABLES)
     for red, green, blue, opacity in re.findall(r'"rgba\((\d+), (\d+), (\d+), ([\d.]+)\)"', text):
         assert opacity == "0" or f"#{int(red):02x}{int(green):02x}{int(blue):02x}" in palette.VARIABLES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hostile_name_stays_text(charts: Mapping[str, Chart | None], name: str) -> None:
+def test_a_hostile_name_stays_text(charts: Mapping[str, Chart | None], drawings: Mapping[str, Any], name: str) -> None:
     chart = chart_of(charts, name)
-    assert not [text for text in texts(chart.draw().to_plotly_json()) if "<img" in text]
+    assert not [text for text in texts(drawings[name].to_plotly_json()) if "<img" in text]
     safe = str(drawn(chart).json)
     assert not set("<>&") & set(safe)
     assert json.loads(safe)["data"]

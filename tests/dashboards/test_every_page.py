@@ -1,6 +1,8 @@
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -67,9 +69,11 @@ def app_of(store: Store) -> FastAPI:
     return app
 
 
-@pytest.fixture
-def client(lab: Store) -> Iterator[TestClient]:
-    with TestClient(app_of(lab), base_url="http://127.0.0.1") as opened:
+@pytest.fixture(scope="module")
+def client(homes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A client of the lab's store, which no page changes."""
+    home = Path(shutil.copytree(homes / "lab", tmp_path_factory.mktemp("pages") / "lab"))
+    with Store.open(home) as lab, TestClient(app_of(lab), base_url="http://127.0.0.1") as opened:
         yield opened
 
 

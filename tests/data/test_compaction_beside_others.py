@@ -6,6 +6,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from crosswind.data.compaction import compact
 from crosswind.data.lake import Lake, to_table
 from crosswind.data.metric import Column, Kind, MetricSet
@@ -21,6 +23,7 @@ def put(lake: Lake, number: int) -> None:
     lake.append(f"b{number}", to_table(LINK, {"ts_ns": times, "number": [number] * ROWS}))
 
 
+@pytest.mark.thorough
 def test_every_answer_is_whole_while_batches_come_twice_and_parts_are_replaced(tmp_path: Path) -> None:
     lake, over, stored = Lake(tmp_path / "lake"), threading.Event(), [0]
     put(lake, 0)

@@ -92,6 +92,7 @@ def killed(before: Lake) -> Iterator[list[Lake]]:
         shutil.rmtree(before.root.parent / f"killed-{number}")
 
 
+@pytest.mark.thorough
 def test_wherever_it_was_killed_every_answer_is_the_same_then_and_after_all_that_follows(
     before: Lake, killed: list[Lake]
 ) -> None:

@@ -325,6 +325,7 @@ COLUMNS = [
 ]
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(COLUMNS).flatmap(lambda column: st.tuples(st.just(column), rows_of(column))))
 def test_the_vectors_say_what_a_walk_row_by_row_says(drawn: tuple[Column, list[dict[str, Any]]]) -> None:

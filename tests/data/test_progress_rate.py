@@ -4,6 +4,7 @@ from statistics import median
 
 import pyarrow.parquet as pq
 import pytest
+from tests.needs import needs_data
 
 from crosswind.data.progress_rate import ProgressRate, progress_rates
 from crosswind.data.run import Run, RunState
@@ -62,7 +63,7 @@ def test_runs_that_did_not_reach_their_target_are_left_out() -> None:
     assert progress_rates([run(100, "10"), aborted, unfinished, run(200, "10", tags={})]) == []
 
 
-@pytest.mark.skipif(not REAL.is_file(), reason="the published runs are not here")
+@needs_data(REAL)
 def test_published_runs_vary_by_luck_rather_than_by_pace() -> None:
     columns = ["config_id", "benchmark", "ttt_min", "status", "last_eval_progress"]
     runs = [

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.needs import ROOT, needs
 
 from crosswind.data.occupancy import Allocation, Source
 from crosswind.ingest.occupancy.job_files import JobFiles
@@ -151,7 +152,7 @@ def test_a_directory_behind_a_link_is_not_written(tmp_path: Path, script: str) -
     assert list(target.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="giving a directory away needs root")
+@needs(ROOT, "giving a directory away", unless=os.geteuid() == 0)
 @pytest.mark.parametrize("script", ["prolog.sh", "epilog.sh"])
 def test_somebody_elses_directory_is_not_written(tmp_path: Path, script: str) -> None:
     (tmp_path / "job.d").mkdir()

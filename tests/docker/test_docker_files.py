@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from sqlalchemy.engine import make_url
+from tests.needs import needs
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -136,6 +137,7 @@ def test_the_store_is_kept_outside_the_image() -> None:
     assert services()["server"]["volumes"] == [f"store:{last('VOLUME')}"]
 
 
+@pytest.mark.thorough
 def test_the_command_refuses_to_start_without_a_token(tmp_path: Path) -> None:
     words = [CROSSWIND, *json.loads(last("CMD"))]
     ended = subprocess.run(
@@ -145,6 +147,7 @@ def test_the_command_refuses_to_start_without_a_token(tmp_path: Path) -> None:
     assert "CROSSWIND_TOKEN" in ended.stderr
 
 
+@pytest.mark.thorough
 def test_the_health_check_tells_a_live_server_from_a_dead_one(served: tuple[subprocess.Popen[str], str]) -> None:
     server, port = served
     assert probe(port) == 0
@@ -204,6 +207,7 @@ def test_names_of_networks_and_volumes_are_declared() -> None:
     assert compose["services"]["database"]["networks"] == ["inside"]
 
 
+@pytest.mark.thorough
 def test_the_command_of_compose_is_one_that_the_program_takes() -> None:
     words = [re.sub(r"\$\{\w+:-(.*)\}", r"\1", word) for word in services()["server"]["command"]]
     assert words[: len(json.loads(last("CMD")))] == json.loads(last("CMD"))
@@ -218,9 +222,7 @@ def has_compose() -> bool:
     return subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(
-    not has_compose(), reason="docker's compose plugin is not installed; the file was read as YAML above"
-)
+@needs("docker compose", "the file was read as YAML above", unless=has_compose())
 def test_compose_refuses_without_secrets_and_takes_them() -> None:
     words = ["docker", "compose", "--file", str(DOCKER / "compose.yaml"), "--env-file", os.devnull, "config", "--quiet"]
     for name in SECRETS:

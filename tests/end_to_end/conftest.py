@@ -1,11 +1,9 @@
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from tests.needs import program
 
-CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
     "--no-sandbox",
     "--use-gl=angle",
@@ -21,10 +19,8 @@ ARGUMENTS = (
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; where CI runs it must be there."""
-    if not CHROMIUM.exists():
-        refuse = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        refuse(f"no browser at {CHROMIUM}: apt-get install --no-install-recommends chromium fonts-dejavu-core")
+    chromium = program("chromium", "chromium")
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        launched = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         yield launched
         launched.close()

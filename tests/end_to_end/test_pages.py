@@ -126,7 +126,10 @@ def test_a_page_draws_its_figures_without_error_and_without_leaving_the_server(v
     assert opened.problems == (missing if address == "/runs/nope" else [])
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize(
+    "address",
+    [each if each in {"/runs", "/runs/r3"} else pytest.param(each, marks=pytest.mark.thorough) for each in ADDRESSES],
+)
 def test_a_narrow_page_needs_no_sideways_scrolling(visit: Open, address: str) -> None:
     opened = visit(address, width=360)
     opened.is_drawn()

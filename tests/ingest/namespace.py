@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 
-import pytest
+from tests.needs import needs
 
 ALONE = ["unshare", "--map-root-user", "--net", "--mount"]
 
@@ -17,7 +17,7 @@ def can_be_made() -> bool:
     return subprocess.run([*ALONE, "sh", "-c", trial], capture_output=True, check=False).returncode == 0
 
 
-in_a_namespace = pytest.mark.skipif(not can_be_made(), reason="no network namespaces, veth or tbf here")
+in_a_namespace = needs("iproute2", "or a kernel with network namespaces, veth and tbf", unless=can_be_made())
 
 
 def output_of(setup: str, script: str) -> str:

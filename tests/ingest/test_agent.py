@@ -164,6 +164,7 @@ def test_a_sweep_of_the_recorded_node_holds_what_it_showed(tmp_path: Path) -> No
     assert by_device["all"]["boot_id"] == "3a1f9a5e-6a0c-4a2b-9a53-0f5a3c1d2e4b"
 
 
+@pytest.mark.host
 def test_the_ranks_that_announced_themselves_are_watched(tmp_path: Path) -> None:
     rank = announce(tmp_path / "run", run_id="r1", rank=0, node="n1")
     sweep_once(AgentSettings(tmp_path / "spool", run_directory=tmp_path / "run"))

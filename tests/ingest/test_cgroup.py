@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.needs import KERNEL, needs
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Scalar
@@ -314,7 +315,7 @@ def after_work(process: subprocess.Popen[str], name: str) -> dict[str, Scalar]:
     return next(values for device, values in rows(collector).items() if device.endswith(name))
 
 
-@pytest.mark.skipif(own_place("") is None, reason="no group of version 2 can be made here")
+@needs(KERNEL, "no group of version 2 can be made", unless=own_place("") is not None)
 def test_on_this_machine_version_2_tells_the_time_of_a_process() -> None:
     with busy_in("") as (process, name):
         values = after_work(process, name)
@@ -323,8 +324,8 @@ def test_on_this_machine_version_2_tells_the_time_of_a_process() -> None:
     assert values["is_populated"] is True
 
 
-@pytest.mark.skipif(own_place("") is None, reason="no group of version 2 can be made here")
-@pytest.mark.skipif(not Path("/proc/pressure/cpu").exists(), reason="this kernel measures no pressure")
+@needs(KERNEL, "no group of version 2 can be made", unless=own_place("") is not None)
+@needs(KERNEL, "it measures no pressure", unless=Path("/proc/pressure/cpu").exists())
 def test_on_this_machine_two_on_one_core_wait_for_it() -> None:
     core = min(os.sched_getaffinity(0))
     with busy_in("") as (process, name):
@@ -340,7 +341,7 @@ def test_on_this_machine_two_on_one_core_wait_for_it() -> None:
     assert CGROUP["cpu_waiting_seconds_total"].scale * values["cpu_waiting_seconds_total"] > 0.02
 
 
-@pytest.mark.skipif(own_place("cpu") is None or own_place("cpuacct") is None, reason="no group of version 1 here")
+@needs(KERNEL, "no group of version 1", unless=None not in (own_place("cpu"), own_place("cpuacct")))
 def test_on_this_machine_version_1_tells_the_time_and_the_throttling_of_a_process() -> None:
     with busy_in("cpuacct") as (process, name), limited(process, name):
         values = after_work(process, name)

@@ -1,7 +1,6 @@
 """The exposition against the real Prometheus, its promtool and the real node_exporter."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 from tests.conftest import free_port
 from tests.ingest.shown import RECORDED, of_sources
+from tests.needs import program
 
 from crosswind.ingest.exposition.server import serve
 from crosswind.ingest.exposition.text import OPEN_METRICS, render
@@ -33,14 +33,6 @@ ALWAYS_THERE = (
     "node_context_switches_total",
     "node_load1",
 )
-
-
-def program(name: str, package: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        refuse = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        refuse(f"no {name} here: apt-get install {package}")
-    return str(found)
 
 
 def fetched(url: str) -> str:

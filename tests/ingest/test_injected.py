@@ -1,7 +1,6 @@
 """Ranks of programs that know nothing of us, recorded under `crosswind run`."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import free_port
 from tests.ingest.torch_forks import TorchForks, torch_forks
+from tests.needs import program
 
 from crosswind.data.metric import Scalar
 from crosswind.data.steps import PHASES
@@ -99,6 +99,7 @@ os.environ |= {"RANK": os.environ["OMPI_COMM_WORLD_RANK"], "WORLD_SIZE": os.envi
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("launcher", "begin"),
     [
@@ -110,8 +111,7 @@ os.environ |= {"RANK": os.environ["OMPI_COMM_WORLD_RANK"], "WORLD_SIZE": os.envi
 def test_an_unchanged_program_is_recorded_with_all_its_steps_and_collectives(
     tmp_path: Path, launcher: tuple[str, ...], begin: str
 ) -> None:
-    if shutil.which(launcher[0]) is None:
-        pytest.skip(f"{launcher[0]} is not installed")
+    program(launcher[0], "openmpi-bin")
     (tmp_path / "train.py").write_text(begin + DATA_PARALLEL)
     spool = tmp_path / "spool"
     words = [*launcher, str(tmp_path / "train.py")]
@@ -295,6 +295,7 @@ def test_a_script_that_records_itself_is_recorded_once(forks: TorchForks, tmp_pa
     assert ("own", "completed") in records(tmp_path, "run", "workload", "state")
 
 
+@pytest.mark.thorough
 def test_a_script_that_records_itself_before_it_imports_torch_is_recorded_once(tmp_path: Path) -> None:
     code = (
         f"import crosswind\nwith crosswind.run() as run:\n exec({LOOP!r})\n for batch in run.steps(data): learn(batch)"
@@ -330,6 +331,7 @@ def test_forked_workers_of_a_loader_are_no_ranks(forks: TorchForks, tmp_path: Pa
     assert len(records(tmp_path, "rank", "rank")) == 1
 
 
+@pytest.mark.thorough
 def test_spawned_workers_of_a_loader_are_no_ranks(tmp_path: Path) -> None:
     script, spool = tmp_path / "train.py", tmp_path / "spool"
     workers = "num_workers=1, multiprocessing_context='spawn'"

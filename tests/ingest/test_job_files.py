@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.needs import ROOT, needs
 
 from crosswind.data.occupancy import Allocation, Source
 from crosswind.ingest.occupancy.job_files import MAX_FILE_BYTES, JobFiles
@@ -112,7 +113,7 @@ def test_a_file_that_others_may_write_is_not_believed(tmp_path: Path) -> None:
     assert files_in(tmp_path).garbled == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away needs root")
+@needs(ROOT, "giving a file away", unless=os.geteuid() == 0)
 def test_another_users_file_is_not_believed(tmp_path: Path) -> None:
     os.chown(write(tmp_path / "4711.json", GOOD), 65_534, 65_534)
     assert files_in(tmp_path).garbled == 1

@@ -88,6 +88,7 @@ def test_a_pipe_without_a_writer_does_not_hang(tmp_path: Path) -> None:
         files.read(str(tmp_path / "pipe"))
 
 
+@pytest.mark.host
 def test_a_process_out_of_descriptors_gives_up_those_that_it_kept() -> None:
     files = KernelFiles()
     files.read("/proc/uptime")
@@ -98,6 +99,7 @@ def test_a_process_out_of_descriptors_gives_up_those_that_it_kept() -> None:
     files.close()
 
 
+@pytest.mark.host
 def test_having_no_descriptor_left_is_told_from_a_file_that_is_gone() -> None:
     files = KernelFiles()
     with none_left(), pytest.raises(OutOfFilesError, match="/proc/loadavg: Too many open files"):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.needs import needs_data
 
 from crosswind.data.run import Run, RunState
 from crosswind.data.steps import PROGRESS
@@ -339,7 +340,7 @@ def test_a_log_ingested_while_it_is_written_ends_as_if_it_was_ingested_once(tmp_
     )
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real logs are not here")
+@needs_data(REAL)
 def test_real_logs_tell_what_was_found_in_them_before() -> None:
     table = pq.read_table(REAL / "runs.parquet", columns=["round", "path", "ttt_min", "status", "last_eval_progress"])
     known = {f"{row['round']}__{row['path'].replace('/', '__')}.gz": row for row in table.to_pylist()}

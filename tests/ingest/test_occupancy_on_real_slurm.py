@@ -17,6 +17,7 @@ from crosswind.ingest.records import ALLOCATION_KEY, PLACEMENT_KEY, PLACES
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "deploy" / "slurm"
+pytestmark = [pytest.mark.host, pytest.mark.thorough]
 TOLERANCE_NS = 2_000_000_000  # slurmd looks once a second whether a job's processes are gone, before its epilog
 SECOND_NS = 1_000_000_000  # sacct cuts off what is below
 KILL_WAIT_NS = 2_000_000_000  # of the cluster: sacct's end is the cancellation, the processes may go on so long

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.ingest.descriptors import none_left, open_files
+from tests.needs import KERNEL, ROOT, needs
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Scalar
@@ -269,7 +270,7 @@ def child() -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@pytest.mark.skipif(not PerfCollector().available(), reason="perf_event_open is refused here")
+@needs(KERNEL, "perf_event_open is refused", unless=PerfCollector().available())
 def test_faults_and_switches_of_a_process_its_threads_and_children_are_those_that_getrusage_tells() -> None:
     with child() as process:
         assert process.stdin is not None
@@ -283,7 +284,7 @@ def test_faults_and_switches_of_a_process_its_threads_and_children_are_those_tha
         faults, switches = map(int, process.stdout.readline().split())
         after = values_of(perf, str(process.pid))
     if not after["includes_kernel"]:
-        pytest.skip("only root counts in the kernel here")
+        pytest.skip(f"needs {ROOT}: counting in the kernel")
     counted = {name: after[name] - before[name] for name in ("minor_page_faults_total", "context_switches_total")}  # type: ignore[operator]
     assert faults > 3000
     assert switches > 300
@@ -293,7 +294,7 @@ def test_faults_and_switches_of_a_process_its_threads_and_children_are_those_tha
     assert counted["context_switches_total"] == pytest.approx(switches, abs=30)
 
 
-@pytest.mark.skipif(not PerfCollector().available(), reason="perf_event_open is refused here")
+@needs(KERNEL, "perf_event_open is refused", unless=PerfCollector().available())
 def test_no_descriptor_is_left_when_a_process_has_ended() -> None:
     at_first = open_files()
     with child() as process:

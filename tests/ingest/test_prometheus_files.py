@@ -288,6 +288,7 @@ def loaded_rows(home: Path, *texts: str) -> dict[str, list[str]]:
         }
 
 
+@pytest.mark.thorough
 def test_a_scrape_that_is_read_while_it_is_written_is_stored_as_if_it_had_been_whole(tmp_path: Path) -> None:
     first, second = (
         f"# HELP node_load1 Load.\n# TYPE node_load1 gauge\nnode_load1 {n}\n# TYPE node_load5 gauge\nnode_load5 {n}\n"

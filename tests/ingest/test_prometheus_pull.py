@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 from tests.conftest import free_port
-from tests.ingest.test_exposition_in_prometheus import RECORDED, fetched, program, running, soon
+from tests.ingest.test_exposition_in_prometheus import RECORDED, fetched, running, soon
+from tests.needs import program
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.lake import Lake

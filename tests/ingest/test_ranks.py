@@ -147,6 +147,7 @@ def test_four_tasks_are_four_ranks(start: Start) -> None:
     assert ranks(look()) == {each["program"]: rank for rank, each in enumerate(pids)}
 
 
+@pytest.mark.host
 def test_a_process_that_announced_itself_is_the_rank_and_what_started_it_is_not(start: Start, tmp_path: Path) -> None:
     pids = start([sys.executable, "-c", FORKING], FIRST, "program", "worker")
     announce(tmp_path, run_id="r1", rank=3, node="n1", pid=pids["worker"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from tests.needs import needs_data
 
 from crosswind.data.store import Store
 from crosswind.data.trial import TrialState
@@ -16,7 +17,8 @@ from crosswind.models.tuner.desk import StudyDesk
 CONVOLUTION = Path(__file__).parents[3] / "shared/data/tuning/kt_convolution/A100.parquet"  # Kernel Tuner, MIT
 
 
-@pytest.mark.skipif(not CONVOLUTION.exists(), reason="shared data is absent")
+@pytest.mark.thorough
+@needs_data(CONVOLUTION)
 def test_four_thousand_kernels_are_one_study(tmp_path: Path) -> None:
     measured = pd.read_parquet(CONVOLUTION)
     measured["objective:time [ms]"] = measured["objective"].where(measured["valid"], "infeasible")

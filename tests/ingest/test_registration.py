@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.needs import ROOT, needs
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.registration import Announced, announce, announced, directories, withdraw
@@ -126,7 +127,7 @@ def test_a_failed_announcement_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list((tmp_path / "ranks").iterdir()) == [path]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave a file of another user")
+@needs(ROOT, "leaving a file of another user", unless=os.geteuid() == 0)
 def test_what_another_user_left_under_the_same_pid_is_in_nobodys_way_and_cleared_away(tmp_path: Path) -> None:
     folder = tmp_path / "ranks"
     folder.mkdir()
@@ -160,7 +161,7 @@ def test_an_agent_of_another_user_can_read_an_announcement(tmp_path: Path) -> No
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave a file of another user")
+@needs(ROOT, "leaving a file of another user", unless=os.geteuid() == 0)
 def test_an_announcement_of_somebody_elses_process_is_not_believed(tmp_path: Path) -> None:
     announce(tmp_path, run_id="r1", rank=0, node="n1")
     [path] = (tmp_path / "ranks").iterdir()

@@ -41,6 +41,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
+@pytest.mark.thorough
 def test_both_attempts_are_runs_and_the_second_names_the_first(store: Store) -> None:
     with store.catalog.read() as session:
         runs = {run.run_id.partition("-")[2]: run for run in session.runs.find(limit=5)}
@@ -50,6 +51,7 @@ def test_both_attempts_are_runs_and_the_second_names_the_first(store: Store) -> 
     assert (runs[""].state, runs[""].exit_code) == (RunState.COMPLETED, 0)  # as the launcher says: it tried again
 
 
+@pytest.mark.thorough
 def test_no_step_of_either_attempt_is_lost_or_mixed_up(store: Store) -> None:
     steps = store.lake.frame(
         "select run_id, rank, count(*) as n, count(distinct step) as numbers from step group by all"

@@ -341,6 +341,7 @@ def test_an_unknown_time_zone_is_refused(name: str) -> None:
         zone_named(name)
 
 
+@pytest.mark.thorough
 def test_jobs_come_while_the_file_is_still_read(export: Path) -> None:
     export.write_text(HEADER + "1|COMPLETED|a\n" + "2|COMPLETED|b\n" * (BLOCK_BYTES // 10))
     report = Report(str(export), "sacct")

@@ -173,6 +173,7 @@ def test_real_exports_are_read_alike_in_blocks_of_any_size(name: str, size: int)
     assert read(lines, [size] * 40, "UTC", few_bytes=0) == read(lines, [], "UTC", few_bytes=EVERYTHING)
 
 
+@pytest.mark.thorough
 def test_job_ids_are_remembered_for_as_long_however_many_come_at_once() -> None:
     ids = [str(number % 150_000) for number in range(400_000)] + ["5", "5"]
     at_once, by_one = Remembered(), Remembered()

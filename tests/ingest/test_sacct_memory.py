@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 FILE_BYTES = 2 << 30
 MEMBER_BYTES = 8 << 20
 GROWTH_MEGABYTES = 150  # the blocks of the first member are as large as any; an allocator keeps some of what was freed
@@ -26,6 +28,7 @@ print(report.read, report.skipped, peaks[9], peaks[-1])
 """
 
 
+@pytest.mark.thorough
 def test_two_gigabytes_are_read_in_as_much_memory_as_the_first_blocks(tmp_path: Path) -> None:
     submitted = "srun " + "--export=NAME=value " * 800
     job = "1|COMPLETED|1795200000|1795200060||sbatch\n1.0|COMPLETED|1795200000|1795200060|1024|{submitted}\n"

@@ -566,6 +566,7 @@ def test_a_token_comes_from_the_environment_or_a_file_of_our_own(tmp_path: Path)
         ship_token({"CROSSWIND_TOKEN": "two\r\nlines"})
 
 
+@pytest.mark.thorough
 def test_every_packing_is_smaller_or_as_it_is() -> None:
     content = b'{"kind":"rows"}' * 1000
     assert packings()[0] == "zstd"

@@ -66,6 +66,7 @@ def test_lines_become_steps_from_0_and_values_of_the_run_in_the_store(tmp_path: 
     assert stored["compute_seconds"].isna().all()  # nobody told
 
 
+@pytest.mark.thorough
 def test_of_a_bar_that_is_drawn_many_times_a_step_the_last_values_hold(tmp_path: Path) -> None:
     drawn = "(0, 9), (1, 9), (1, 8), (2, 8), (2, 7)"
     bar = (

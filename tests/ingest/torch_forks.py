@@ -4,6 +4,7 @@ Started as a program this file is that process. A fork has its loop watched as a
 and goes on as the interpreter would whose main program the asked code is.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -78,5 +79,7 @@ if __name__ == "__main__":
 
     import crosswind.ingest.injected.hooks  # noqa: F401
 
+    gc.collect()
+    gc.freeze()  # a fork that looks through it all would copy it all
     if (program := next_program()) is not None:
         exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})

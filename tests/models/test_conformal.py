@@ -69,6 +69,7 @@ def test_the_first_rows_train_and_the_last_calibrate() -> None:
     assert model.promised_coverage == pytest.approx(9 / 11)
 
 
+@pytest.mark.thorough
 def test_coverage_is_what_was_promised() -> None:
     """The 90 % interval of a useless model, calibrated on 39 rows, covers 90 % of 4000 next rows, each with a new fit.
 

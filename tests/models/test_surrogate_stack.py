@@ -66,6 +66,7 @@ def test_no_member_sees_a_hidden_column() -> None:
     assert first == second
 
 
+@pytest.mark.thorough
 def test_nine_of_ten_runs_of_a_site_never_seen_lie_in_the_band() -> None:
     X, seconds = with_site(300)
     new, new_seconds = scaling_runs(100, noise=0.02)

@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.needs import needs_data
 
 from crosswind.data.prediction import Floats
 from crosswind.models.analytic.devices import device_named
@@ -11,7 +12,7 @@ from crosswind.models.surrogate.typical_time import typical_time
 
 RUNS = Path(__file__).resolve().parents[3] / "shared" / "data" / "mlperf" / "runs.parquet"
 
-pytestmark = pytest.mark.skipif(not RUNS.is_file(), reason=f"{RUNS} is not there")
+pytestmark = needs_data(RUNS)
 
 
 def resnet() -> tuple[pd.DataFrame, Floats]:
@@ -27,6 +28,7 @@ def resnet() -> tuple[pd.DataFrame, Floats]:
     return X, grouped["ttt_min"].median()[first.index].to_numpy(np.float64)
 
 
+@pytest.mark.thorough
 def test_resnet_on_more_than_64_accelerators_is_foreseen_from_64_and_fewer() -> None:
     X, minutes = resnet()
     large = (X["ranks"] > 64).to_numpy()
@@ -37,6 +39,7 @@ def test_resnet_on_more_than_64_accelerators_is_foreseen_from_64_and_fewer() -> 
     assert error.mean() < 0.5
 
 
+@pytest.mark.thorough
 def test_of_a_site_never_seen_the_recipe_errs_by_less_than_the_law_alone() -> None:
     X, minutes = resnet()
     other = (X["site"] == "NVIDIA").to_numpy()

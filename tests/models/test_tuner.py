@@ -40,6 +40,7 @@ def test_the_sample_grid_is_complete_and_repeated() -> None:
     assert (grid["seconds_per_1000_samples"] > 0).all()
 
 
+@pytest.mark.thorough
 def test_the_model_beats_random_on_the_sample_grid() -> None:
     """Mean log of best found / optimum over trials 6 to 20 and 20 seeds, on geometric means of the measured repeats.
 
@@ -99,6 +100,7 @@ def failures(tuner: Tuner, count: int) -> list[bool]:
     return failed
 
 
+@pytest.mark.thorough
 def test_a_region_that_fails_is_avoided() -> None:
     """After 7 trials less than half fail; with failures left out and nothing learned from them, 14 to 15 of 15 did."""
     later = [failures(GaussianProcessTuner(SQUARE, seed), 22)[7:] for seed in (0, 1)]

@@ -26,7 +26,7 @@ PROGRAMS = (
     *("sacct", "sacctmgr", "sinfo", "sbatch"),
 )
 DAEMONS = ("slurmd.node*", "slurmctld", "slurmdbd", "mariadbd", "munged")  # ended in this order
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0  # other tests may hold all cores meanwhile
 
 ACCOUNTING = """\
 DbdHost=localhost

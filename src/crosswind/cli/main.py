@@ -99,7 +99,7 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="crosswind",
         description="Why a distributed training run was slow, how long the next one will take, and what to run.",
-        epilog="`crosswind VERB --help` says more; `crosswind demo` shows it all in four minutes.",
+        epilog="`crosswind VERB --help` says more; `crosswind demo` shows it all in two minutes.",
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for known in VERBS:

@@ -5,6 +5,7 @@ import time
 from typing import Self, TextIO
 
 WIDTH = 24
+CLEAR = "\r\x1b[K"
 
 
 class Progress:
@@ -22,7 +23,7 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._live:
-            self._stream.write("\r\x1b[K")
+            self._stream.write(CLEAR)
             self._stream.flush()
 
     def start(self, what: str) -> None:
@@ -31,11 +32,14 @@ class Progress:
         bar = "█" * filled + "░" * (WIDTH - filled)
         elapsed = f"{time.monotonic() - self._begin:3.0f} s"
         if self._live:
-            self._stream.write(f"\r\x1b[K{bar} {self._done}/{self._total} {elapsed}  {what[:60]}")
+            self._stream.write(f"{CLEAR}{bar} {self._done}/{self._total} {elapsed}  {what[:60]}")
         else:
             self._stream.write(f"[{self._done + 1}/{self._total} {elapsed}] {what}\n")
         self._stream.flush()
 
-    def done(self) -> None:
-        """One part is done."""
+    def done(self, came_of_it: str = "") -> None:
+        """One part is done; what came of it stays to be read."""
         self._done += 1
+        if came_of_it:
+            self._stream.write(f"{CLEAR if self._live else ''}  {came_of_it}\n")
+            self._stream.flush()

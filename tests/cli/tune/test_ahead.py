@@ -45,6 +45,7 @@ def study_of(desk: FolderDesk) -> Study:
     return desk.standing(NAME).study
 
 
+@pytest.mark.thorough
 def test_a_study_goes_on_while_its_server_is_away_and_the_server_learns_of_it(tmp_path: Path) -> None:
     shell = (*QUIET, *LOSS, "--", "bash", "-c", "echo loss={x}")
     with serving(tmp_path / "server") as url:

@@ -55,6 +55,7 @@ def solve(tune: Tune, size: int, context: str = "") -> str:
     return str(solver)
 
 
+@pytest.mark.thorough
 def test_the_first_choice_for_a_new_input_is_what_was_good_for_those_alike(tune: Tune) -> None:
     for size in (1, 2, 3, 4, 5, 16, 17, 18, 19, 20):
         assert {solve(tune, size) for _ in range(3)} == {"direct", "multigrid", "risky"}
@@ -109,6 +110,7 @@ def test_what_is_made_larger_is_not_chosen_by_context(tune: Tune, tmp_path: Path
     )
 
 
+@pytest.mark.thorough
 def test_a_server_chooses_by_context_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +130,7 @@ def test_a_server_chooses_by_context_as_well(
         assert "density is missing" in tune("next", "solvers", "--context", "size=3", code=2)
 
 
+@pytest.mark.thorough
 def test_exec_chooses_by_context_tells_it_to_the_program_and_keeps_it(
     tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def tune(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
         yield Command(folder, url)
 
 
+@pytest.mark.thorough
 def test_a_trial_is_run_recorded_and_told_and_the_budget_ends(tune: Command) -> None:
     tune.create("whole", SPACE, "--trials", "2")
     shell = ("bash", "-c", 'echo loss={x}; echo "$CROSSWIND_PARAM_X $CROSSWIND_TRIAL" > seen')

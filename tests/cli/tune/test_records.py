@@ -21,6 +21,7 @@ SPACE = {"lr": {"kind": "int", "low": 1, "high": 100}}
 STUDY = Study("", "ddp", SPACE, "loss", "", 0, 1)
 
 
+@pytest.mark.thorough
 def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.open(tmp_path / "home") as store:
         load_lab_samples(store)

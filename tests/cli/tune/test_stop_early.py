@@ -43,6 +43,7 @@ def evaluate(tune: Tune, *, steps: int, seconds: float) -> Done:
     return tune("exec", "study", *quiet, "--", sys.executable, "train.py", str(steps), str(seconds))
 
 
+@pytest.mark.thorough
 def test_a_trial_that_is_surely_worse_is_stopped_and_pruned(tune: Tune) -> None:
     assert tune("create", "study", "space.json").returncode == 0
     first = evaluate(tune, steps=20, seconds=0.02)

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.ingest.adapters.launched import THIS_PYTHON, Launch, torchrun
+from tests.ingest.adapters.launched import THIS_PYTHON, Launch, forked
 from tests.ingest.adapters.trained import Trained, came_of
 
 Train = Callable[..., Trained]
@@ -14,7 +14,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Train:
 
     done: dict[tuple[str, ...], Trained] = {}
 
-    def once(*command: str, ranks: int = 2, python: Path = THIS_PYTHON, launch: Launch = torchrun) -> Trained:
+    def once(*command: str, ranks: int = 2, python: Path = THIS_PYTHON, launch: Launch = forked) -> Trained:
         if command not in done:
             folder = tmp_path_factory.mktemp("training")
             done[command] = came_of(folder, launch(folder, command, ranks=ranks, python=python))

@@ -16,7 +16,7 @@ def require(package: str) -> None:
     """Skips where this Python package is not in the environment."""
     finds = [str(PYTHON), "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec({package!r}))"]
     if not PYTHON.exists() or subprocess.run(finds, check=False).returncode:
-        pytest.skip(f"no {package} for {PYTHON}: make frameworks")
+        pytest.skip(f"needs make frameworks: no {package} for {PYTHON}")
 
 
 def recorded(folder: Path, *command: str, processes: int = 2) -> Trained:

@@ -14,6 +14,7 @@ from tests.conftest import free_port
 import crosswind
 
 PROGRAMS = Path(__file__).parent / "programs"
+FORKED = Path(__file__).with_name("forked.py")
 THIS_PYTHON = Path(sys.executable)
 RUN_ID = "trained"
 LONGEST_SECONDS = 300  # DeepSpeed compiles a part of itself once
@@ -36,6 +37,12 @@ def torchrun(folder: Path, command: Sequence[str], *, ranks: int, python: Path) 
         "TORCH_EXTENSIONS_DIR": str(python.parents[1] / "torch_extensions"),
     }
     return printed(folder, [[*launcher, str(PROGRAMS / program), *arguments]], [own])
+
+
+def forked(folder: Path, command: Sequence[str], *, ranks: int, python: Path) -> str:
+    """As forks of one process, which is quicker than torchrun and gives each rank the same environment."""
+    program, *arguments = command
+    return printed(folder, [[str(python), str(FORKED), str(ranks), str(PROGRAMS / program), *arguments]], [{}])
 
 
 def mpirun(folder: Path, command: Sequence[str], *, ranks: int, python: Path) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.ingest.adapters.launched import FORKED, LONGEST_SECONDS
 from tests.ingest.spooled import rows
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -29,11 +30,9 @@ STEPS, LATE, DELAY_MS = 40, 1, 200
 
 
 def trained(spool: Path, delay_ms: float, steps: int, **environment: str) -> str:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(PROGRAM)]
+    command = [sys.executable, str(FORKED), "2", str(PROGRAM), str(LATE), str(delay_ms), str(steps)]
     names = os.environ | {"CROSSWIND_SPOOL": str(spool), "OMP_NUM_THREADS": "1"} | environment
-    done = subprocess.run(
-        [*torchrun, str(LATE), str(delay_ms), str(steps)], env=names, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, env=names, capture_output=True, text=True, check=False, timeout=LONGEST_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -105,6 +104,7 @@ def test_recorded_values_stand_by_step(spool: Path) -> None:
     assert losses["value"].is_monotonic_decreasing
 
 
+@pytest.mark.thorough
 def test_watched_or_not_training_is_the_same(tmp_path: Path) -> None:
     assert trained(tmp_path / "a", 0, 5) == trained(tmp_path / "b", 0, 5, CROSSWIND_SPOOL="/dev/null/nowhere")
     assert set(rows(tmp_path / "a", "collective")["step"]) == set(range(5))

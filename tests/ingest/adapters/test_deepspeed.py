@@ -3,6 +3,7 @@
 import pytest
 from tests.ingest.adapters.conftest import Train
 from tests.ingest.adapters.frameworks import PYTHON, require
+from tests.ingest.adapters.launched import torchrun
 from tests.ingest.adapters.trained import Trained
 
 MODEL_BYTES = 4 * (16 * 32 + 32 + 32 + 1)
@@ -21,7 +22,7 @@ def stage(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def training(stage: str, train: Train) -> Trained:
-    return train("deepspeed_zero.py", stage, python=PYTHON)
+    return train("deepspeed_zero.py", stage, launch=torchrun, python=PYTHON)
 
 
 def test_every_rank_has_every_step_and_training_is_as_without_the_probe(training: Trained) -> None:

@@ -1,16 +1,17 @@
 """What every adapter is promised, held to real training."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from tests.ingest.adapters import frameworks
 from tests.ingest.adapters.conftest import Train
-from tests.ingest.adapters.launched import THIS_PYTHON, Launch, by_hand, mpirun, torchrun
+from tests.ingest.adapters.launched import THIS_PYTHON, Launch, by_hand, forked, mpirun, torchrun
 from tests.ingest.adapters.trained import Trained
+from tests.needs import program
 
 from crosswind.ingest.probe.adapters import ADAPTERS
 
@@ -21,16 +22,16 @@ class Training:
 
     command: str
     ranks: int = 2
-    launch: Launch = torchrun
+    launch: Launch = forked
     needs: str | None = None
 
 
 TRAININGS: Mapping[str, Sequence[Training]] = {
-    "ddp": [Training("data_parallel.py")],
+    "ddp": [Training("data_parallel.py", launch=torchrun)],
     "fsdp": [Training("fsdp2.py"), Training("hybrid.py", ranks=4)],
     "pipeline": [Training("pipeline.py gpipe"), Training("pipeline.py 1f1b")],
     "tensor_parallel": [Training("tensor_parallel.py")],
-    "deepspeed": [Training("deepspeed_zero.py 2", needs="deepspeed")],
+    "deepspeed": [Training("deepspeed_zero.py 2", launch=torchrun, needs="deepspeed")],
     "parameter_server": [Training("parameter_server.py synchronous"), Training("parameter_server.py asynchronous")],
     "mpi": [Training("mpi.py", launch=mpirun)],
     "jax": [Training("jax_gloo.py", launch=by_hand, needs="jax")],
@@ -44,13 +45,23 @@ ALL = [training for trainings in TRAININGS.values() for training in trainings]
 def done(training: Training, train: Train) -> Trained:
     if training.needs:
         frameworks.require(training.needs)
-    if training.launch is mpirun and not shutil.which("mpirun"):
-        pytest.skip("no mpirun: apt-get install openmpi-bin libopenmpi-dev")
+    if training.launch is mpirun:
+        program("mpirun", "openmpi-bin")
     python = frameworks.PYTHON if training.needs else THIS_PYTHON
     return train(*training.command.split(), ranks=training.ranks, launch=training.launch, python=python)
 
 
-@pytest.fixture(scope="module", params=ALL, ids=[each.command for each in ALL])
+FURTHER = {"hybrid.py", "parameter_server.py asynchronous"}  # of an adapter that another training shows as well
+
+
+def marked(trainings: Sequence[Training]) -> list[Any]:
+    thorough = pytest.mark.thorough
+    return [
+        pytest.param(each, id=each.command, marks=[thorough] if each.command in FURTHER else []) for each in trainings
+    ]
+
+
+@pytest.fixture(scope="module", params=marked(ALL))
 def training(request: pytest.FixtureRequest, train: Train) -> Trained:
     return done(request.param, train)
 
@@ -73,10 +84,7 @@ def test_the_weights_are_those_of_a_training_without_the_probe(training: Trained
     assert training.is_undisturbed
 
 
-PYTORCHS = [each for each in ALL if each.launch is torchrun]
-
-
-@pytest.mark.parametrize("of_pytorch", PYTORCHS, ids=[each.command for each in PYTORCHS])
+@pytest.mark.parametrize("of_pytorch", marked([each for each in ALL if each.launch in {forked, torchrun}]))
 def test_pytorch_is_after_the_run_what_it_was_before(of_pytorch: Training, train: Train) -> None:
     assert done(of_pytorch, train).is_restored
 

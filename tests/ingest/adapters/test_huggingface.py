@@ -43,6 +43,7 @@ def test_the_loss_of_each_step_is_recorded(training: Trained) -> None:
     assert training.progress.query("rank == 0 and name == 'loss'")["step"].tolist() == list(range(STEPS))
 
 
+@pytest.mark.thorough
 def test_a_callback_without_a_run_opens_one_for_each_training(tmp_path: Path) -> None:
     pytest.importorskip("accelerate", reason="no Trainer: pip install transformers accelerate")
     assert own_runs(tmp_path, "hf_own_runs.py") == FAILED_TRAINED_FAILED

@@ -38,6 +38,7 @@ def test_the_loss_of_each_step_is_recorded(training: Trained) -> None:
     assert training.progress.query("rank == 0 and name == 'loss'")["step"].tolist() == list(range(STEPS))
 
 
+@pytest.mark.thorough
 def test_a_callback_without_a_run_opens_one_for_each_training_and_sees_the_users_own_saving(tmp_path: Path) -> None:
     pytest.importorskip("lightning", reason="no Lightning: pip install lightning")
     assert own_runs(tmp_path, "lightning_own_runs.py") == FAILED_TRAINED_FAILED

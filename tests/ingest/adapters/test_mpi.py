@@ -1,11 +1,10 @@
 """mpi4py in real training of two ranks under mpirun, of which one is late before its all-reduce."""
 
-import shutil
-
 import pytest
 from tests.ingest.adapters.conftest import Train
 from tests.ingest.adapters.launched import mpirun
 from tests.ingest.adapters.trained import Trained
+from tests.needs import program
 
 LATE, VICTIM = 1, 0
 
@@ -13,8 +12,7 @@ LATE, VICTIM = 1, 0
 @pytest.fixture(scope="module")
 def training(train: Train) -> Trained:
     pytest.importorskip("mpi4py", reason="no mpi4py: pip install mpi4py")
-    if not shutil.which("mpirun"):
-        pytest.skip("no mpirun: apt-get install openmpi-bin libopenmpi-dev")
+    program("mpirun", "openmpi-bin")
     return train("mpi.py", launch=mpirun)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.ingest.lab.traffic import in_a_lab, megabits, output_of, round_trip_ms
+from tests.needs import ROOT, needs
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.lab.hosts import NAMESPACES, Host, hosts, remove_abandoned
@@ -39,6 +40,7 @@ def test_every_host_reaches_every_other_one(net: tuple[Host, ...]) -> None:
 
 
 @in_a_lab
+@pytest.mark.host
 def test_a_link_is_as_fast_as_it_was_asked_to_be() -> None:
     with hosts(2, megabits=200) as (first, second):
         assert megabits(first, second) == pytest.approx(200, rel=0.15)  # headers take 1 %, a busy machine more
@@ -186,7 +188,7 @@ def test_a_lab_that_cannot_be_is_refused(count: int, wired: list[int]) -> None:
         pytest.fail("it was made")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@needs(ROOT, "becoming somebody else", unless=os.geteuid() == 0)
 def test_without_root_a_lab_is_refused() -> None:
     os.seteuid(65534)
     try:

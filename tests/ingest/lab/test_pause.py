@@ -12,6 +12,7 @@ from crosswind.ingest.lab.injectors import INJECTORS, Target
 
 
 @in_a_lab
+@pytest.mark.host
 def test_a_paused_rank_stands_still_and_goes_on_by_itself(target: Target, rank: int) -> None:
     injector = INJECTORS["pause"]()
     started_ns = injector.start(target, 0.4)

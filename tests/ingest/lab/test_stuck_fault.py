@@ -24,6 +24,7 @@ FAULTS = PlannedFault("packet_loss", 0.001, rank=0), PlannedFault("slow_rank", 5
 PLAN = Plan("stuck", (PlannedRun(0, COHORT, FAULTS, None, "train", 0), PlannedRun(1, COHORT, (), None, "train", 1)))
 
 
+@pytest.mark.thorough
 @in_a_lab
 def test_nothing_is_measured_under_a_fault_that_remains_and_the_next_laboratory_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-import pytest
+from tests.needs import needs
 
 from crosswind.ingest.lab.hosts import Host
 
@@ -24,7 +24,7 @@ def can_be_made() -> bool:
     return subprocess.run(["unshare", "--net", "sh", "-ec", TRIAL], capture_output=True, check=False).returncode == 0
 
 
-in_a_lab = pytest.mark.skipif(not can_be_made(), reason="no lab here: needs root, iproute2, nftables, veth and tap")
+in_a_lab = needs("root, iproute2, nftables", "or a kernel with veth, tap and tbf", unless=can_be_made())
 
 RECEIVER = """
 import socket, time

@@ -64,6 +64,7 @@ def test_the_others_say_when_it_is_the_first_that_does_not_come() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("port", ["99999", "none", "-1", "0", "٣"])
 def test_a_port_that_is_none_is_told(port: str) -> None:
     environment = environment_of(0, 2, 1, MASTER_PORT=port)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from tests.conftest import free_port
 from tests.ingest.lab.traffic import in_a_lab
+from tests.needs import program
 
 from crosswind.ingest.lab.hosts import Host, hosts, limit_rate
 from crosswind.ingest.segment import RowsFrame
@@ -51,6 +51,7 @@ def values(told: Mapping[str, Any], measure: str) -> dict[tuple[str, str | None]
     return {(each["node"], each["peer"]): each["value"] for each in told["measured"] if each["measure"] == measure}
 
 
+@pytest.mark.thorough
 def test_two_ranks_of_torchrun_on_one_node_are_one_node(tmp_path: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     command = [*torchrun, *CHECK, "--only", "loop,pairs,allreduce"]
@@ -66,8 +67,9 @@ def test_two_ranks_of_torchrun_on_one_node_are_one_node(tmp_path: Path) -> None:
     assert sum(len(frame.columns["value"]) for frame in rows) == len(told["measured"])
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun here: apt-get install openmpi-bin")
+@pytest.mark.host
 def test_ranks_of_mpirun_talk_over_mpi(tmp_path: Path) -> None:
+    program("mpirun", "openmpi-bin")
     script = 'CROSSWIND_NODE=n$OMPI_COMM_WORLD_RANK exec "$@"'
     patient = (
         "--mca",
@@ -100,6 +102,7 @@ def test_ranks_of_mpirun_talk_over_mpi(tmp_path: Path) -> None:
     assert sizes[0] == 1024  # of the longer ones, those for which a busy machine leaves the time
 
 
+@pytest.mark.thorough
 def test_a_rank_whose_results_do_not_come_is_named(tmp_path: Path) -> None:
     port = free_port()
     command = [sys.executable, "-c", HANGS]
@@ -133,6 +136,7 @@ def started(host: Host, rank: int, net: tuple[Host, ...], home: Path) -> "subpro
     return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.thorough
 @in_a_lab
 def test_the_node_behind_a_slow_link_is_left_out_and_no_other(told_in_the_lab: tuple[int, Mapping[str, Any]]) -> None:
     code, told = told_in_the_lab
@@ -142,6 +146,7 @@ def test_the_node_behind_a_slow_link_is_left_out_and_no_other(told_in_the_lab: t
     assert {blame["basis"] for blame in told["verdict"]["blames"]} == {"other nodes of this check"}
 
 
+@pytest.mark.thorough
 @in_a_lab
 def test_every_pair_was_measured_and_the_slow_links_are_as_slow_as_they_were_made(
     told_in_the_lab: tuple[int, Mapping[str, Any]],

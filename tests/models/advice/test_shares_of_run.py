@@ -135,6 +135,7 @@ def test_a_run_that_nobody_knows_is_not_found(tmp_path: Path) -> None:
         told(tmp_path, 8)
 
 
+@pytest.mark.thorough
 def test_on_runs_of_the_lab_the_shares_make_up_the_batch(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         load_lab_samples(store)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.needs import needs_data
 
 from crosswind.models.analytic.prior import AnalyticPrior
 
@@ -12,9 +13,10 @@ TABLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "vtrain" / "gr
 NAMES = ["ranks", "global_batch", "micro_batch", "hidden", "heads", "layers", "sequence"]
 NAMES += ["tensor_parallel", "data_parallel", "pipeline_parallel", "milliseconds"]
 
-pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="no measured iteration times")
+pytestmark = needs_data(TABLE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("column", "most"), [("ranks", 4), ("layers", 16)])
 def test_formulas_reach_beyond_the_runs_that_calibrated_them(column: str, most: int) -> None:
     X = pd.read_csv(TABLE, encoding="utf-8-sig").set_axis(NAMES, axis=1).assign(accelerator="A100-SXM4-80GB")

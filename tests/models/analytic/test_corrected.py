@@ -38,6 +38,7 @@ def mean_error(model: Any, X: pd.DataFrame) -> float:
     return float(np.mean(np.abs(model.seconds(X) / seconds(X) - 1)))
 
 
+@pytest.mark.thorough
 def test_what_formulas_cannot_know_is_learned_for_models_never_seen() -> None:
     X, other = table(250), table(100, layers=(20,), seed=1)
     corrected = CorrectedPrior(("layers",)).fit(X, seconds(X))
@@ -66,6 +67,7 @@ def test_a_correction_that_only_hurts_is_not_chosen() -> None:
     assert np.mean(np.abs(corrected.seconds(other) / truth - 1)) < 0.10
 
 
+@pytest.mark.thorough
 def test_bands_hold_models_never_seen() -> None:
     X, other = table(250), table(150, layers=(20,), seed=1)
     noise = 0.05 * np.random.default_rng(0).standard_normal((2, 250))

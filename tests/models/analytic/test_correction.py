@@ -37,6 +37,7 @@ def test_far_from_all_runs_it_says_nothing_but_that_formulas_may_be_off(make: ty
     assert told.spread[0] > 0.99 * off
 
 
+@pytest.mark.thorough
 @EVERY
 def test_spreads_hold_new_runs_as_often_as_a_normal_does(make: type[Correction]) -> None:
     known, asked = points(300), points(300, seed=1)

@@ -56,6 +56,7 @@ def true_seconds(X: pd.DataFrame, noise: float = 0.0, seed: int = 0) -> Floats:
     return np.asarray(exact * np.exp(noise * np.random.default_rng(seed).standard_normal(len(X))), np.float64)
 
 
+@pytest.mark.thorough
 def test_from_eight_ranks_it_foretells_a_thousand() -> None:
     few, many = gpt_runs([1, 2, 4, 8], 120), gpt_runs([256, 512, 1024], 60, seed=1)
     model = AnalyticPrior().fit(few, true_seconds(few, noise=0.03))
@@ -90,6 +91,7 @@ def test_bands_get_narrower_with_runs_and_stand_at_the_agreed_levels() -> None:
     assert np.all(after.at(0.95) / after.at(0.05) < before.at(0.95) / before.at(0.05))
 
 
+@pytest.mark.thorough
 def test_bands_hold_new_runs_as_often_as_they_say() -> None:
     X, later = gpt_runs([1, 2, 4, 8], 150), gpt_runs([1, 2, 4, 8], 400, seed=5)
     y = true_seconds(later, noise=0.05, seed=3)

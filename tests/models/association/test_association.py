@@ -109,6 +109,7 @@ def test_permutations_stay_within_blocks() -> None:
     assert by_draws(design, of_block[:, None], of_block, 2000, seed=0).tolist() == [1.0]
 
 
+@pytest.mark.thorough
 def test_p_of_noise_is_even() -> None:
     """Of 300 columns of noise 15 should be below 0.05: four deviations of a binomial are 15."""
     random = np.random.default_rng(5)

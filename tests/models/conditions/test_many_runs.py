@@ -90,6 +90,7 @@ def test_neighbours_of_many_runs_are_those_that_the_definition_names(store: Stor
     assert told["condition.idle_seconds"].gt(0).sum() > 20
 
 
+@pytest.mark.thorough
 def test_a_run_s_conditions_are_the_same_whoever_else_is_asked_about(store: Store, keep: Put) -> None:
     runs = made_up()
     keep(*runs)
@@ -134,6 +135,7 @@ def seconds(run: Run) -> float:
     return run.seconds
 
 
+@pytest.mark.thorough
 def test_conditions_asked_for_by_name_are_those_of_the_whole_table(lab: Store) -> None:
     runs = all_runs(lab)
     whole, told = conditions_at_start(lab, runs), conditions_at_start(lab, runs, names=TELLING)

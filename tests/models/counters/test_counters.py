@@ -41,6 +41,7 @@ def effects(columns: Floats, log_excess: Floats, per: str = "second") -> dict[st
     return {each.shown.column: each for each in ranked(compared(log_excess), table)}
 
 
+@pytest.mark.thorough
 def test_real_counters_are_found_among_noise_with_trends() -> None:
     """Three real ones among 100: of four scenes, ten of twelve found and at most two named falsely."""
     named = [
@@ -94,6 +95,7 @@ def test_counters_that_hardly_vary_or_are_hardly_known_are_not_tested() -> None:
     assert list(effects(columns, random.normal(0, 0.1, 60))) == ["c003"]
 
 
+@pytest.mark.thorough
 def test_trees_know_an_interaction_where_rows_suffice() -> None:
     random = np.random.default_rng(5)
     columns = random.random((240, 6))
@@ -117,6 +119,7 @@ def test_distance_correlation_sees_what_ranks_do_not() -> None:
     assert np.isnan(constant)
 
 
+@pytest.mark.thorough
 def test_in_the_lab_the_surest_counters_are_those_of_its_faults(store: Store) -> None:
     """The recommender's runs, which are mostly communication, among all injected faults."""
     load_lab_samples(store)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.needs import needs_data
 
 from crosswind.data.carbon import Energy, Origin
 from crosswind.data.features import cohort_key
@@ -21,7 +22,7 @@ TABLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "power" / "ene
 JOULES = 3.6e6
 CONFIGURATION = {"accelerator": "H100"}
 
-pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="MLPerf's power logs are not here")
+pytestmark = needs_data(TABLE)
 Learned = Callable[[int, Sequence[MeteredRun]], list[MeteredRun]]
 
 
@@ -66,6 +67,7 @@ def told(run: MeteredRun, learned: Sequence[MeteredRun]) -> tuple[float, bool]:
     return abs(found.joules / joules - 1), found.low_joules <= joules <= found.high_joules
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("learned", "count", "error_max"),
     [

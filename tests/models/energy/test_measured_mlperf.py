@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.needs import needs_data
 
 from crosswind.data.lake import to_table
 from crosswind.data.run import Run, RunState
@@ -17,7 +18,7 @@ FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "power"
 METERED = "smc-ac-power"
 JOULES = 3.6e6
 
-pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="MLPerf's power logs are not here")
+pytestmark = needs_data(FOLDER)
 
 
 def put_readings(store: Store, name: str, readings: pd.DataFrame) -> tuple[str, ...]:
@@ -33,6 +34,7 @@ def put_readings(store: Store, name: str, readings: pd.DataFrame) -> tuple[str, 
     return tuple(sorted(set(nodes)))
 
 
+@pytest.mark.thorough
 def test_readings_every_two_seconds_make_the_energy_that_others_computed(tmp_path: Path) -> None:
     trace = pd.read_parquet(FOLDER / "power_trace.parquet")
     by_run = dict(list(trace[trace["submitter_dir"].eq(METERED)].groupby(["benchmark", "run"], observed=True)))

@@ -52,6 +52,7 @@ def test_what_no_evidence_tells_stays_unexplained(drawn: Draw) -> None:
     assert found.unexplained.value == pytest.approx(0.040 * 60, rel=0.1)
 
 
+@pytest.mark.thorough
 def test_measured_runs_are_compared_and_what_they_do_not_share_is_told(store: Store) -> None:
     load_lab_samples(store)
     with store.catalog.read() as session:

@@ -91,6 +91,7 @@ def test_few_samples_or_none_or_none_of_the_waits_tell_nothing(store: Store) -> 
     assert comm_thread_waits(store, [RUN]) == {}
 
 
+@pytest.mark.thorough
 def test_runs_read_one_by_one_tell_the_same_as_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     load_lab_samples(store)
     runs = [run for run in all_runs(store) if "split" in run.tags][:9]

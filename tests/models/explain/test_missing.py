@@ -64,6 +64,7 @@ def without_cpu_times(steps: pa.Table) -> pa.Table:
     return steps
 
 
+@pytest.mark.thorough
 def test_a_run_that_recorded_all_lacks_nothing(store: Store, measured: Run) -> None:
     assert explain_run(store, measured.run_id).missing == ()
 

@@ -19,6 +19,7 @@ def cyclic() -> Weather:
     return Weather().fit(shown(weather(600, daily=0.3, drift=0.0)))
 
 
+@pytest.mark.thorough
 def test_a_daily_cycle_is_foretold_for_the_next_day(cyclic: Weather) -> None:
     assert cyclic.runs is not None
     now_ns = int(cyclic.runs.known_ns[-1])

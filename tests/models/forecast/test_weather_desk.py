@@ -139,6 +139,7 @@ def test_workloads_that_ran_long_ago_are_told_only_when_named(tmp_path: Path) ->
     assert "ended 696 hours ago" in told(tmp_path, later).warnings[-1]
 
 
+@pytest.mark.thorough
 def test_a_change_of_more_than_four_weeks_ago_is_not_told(tmp_path: Path) -> None:
     store_weather(tmp_path, 200, lambda hours: 1.2 if hours >= 50 else 1.0)
     assert len(told(tmp_path, 200, "bert").workloads[0].changes) == 1
@@ -195,6 +196,7 @@ def test_runs_without_steps_are_counted_and_not_compared(tmp_path: Path) -> None
     assert weather.compared_runs == 0
 
 
+@pytest.mark.thorough
 def test_in_the_labs_random_order_nothing_is_foretold_and_no_regression_is_seen(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         load_lab_samples(store)

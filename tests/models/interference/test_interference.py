@@ -149,6 +149,7 @@ def test_a_damaged_lake_is_named(store: Store) -> None:
         interference(store)
 
 
+@pytest.mark.thorough
 def test_neighbours_in_the_lab_are_found(store: Store) -> None:
     """30 runs had a real training job beside them, which has a run of its own."""
     load_lab_samples(store)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 import scipy.sparse
 from tests.models.interference.scenes import Scene, scene
 
@@ -23,11 +24,13 @@ def blamed(made: Scene) -> list[str]:
     return [each.candidate.name for each in ranked(made).suspects if each.is_blamed]
 
 
+@pytest.mark.thorough
 def test_users_who_do_nothing_are_not_blamed_in_spite_of_drift() -> None:
     """In one of twenty scenes somebody may be; of 12, four or more would be that only once in 500 times."""
     assert sum(bool(blamed(scene(seed, users=100))) for seed in range(12)) <= 3
 
 
+@pytest.mark.thorough
 def test_an_aggressor_beside_a_fifth_of_the_runs_is_found() -> None:
     """Ten per cent of delay among five of noise: of 10 scenes, 8 or more."""
     assert sum("u-0" in blamed(scene(seed, users=100, effect=0.1)) for seed in range(100, 110)) >= 8
@@ -81,6 +84,7 @@ def test_a_user_who_was_there_all_the_time_is_no_candidate() -> None:
     assert (len(met.candidates), len(enough(met).candidates)) == (1, 0)
 
 
+@pytest.mark.thorough
 def test_a_hundred_thousand_runs_are_ranked_in_seconds() -> None:
     """300 users; the bound is six times what one core takes."""
     random = np.random.default_rng(11)

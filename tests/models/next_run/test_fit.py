@@ -51,12 +51,14 @@ def test_too_few_runs_are_asked_about_nothing() -> None:
     assert ask_later(Outcome.RUN, scaled(4)[:29], None) is not None
 
 
+@pytest.mark.thorough
 def test_at_most_so_many_are_asked_about() -> None:
     many = ask_later(Outcome.RUN, scaled(402, batches=(8,)), None)  # a quarter are 402
     assert many is not None
     assert len(many.seconds) == ASKED_MAX
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", [52, 63])
 def test_no_answer_knows_a_run_after_its_question(place: int) -> None:
     told, changed = scaled(4), scaled(4)
@@ -157,6 +159,7 @@ def test_jobs_are_trained_on_though_nobody_told_their_end(tmp_path: Path) -> Non
     assert told["world_size"].tolist() == [2] * 40
 
 
+@pytest.mark.thorough
 def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_interval_holds(lab: Lab) -> None:
     worth = lab.model.worth["cohort"]
     assert worth.runs == 110  # a quarter of the sample's
@@ -168,6 +171,7 @@ def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_inte
     assert worth.coverage_90 > 0.78
 
 
+@pytest.mark.thorough
 def test_the_lab_s_conditions_are_learned_from(lab: Lab) -> None:
     told = cases(lab.store, Outcome.STEP)
     conditions = conditions_of(lab.store, Outcome.STEP, told[:50])

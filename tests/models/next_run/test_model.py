@@ -240,6 +240,7 @@ def test_the_same_runs_teach_the_same(model: NextRunModel) -> None:
     assert NextRunModel("run_seconds").fit(scaled()).answer(asked(24, 4)) == model.answer(asked(24, 4))
 
 
+@pytest.mark.thorough
 def test_a_path_in_every_configuration_costs_no_column_each() -> None:
     told = rows(*(("gpt", "lab", {"batch": 8, "out": f"/runs/{number}"}, 2, 10.0) for number in range(300)))
     model = NextRunModel("run_seconds").fit(told)

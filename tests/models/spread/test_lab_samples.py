@@ -50,6 +50,7 @@ def foretold(lab: Lab, conditions: pd.DataFrame) -> Prediction:
     return Prediction(LEVELS, np.array(told))
 
 
+@pytest.mark.thorough
 def test_conditions_beat_the_cohorts_past_and_the_interval_holds(lab: Lab) -> None:
     assert len(lab.cohorts) == LAST
     assert lab.conditions.notna().mean().min() > 0.95

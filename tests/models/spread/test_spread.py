@@ -78,6 +78,7 @@ def test_an_unknown_condition_is_the_usual_one() -> None:
     assert idle[MEDIAN] < unknown[MEDIAN] < busy[MEDIAN]
 
 
+@pytest.mark.thorough
 def test_intervals_keep_their_promise_on_later_runs() -> None:
     covered, lost = [], []
     for seed in range(5):
@@ -114,6 +115,7 @@ def test_a_system_that_became_quicker_comes_back_into_the_interval() -> None:
     assert np.mean(stayed) < np.mean(covered) - 0.05
 
 
+@pytest.mark.thorough
 def test_a_run_of_long_ago_moves_its_cohort_s_level_alone() -> None:
     observed, remembered = fitted(150), fitted(150)
     before = remembered.predict(["c1"], pd.DataFrame({"load": [0.0]})).values
@@ -128,6 +130,7 @@ def _loss(log_quantiles: Floats, seconds: Floats) -> float:
     return pinball_loss(Prediction(LEVELS, log_quantiles), np.log(seconds))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("runs", [0, 1, 2, 3])
 def test_a_cohort_of_few_runs_is_told_by_what_few_runs_told_of_all_cohorts(runs: int) -> None:
     cohorts, seconds, conditions = history(150)

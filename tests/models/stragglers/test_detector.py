@@ -25,6 +25,7 @@ def test_the_late_rank_is_named_with_its_phase_within_ten_seconds(ranks: int, sh
     assert event.step > event.since_step or share > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [2, 4, 256])
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_names_nobody(ranks: int, seed: int) -> None:

@@ -31,6 +31,7 @@ def disturbed(store: Store) -> list[tuple[Run, int]]:
     return [(run, int(words[1])) for run, words in told if words[0] in ONE_RANKS]
 
 
+@pytest.mark.thorough
 def test_the_disturbed_rank_is_the_one_named(lab: Store) -> None:
     found: Counter[str] = Counter()
     for run, rank in disturbed(lab):
@@ -48,6 +49,7 @@ def test_the_disturbed_rank_is_the_one_named(lab: Store) -> None:
     assert found["wrong"] <= 1
 
 
+@pytest.mark.thorough
 def test_faults_of_random_nodes_make_no_slow_node(lab: Store) -> None:
     ranking = fleet_ranking(lab)
     assert ranking.compared_runs == ranking.runs == 437

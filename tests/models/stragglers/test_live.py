@@ -53,6 +53,7 @@ def late_backward(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "home"
 
 
+@pytest.mark.thorough
 def test_the_rank_that_is_late_in_backward_is_named_within_ten_seconds(late_backward: Path) -> None:
     with Store.open(late_backward) as store:
         told = stragglers_of_run(store, "late")

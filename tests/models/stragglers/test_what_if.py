@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.models.stragglers.pipeline_trace import TRACE, operations
+from tests.needs import needs_data
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.models.stragglers.replay import replayed_slowdown
@@ -76,7 +77,7 @@ def test_missing_columns_are_named() -> None:
         replayed_slowdown(two_ranks(1.0, 1.0).iloc[:0])
 
 
-@pytest.mark.skipif(not TRACE.exists(), reason="the published trace is not here")
+@needs_data(TRACE)
 def test_the_long_last_stage_of_a_published_trace_is_named() -> None:
     found = replayed_slowdown(operations(TRACE))
     assert found.whole == pytest.approx(1.179, abs=0.01)  # as published with the trace

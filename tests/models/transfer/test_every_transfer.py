@@ -44,6 +44,7 @@ EVERY = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.thorough
 @EVERY
 @pytest.mark.parametrize("runs", [0, 1, 3, 5])
 def test_any_number_of_target_runs_gives_ordered_positive_quantiles(make: Make, make_case: MakeCase, runs: int) -> None:
@@ -74,6 +75,7 @@ def test_it_is_saved_and_read_again_without_a_change(make: Make, make_case: Make
     assert np.array_equal(again.predict(case.asked).values, model.predict(case.asked).values)
 
 
+@pytest.mark.thorough
 @EVERY
 def test_the_same_seed_and_rows_give_the_same_prediction(make: Make, make_case: MakeCase) -> None:
     case = make_case(runs=4)

@@ -29,6 +29,7 @@ def test_without_torch_it_says_what_to_install(make_case: MakeCase, monkeypatch:
         FineTunedNetwork("system").fit(case.source, case.source_seconds, case.target, case.target_seconds)
 
 
+@pytest.mark.thorough
 def test_fine_tuning_moves_towards_the_target(make_case: MakeCase) -> None:
     pytest.importorskip("torch")
     errors = {}

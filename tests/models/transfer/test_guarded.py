@@ -20,6 +20,7 @@ def _guarded(make_case: MakeCase, *sources: str, seed: int = 0) -> GuardedTransf
     return model.fit(case.source, case.source_seconds, case.target, case.target_seconds)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hurting", ["reversed", "noise"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_source_that_hurts_beside_a_good_one_has_weight_0(make_case: MakeCase, hurting: str, seed: int) -> None:
@@ -43,6 +44,7 @@ def test_a_reversed_source_has_weight_0_in_the_stack(make_case: MakeCase) -> Non
     assert weights["alike"] + weights[TARGET] == pytest.approx(1.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("runs", [3, 5, 10])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_left_out_runs_are_told_no_worse_than_by_either_guard(make_case: MakeCase, runs: int, seed: int) -> None:

@@ -57,6 +57,7 @@ def beliefs(noise: float = 0.1, counts: tuple[int, ...] = (1,) * 12) -> Beliefs:
     return Beliefs.of(Repeats.of(SPACE, rows, values), seed=0)
 
 
+@pytest.mark.thorough
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     covered = []
     for seed in range(200):
@@ -70,6 +71,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert 0.8 <= np.mean(covered) <= 0.98
 
 
+@pytest.mark.thorough
 def test_intervals_hold_the_truth_after_a_search_with_repeats_too() -> None:
     covered = []
     for seed in range(20):
@@ -79,6 +81,7 @@ def test_intervals_hold_the_truth_after_a_search_with_repeats_too() -> None:
     assert np.mean(covered) >= 0.75  # of 20 with 90 % each, 14 or fewer come about once in 100
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5])
 @pytest.mark.parametrize("noise", [0.05, 0.3])
 def test_repeats_stay_within_their_share(noise: float, share: float) -> None:
@@ -86,10 +89,12 @@ def test_repeats_stay_within_their_share(noise: float, share: float) -> None:
     assert all(repeated(trials[:count]) <= share * count for count in range(1, 21))
 
 
+@pytest.mark.thorough
 def test_noise_is_met_with_repeats() -> None:
     assert sum(repeated(search(0.2, seed, 16)[1]) for seed in range(3)) >= 3
 
 
+@pytest.mark.thorough
 def test_without_noise_one_repeat_is_enough_to_know() -> None:
     # Where few measurements leave it open whether there is noise, one repeat tells that there is none.
     assert all(repeated(search(0.0, seed, 18)[1]) <= 1 for seed in range(4))

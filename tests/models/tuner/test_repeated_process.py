@@ -70,6 +70,7 @@ def test_draws_have_the_posterior_s_mean() -> None:
     assert draws.mean(axis=0) == pytest.approx(process.at_measured()[0], abs=0.05)
 
 
+@pytest.mark.thorough
 def test_draws_cover_the_truth() -> None:
     covered = []
     for seed in range(20):

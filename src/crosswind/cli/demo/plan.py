@@ -2,18 +2,19 @@
 
 import json
 import random
+import sys
 from dataclasses import dataclass
 
 from crosswind.data.trial import Configuration
 from crosswind.ingest.lab.faults import Fault
 
 RANKS = 2
-STEPS = 50
-UNDISTURBED = 8
+STEPS = 40
+RUNS, RUNS_LEAST = 12, 4
 CONFIGURATION: Configuration = {"batch": 16, "bucket_mb": 1.0, "bucket_view": False, "threads": 1}
 TRIAL_STEPS = 20
-TRIALS = 4
-STRENGTHS = {"cpu_hog": (1.0, 2.0), "slow_input": (25.0, 40.0), "memory_traffic": (64.0, 96.0)}
+TRIALS = 3
+STRENGTHS = {"cpu_hog": (2.0, 1.0), "slow_input": (40.0, 25.0), "memory_traffic": (96.0, 64.0)}
 TRUTH = {"cpu_hog": "cpu_contention", "slow_input": "slow_input", "memory_traffic": "memory_traffic"}
 
 
@@ -34,13 +35,15 @@ class PlannedRun:
         return str(self.fault) if self.fault else "none"
 
 
-def planned_runs(seed: int) -> list[PlannedRun]:
-    """Every fault at each of its strengths on a random rank, and the undisturbed runs, shuffled."""
+def planned_runs(seed: int, count: int = RUNS) -> list[PlannedRun]:
+    """So many runs, shuffled: half with a fault on a random rank, every kind before a second strength, half without."""
     dice = random.Random(seed)  # noqa: S311 - an experiment's order, no secret
     faults = [
-        Fault(kind, dice.randrange(RANKS), strength) for kind, strengths in STRENGTHS.items() for strength in strengths
-    ]
-    runs = [*map(PlannedRun, faults), *[PlannedRun(None)] * UNDISTURBED]
+        Fault(kind, dice.randrange(RANKS), strengths[number])
+        for number in range(max(map(len, STRENGTHS.values())))
+        for kind, strengths in STRENGTHS.items()
+    ][: count // 2]
+    runs = [*map(PlannedRun, faults), *[PlannedRun(None)] * (count - len(faults))]
     dice.shuffle(runs)
     return runs
 
@@ -56,9 +59,8 @@ def tunable(cores: int) -> dict[str, dict[str, object]]:
     }
 
 
-def command(torchrun: str, *, steps: int, configuration: Configuration, fault: Fault | None) -> tuple[str, ...]:
+def command(*, steps: int, configuration: Configuration, fault: Fault | None) -> tuple[str, ...]:
     """The command line of one run of the demo's workload."""
-    words = [torchrun, "--standalone", f"--nproc-per-node={RANKS}", "-m", "crosswind.ingest.lab.train"]
-    words += [f"--steps={steps}"]
+    words = [sys.executable, "-m", "crosswind.ingest.lab.train", f"--ranks={RANKS}", f"--steps={steps}"]
     words += [f"--{name.replace('_', '-')}={json.dumps(value)}" for name, value in configuration.items()]
     return (*words, f"--fault={fault}") if fault else tuple(words)

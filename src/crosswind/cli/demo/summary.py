@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from crosswind.cli.demo.disturbance import LARGEST_SHARE
 from crosswind.cli.demo.loop import Checked, DemoResult, Explained, Tuned
 from crosswind.cli.output import plain, table
 from crosswind.cli.predicted_text import answer_text
 from crosswind.cli.render import explanation_text
 from crosswind.dashboards.wording import NONE, configuration_words, seconds
-from crosswind.models.explain.explanation import Verdict
 
 HEADINGS = ("run", "injected", "verdict", "cause named", "sure", "step time", "expected", "right")
 
@@ -27,25 +27,30 @@ def summary(result: DemoResult) -> str:
 
 
 def score_line(explained: Sequence[Explained]) -> str:
-    """How many disturbed runs got their cause named, and how many undisturbed ones were called slow."""
-    disturbed = [run for run in explained if run.plan.truth]
-    named = sum(run.explanation.cause == run.plan.truth for run in disturbed)
-    alarms = sum(is_false_alarm(run) for run in explained)
+    """How many injected causes were named and how many other runs were called slow, of the runs left undisturbed."""
+    counted = [run for run in explained if run.disturbance is None]
+    lines = [_score(counted)] if counted else []
+    if left_out := len(explained) - len(counted):
+        lines.append(
+            f"{left_out} of {len(explained)} runs do not count: the hypervisor or other programs took "
+            f"{LARGEST_SHARE:.0%} or more of the cores' time, as the kernel counts it."
+        )
+    return "\n".join(lines)
+
+
+def _score(counted: Sequence[Explained]) -> str:
+    injected = [run for run in counted if run.plan.truth]
+    named = sum(run.is_right for run in injected)
+    alarms = sum(not run.is_right for run in counted if not run.plan.truth)
     return (
-        f"{named} of {len(disturbed)} disturbed runs: the injected cause was named. "
-        f"{alarms} of {len(explained) - len(disturbed)} undisturbed runs were called slow."
+        f"{named} of {len(injected)} injected causes were named. "
+        f"{alarms} of {len(counted) - len(injected)} runs with nothing injected were called slow."
     )
-
-
-def is_false_alarm(run: Explained) -> bool:
-    """Whether an undisturbed run was called slow."""
-    return run.plan.truth is None and run.explanation.verdict is Verdict.SLOW
 
 
 def _row(run: Explained) -> tuple[str, ...]:
     explanation = run.explanation
     steps = explanation.steps or 1
-    right = explanation.cause == run.plan.truth and not is_false_alarm(run)
     return (
         run.run_id[-6:],
         run.plan.injected,
@@ -54,8 +59,14 @@ def _row(run: Explained) -> tuple[str, ...]:
         f"{explanation.confidence:.0%}" if explanation.confidence is not None else NONE,
         seconds(None if explanation.measured_seconds is None else explanation.measured_seconds / steps),
         seconds(None if explanation.expected_seconds is None else explanation.expected_seconds / steps),
-        "yes" if right else "NO",
+        _right(run),
     )
+
+
+def _right(run: Explained) -> str:
+    if run.disturbance:
+        return f"disturbed by: {run.disturbance}"
+    return "yes" if run.is_right else "NO"
 
 
 def _excess_ratio(run: Explained) -> float:

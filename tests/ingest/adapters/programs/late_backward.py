@@ -13,6 +13,15 @@ import crosswind
 
 def main(late_rank: int, milliseconds: float, steps: int) -> None:
     distributed.init_process_group("gloo")
+    sum_of_weights = train(late_rank, milliseconds, steps)
+    if distributed.get_rank() == 0:
+        print(sum_of_weights.hex())  # noqa: T201
+    distributed.barrier()  # PyTorch 2.13 may abort a rank that leaves while another is still at work
+    distributed.destroy_process_group()
+
+
+def train(late_rank: int, milliseconds: float, steps: int) -> float:
+    """The sum of the weights; the model is gone before its process group, else PyTorch 2.13 may wait for itself."""
     torch.manual_seed(0)
     layers = nn.Sequential(*(nn.Linear(64, 64) for _ in range(4)))
     model = DistributedDataParallel(layers, bucket_cap_mb=0.02)
@@ -27,10 +36,7 @@ def main(late_rank: int, milliseconds: float, steps: int) -> None:
             loss.backward()
             optimizer.step()
             run.record(loss=loss)
-    if distributed.get_rank() == 0:
-        print(sum(float(parameter.sum()) for parameter in model.parameters()).hex())  # noqa: T201
-    distributed.barrier()  # PyTorch 2.13 may abort a rank that leaves while another is still at work
-    distributed.destroy_process_group()
+    return sum(float(parameter.sum()) for parameter in model.parameters())
 
 
 if __name__ == "__main__":

@@ -186,6 +186,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield opened
 
 
+@pytest.mark.thorough
 def test_measured_runs_of_two_configurations_become_trials_and_sources(lab: Store) -> None:
     space = Space.from_json(
         {

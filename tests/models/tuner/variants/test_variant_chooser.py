@@ -163,6 +163,7 @@ def test_each_variant_is_foreseen_by_its_own_features_in_a_context_unlike_any() 
     assert chooser.best(Context("both", {"length": 7.0, "width": 7.0})).variant == variants[2]
 
 
+@pytest.mark.thorough
 @settings(max_examples=20, deadline=None)
 @given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 3))
 def test_only_ratios_within_a_context_count(scale: float, seed: int) -> None:
