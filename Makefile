@@ -36,12 +36,15 @@ ready: $(INSTALLED) debian
 compiled: $(INSTALLED)  # the tests, once, and not by each of the processes that run them
 	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || true
 
+# What failed beside other tests (code 1) runs once more alone, as CPython's tests do: small machines stall, a cause that lasts fails again.
+ONCE := -q -n $(WORKERS) --max-worker-restart=0 --dist loadscope --no-loadscope-reorder
 phases: $(INSTALLED)
-	@skips=$$(mktemp); failed=0; \
-	run() { CROSSWIND_SKIPS=$$skips $(BIN)/pytest "$$@" $(TESTS); code=$$?; [ $$code = 0 ] || [ $$code = 5 ] || failed=1; }; \
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 run -q -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m '$(ONLY) not host'; \
-	run -q -m '$(ONLY) host'; \
-	$(BIN)/python tests/needs.py $$skips; rm $$skips; exit $$failed
+	@kept=$$(mktemp -d); touch $$kept/skips; failed=0; \
+	run() { CROSSWIND_SKIPS=$$kept/skips $(BIN)/pytest -o cache_dir=$$kept "$$@" $(TESTS); code=$$?; [ $$code = 0 ] || [ $$code = 5 ]; }; \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 run $(ONCE) -m '$(ONLY) not host' || failed=$$code; \
+	if [ $$failed = 1 ]; then echo 'What failed, once more, alone:'; run --last-failed --maxfail=3 -m '$(ONLY) not host' && failed=0; fi; \
+	run -q -m '$(ONLY) host' || failed=$$code; \
+	$(BIN)/python tests/needs.py $$kept/skips; rm -r $$kept; exit $$failed
 
 bench: $(INSTALLED)  ## make bench NAME=startup: measured beside the peer; without a name all, quickly
 	$(BIN)/python -m benchmarks $(NAME)

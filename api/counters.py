@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1/counters", tags=["explain"], dependencies=[Depend
 
 
 class RunsQuery(BaseModel):
-    """Of which workload (null: of all, each run compared with its own cohort) and system (null: the newest run's)."""
+    """Of which workload (null: of all, each run compared with its own cohort) and system (null: that of most runs)."""
 
     workload: Name | None = None
     system: Name | None = None

@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1/weather", tags=["weather"], dependencies=[Depends
 
 
 class WeatherQuery(BaseModel):
-    """Which system (null: the newest completed run's), which workload (null: all of the last 28 days), how far."""
+    """Which system (null: that of most completed runs), which workload (null: all of the last 28 days), how far."""
 
     system: Name | None = None
     workload: Name | None = None

@@ -116,6 +116,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByGroup(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Stop as interrupted where a process of the tests died: what it had yet to run may not have run at all."""
+    if error:
+        node.config.pluginmanager.getplugin("dsession").shouldstop = f"{node.gateway.id} died: {error}"
+
+
 def group_of(nodeid: str) -> str:
     """The group of a test: one of GROUPS, or its file."""
     file = nodeid.partition("::")[0]

@@ -14,6 +14,7 @@ from crosswind.data.run import Rank, Run, RunState
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
 JOBS_AT_ONCE = 1000  # in one query: SQLite takes so many values and not many more
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
+SYSTEM_OF = 2000  # newest runs that say which system is asked about where none is named
 PROCESS = ("node", "pid", "started_ns")  # of a rank: who of these is another is another process
 
 
@@ -139,6 +140,16 @@ class Runs:
         is_ended = and_(table.c.state == RunState.COMPLETED, table.c.ended_ns > table.c.started_ns)
         query = select(table.c.workload, func.count(), func.count().filter(is_ended)).group_by(*key)
         return [(str(workload), int(runs), int(ended)) for workload, runs, ended in self._connection.execute(query)]
+
+    def usual_system(self, wanted: RunFilter) -> str | None:
+        """The system of most of the newest runs that match; None where none does."""
+        table = tables.runs
+        started = func.coalesce(table.c.started_ns, 0).label("started")
+        newest = _filtered(wanted).with_only_columns(table.c.system, started).order_by(started.desc()).limit(SYSTEM_OF)
+        rows_of = newest.subquery().c
+        query = select(rows_of.system).group_by(rows_of.system)
+        first = query.order_by(func.count().desc(), func.max(rows_of.started).desc()).limit(1)
+        return self._connection.execute(first).scalar()
 
     def counts_by_job(self, job_ids: Collection[str]) -> dict[tuple[str, str], int]:
         """By system and job how many runs each of these jobs held."""

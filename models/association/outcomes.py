@@ -1,7 +1,7 @@
 """How far each run lies above its cohort's usual level."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -51,12 +51,12 @@ class Outcomes:
 def outcomes(
     store: Store, workload: str | None = None, system: str | None = None, *, limit: int = EVERY_RUN
 ) -> Outcomes:
-    """Of the newest completed runs of a workload, or of all; without a system, of that of the newest run.
+    """Of the newest completed runs of a workload, or of all; without a system, of that of most of them.
 
     A run's time is its mean step without warm-up where all runs of its cohort recorded steps, so that runs of more
     steps are no slower; else its run time. Raises: InvalidInputError where no such run is stored.
     """
-    where = system if system is not None else _newest_system(store)
+    where = system if system is not None else usual_system(store, workload)
     runs = _placed(all_runs(store, RunFilter(workload, where, RunState.COMPLETED), limit=limit))
     if not runs:
         raise InvalidInputError(_nothing(store, workload, where))
@@ -81,11 +81,17 @@ def _placed(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.seconds is not None and run.seconds > 0]
 
 
-def _newest_system(store: Store) -> str:
-    runs = all_runs(store, RunFilter(state=RunState.COMPLETED), limit=1)
-    if not runs:
+def usual_system(store: Store, workload: str | None = None) -> str:
+    """The system of most of the newest completed runs, of a workload if it has any.
+
+    Raises: InvalidInputError where no completed run is stored.
+    """
+    with store.catalog.read() as session:
+        of_all = RunFilter(state=RunState.COMPLETED)
+        system = session.runs.usual_system(replace(of_all, workload=workload)) or session.runs.usual_system(of_all)
+    if system is None:
         raise InvalidInputError("system None: no completed run is stored, expected one at least")
-    return runs[0].system
+    return system
 
 
 def _nothing(store: Store, workload: str | None, system: str) -> str:

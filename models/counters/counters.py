@@ -80,7 +80,7 @@ class CounterRanking:
 
 
 def counters(store: Store, workload: str | None = None, system: str | None = None, *, seed: int = 0) -> CounterRanking:
-    """Of the newest completed runs of a workload, or of all; without a system, of that of the newest run.
+    """Of the newest completed runs of a workload, or of all; without a system, of that of most of them.
 
     Raises: InvalidInputError where no run is stored; MalformedError for a damaged file.
     """

@@ -12,6 +12,7 @@ from crosswind.data.errors import InvalidInputError, UnavailableError
 from crosswind.data.features import all_runs, summaries
 from crosswind.data.run import Run, RunState
 from crosswind.data.store import Store
+from crosswind.models.association.outcomes import usual_system
 from crosswind.models.forecast.level_changes import level_changes
 from crosswind.models.forecast.now import (
     HOURS_MAX,
@@ -60,13 +61,13 @@ class WeatherDesk:
         hours: int = HOURS_MAX,
         now_ns: int | None = None,
     ) -> SystemWeather:
-        """Of the workloads that ran in the last 28 days, or of one; without a system, of that of the newest run.
+        """Of the workloads that ran in the last 28 days, or of one; without a system, of that of most runs.
 
         Raises: InvalidInputError where no run of them has completed; UnavailableError while it is still being learned.
         """
         if not 1 <= hours <= HOURS_MAX:
             raise InvalidInputError(f"hours {hours}: expected 1 to {HOURS_MAX}")
-        asked = system if system is not None else self._newest_system()
+        asked = system if system is not None else usual_system(self.store, workload)
         at_ns = time.time_ns() if now_ns is None else now_ns
         kept = self._renewed(asked)
         told = [workload_weather(kept.weather, each, at_ns, hours) for each in _asked(kept, asked, workload, at_ns)]
@@ -124,12 +125,6 @@ class WeatherDesk:
         if not runs:
             raise InvalidInputError(f"system {system!r}: no completed run is stored, known are {self._systems()}")
         return runs
-
-    def _newest_system(self) -> str:
-        runs = all_runs(self.store, RunFilter(state=RunState.COMPLETED), limit=1)
-        if not runs:
-            raise InvalidInputError("system None: no completed run is stored, expected one at least")
-        return runs[0].system
 
     def _systems(self) -> str:
         runs = all_runs(self.store, RunFilter(state=RunState.COMPLETED), limit=LOOKED_AT)

@@ -55,7 +55,7 @@ def interference(
     groups: Mapping[str, str] | None = None,
     seed: int = 0,
 ) -> Interference:
-    """Of the completed runs of a workload, or of all; without a system, of that of the newest run.
+    """Of the completed runs of a workload, or of all; without a system, of that of most of them.
 
     groups: the switch or rack of each node, None: the leaf switches that the store knows. Raises: InvalidInputError
     where no run is stored; MalformedError for a damaged file.

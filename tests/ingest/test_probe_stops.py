@@ -27,6 +27,7 @@ with crosswind.run(workload="toy", spool=sys.argv[1]) as run:
 """
 
 
+@pytest.mark.host
 def test_while_it_is_stopped_a_process_computes_and_waits_for_nobody(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", WAITING, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert child.stdout

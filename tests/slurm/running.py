@@ -84,7 +84,7 @@ def run_jobs(slurm: Slurm) -> None:
     slurm.wait_for({"too slow": "RUNNING", "stopped": "RUNNING", "again": "RUNNING"})
     slurm.submit("never", "true", f"--nodes={NODES}", "--exclusive")
     slurm.wait_for({"never": "PENDING"})  # a job cancelled before slurmdbd knows it gets that moment as its start
-    slurm.ask("scontrol", "update", f"jobid={slurm.ids['too slow']}", "endtime=now")  # limits are whole minutes
+    slurm.ask("scontrol", "update", f"jobid={slurm.ids['too slow']}", "endtime=now+5")  # limits are whole minutes
     slurm.ask("scontrol", "requeue", slurm.ids["again"])
     slurm.ask("scancel", slurm.ids["stopped"], slurm.ids["never"])
     slurm.submit("ok", "sleep 2")

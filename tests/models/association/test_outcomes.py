@@ -65,10 +65,17 @@ def test_more_steps_are_no_excess(store: Store) -> None:
     assert outcomes(store).log_excess == pytest.approx([0.0] * 4)
 
 
-def test_the_newest_runs_system_is_meant(store: Store) -> None:
+def test_the_system_of_most_runs_is_meant(store: Store) -> None:
     keep(store, *(run(number, 10.0) for number in range(4)), run(9, 10.0, system="new"))
-    assert outcomes(store).system == "new"
-    assert len(outcomes(store, system="lab").runs) == 4
+    keep(store, run(10, 10.0, system="new", workload="gpt"))
+    assert outcomes(store).system == "lab"
+    assert outcomes(store, "gpt").system == "new"
+    assert outcomes(store, system="new").looked_at == 2
+
+
+def test_among_systems_of_as_many_runs_the_newer_is_meant(store: Store) -> None:
+    keep(store, *(run(number, 10.0, system="ab"[number % 2]) for number in range(8)))
+    assert outcomes(store).system == "b"
 
 
 @pytest.mark.parametrize(
