@@ -44,7 +44,6 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.thorough
 @EVERY
 @pytest.mark.parametrize("runs", [0, 1, 3, 5])
 def test_any_number_of_target_runs_gives_ordered_positive_quantiles(make: Make, make_case: MakeCase, runs: int) -> None:

@@ -238,7 +238,6 @@ def test_a_constrained_space_too_big_to_list_is_drawn_from_evenly() -> None:
     assert abs(sum(each["p2"] == 1 for each in drawn) - 3000 * 10 / 55) < 85
 
 
-@pytest.mark.thorough
 def test_constraints_too_tangled_to_count_are_still_drawn_from() -> None:
     tangled = [f"(p{a} * p{b}) % 7 != p{c} % 5" for a, b, c in itertools.combinations(range(10), 3) if (a + b * c) % 3]
     space = Space.from_json({"parameters": TEN, "constraints": tangled})
