@@ -51,7 +51,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             yield Demo(url, printed, at_first, in_between)
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=30) == 0
+            try:
+                assert process.wait(timeout=30) == 0
+            finally:
+                process.kill()  # or the end of the block waits for it
 
 
 def until(lines: IO[str], words: str) -> str:
