@@ -11,7 +11,8 @@ from urllib.parse import quote
 import pytest
 from tests.api.test_server import ended, serving
 from tests.conftest import free_port
-from tests.ingest.test_exposition_in_prometheus import RECORDED, fetched, running, soon
+from tests.ingest.test_exposition_in_prometheus import fetched, running, soon
+from tests.ingest.trees import recorded_tree
 from tests.needs import program
 
 from crosswind.data.store import Store
@@ -42,8 +43,8 @@ def test_what_it_sends_is_what_it_answers(tmp_path: Path) -> None:
     node, own = free_port(), free_port()
     exporter = (
         program("prometheus-node-exporter", "prometheus-node-exporter"),
-        f"--path.procfs={RECORDED}/two_cores/proc",
-        f"--path.sysfs={RECORDED}/two_cores/sys",
+        f"--path.procfs={recorded_tree('two_cores')}/proc",
+        f"--path.sysfs={recorded_tree('two_cores')}/sys",
         f"--web.listen-address=127.0.0.1:{node}",
     )
     with Store.open(tmp_path / "home"):

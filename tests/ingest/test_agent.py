@@ -17,6 +17,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 from tests.conftest import free_port
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
 from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
@@ -32,7 +33,7 @@ from crosswind.ingest.spool import RecordFrame, RowsFrame, SpoolWriter, read_fra
 from crosswind.ingest.survey import survey
 from crosswind.ingest.sweep import Sweep, timed
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores"
+RECORDED = recorded_tree("two_cores")
 OURS = {source.name for source in SOURCES}
 Row = dict[str, Scalar]
 

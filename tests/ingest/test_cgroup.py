@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 from tests.needs import KERNEL, needs
 
 from crosswind.data.errors import UnavailableError
@@ -15,7 +16,6 @@ from crosswind.data.metric import Scalar
 from crosswind.ingest.cgroup_tree import jobs_and_steps
 from crosswind.ingest.collectors.cgroup import CGROUP, CgroupCollector
 
-RECORDED = Path(__file__).parent / "recorded"
 JOB_2 = "/system.slice/cn07_slurmstepd.scope/job_4711"
 JOB_1 = "/slurm_cn07/uid_1000/job_4711"
 MOUNTS = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"
@@ -26,7 +26,7 @@ def rows(collector: CgroupCollector) -> dict[str, dict[str, Scalar]]:
 
 
 def recorded(tree: str) -> dict[str, dict[str, Scalar]]:
-    found = rows(CgroupCollector(RECORDED / tree, lambda: [4242]))
+    found = rows(CgroupCollector(recorded_tree(tree), lambda: [4242]))
     for values in found.values():
         assert values.pop("generation")
     return found
@@ -148,7 +148,7 @@ def test_a_limit_of_cpu_time_is_a_quota_a_period_and_no_limit_is_missing(tree: s
 
 def test_times_of_both_versions_become_seconds() -> None:
     for tree in ("slurm_v1", "slurm_v2"):
-        for sample in CgroupCollector(RECORDED / tree, lambda: [4242]).read():
+        for sample in CgroupCollector(recorded_tree(tree), lambda: [4242]).read():
             if sample.device.endswith("task_0"):
                 seconds = CGROUP.convert(sample)
                 assert seconds["user_seconds_total"] == pytest.approx(1019.1 if tree == "slurm_v1" else 1.019106)

@@ -1,12 +1,13 @@
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.metric import OnFull
 from crosswind.ingest.collectors.cpu import CPU, CpuCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+RECORDED = recorded_tree("two_cores") / "proc"
 
 
 def written(tmp_path: Path, text: str) -> CpuCollector:

@@ -4,12 +4,13 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Kind, OnFull
 from crosswind.ingest.collectors.cxi import CXI, HANDLED, TELEMETRY, CxiCollector, stamped
 
-RECORDED = Path(__file__).parent / "recorded" / "fabric"
+RECORDED = recorded_tree("fabric")
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.ingest.collectors.disk import DISKS, DiskCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores"
+RECORDED = recorded_tree("two_cores")
 # The example of https://docs.kernel.org/admin-guide/iostats.html
 NVME = """ 259       0 nvme0n1 255999 814 12369153 47919 996852 81 36123024 425995 0 301795 580470 0 0 0 0 60602 106555
  259       1 nvme0n1p1 492 813 17572 96 848 81 108288 210 0 76 307 0 0 0 0 0 0

@@ -7,13 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import DTYPES, NODE_KEYS, Collector, Kind, MetricSet, is_name
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options
 
-RECORDED = Path(__file__).parent / "recorded"
 TREES = {  # the recorded root of each source that reads files; it fills every column of its set
     "cpu": "two_cores",
     "memory": "two_cores",
@@ -65,12 +65,12 @@ def of(name: str, root: Path = Path("/"), pid: int | None = None) -> Collector:
 
 
 def recorded(name: str) -> Collector:
-    return of(name, RECORDED / TREES[name], 4242)
+    return of(name, recorded_tree(TREES[name]), 4242)
 
 
 def garbled(name: str, root: Path, content: bytes | None) -> None:
     """The source's recorded tree with another content in every file, or /dev/zero behind each."""
-    tree = RECORDED / TREES[name]
+    tree = recorded_tree(TREES[name])
     for file in tree.rglob("*"):
         path = root / file.relative_to(tree)
         if file.is_symlink():
@@ -93,7 +93,7 @@ every_recorded_source = pytest.mark.parametrize("name", TREES)
 def test_every_source_is_listed_once_and_has_a_recorded_tree_or_tests_of_its_own() -> None:
     assert [name for name, times in Counter(NAMES).items() if times > 1] == []
     assert set(NAMES) == set(TREES) | WITHOUT_TREE
-    assert all((RECORDED / tree).is_dir() for tree in TREES.values())
+    assert all(recorded_tree(tree).is_dir() for tree in TREES.values())
 
 
 @every_source
@@ -209,7 +209,7 @@ def test_without_its_root_it_is_unavailable(name: str, tmp_path: Path) -> None:
 
 @every_recorded_source
 def test_a_device_that_vanishes_is_gone_and_never_shown_as_it_was(name: str, tmp_path: Path) -> None:
-    shutil.copytree(RECORDED / TREES[name], tmp_path / "tree", symlinks=True)
+    shutil.copytree(recorded_tree(TREES[name]), tmp_path / "tree", symlinks=True)
     collector = of(name, tmp_path / "tree", 4242)
     assert list(collector.read())
     shutil.rmtree(tmp_path / "tree")

@@ -2,7 +2,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.ingest.shown import RECORDED, made_up, of_sources, shown
+from tests.ingest.shown import made_up, of_sources, shown
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.metric import Column, Kind, Scalar
 from crosswind.ingest.collectors.amd_gpu import AMD_GPU
@@ -114,14 +115,14 @@ def test_the_time_of_the_last_sweep_is_shown() -> None:
 
 
 def test_families_are_sorted_and_each_is_told_in_one_place() -> None:
-    text = render(of_sources(RECORDED / "two_sockets", ["hwmon", "rapl", "thermal", "frequency"])).decode()
+    text = render(of_sources(recorded_tree("two_sockets"), ["hwmon", "rapl", "thermal", "frequency"])).decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert names == sorted(set(names))
 
 
 def test_cores_memory_network_and_pressure_have_the_names_of_node_exporter() -> None:
     told = samples(
-        of_sources(RECORDED / "two_cores", ["cpu", "memory", "network", "protocol", "pressure", "disk", "softnet"])
+        of_sources(recorded_tree("two_cores"), ["cpu", "memory", "network", "protocol", "pressure", "disk", "softnet"])
     )
     assert told['node_cpu_seconds_total{cpu="0",mode="user"}'] == "486.15"  # 48615 ticks
     assert told["node_memory_MemTotal_bytes"] == "25276502016"  # 24684084 kB
@@ -134,14 +135,14 @@ def test_cores_memory_network_and_pressure_have_the_names_of_node_exporter() -> 
 
 
 def test_the_sum_over_cores_is_no_core() -> None:
-    told = samples(of_sources(RECORDED / "two_cores", ["cpu"]))
+    told = samples(of_sources(recorded_tree("two_cores"), ["cpu"]))
     assert not any(name.startswith("node_cpu_seconds_total") and "all" in name for name in told)
     assert 'crosswind_cpu_user_seconds_total{device="all"}' in told
 
 
 def test_energy_temperature_and_ports_have_the_names_of_node_exporter() -> None:
-    told = samples(of_sources(RECORDED / "two_sockets", ["rapl", "thermal", "hwmon", "frequency"]))
-    told |= samples(of_sources(RECORDED / "fabric", ["infiniband"]))
+    told = samples(of_sources(recorded_tree("two_sockets"), ["rapl", "thermal", "hwmon", "frequency"]))
+    told |= samples(of_sources(recorded_tree("fabric"), ["infiniband"]))
     assert told['node_rapl_dram_joules_total{index="1"}'] == "7713.562041"
     assert told['node_thermal_zone_temp{type="acpitz",zone="0"}'] == "27.8"
     assert told['node_hwmon_temp_celsius{chip="coretemp/coretemp.0",sensor="Package id 0"}'] == "61.0"

@@ -16,7 +16,8 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from tests.conftest import free_port
-from tests.ingest.shown import RECORDED, of_sources
+from tests.ingest.shown import of_sources
+from tests.ingest.trees import recorded_tree
 from tests.needs import program
 
 from crosswind.ingest.exposition.server import serve
@@ -77,7 +78,7 @@ def types(text: str) -> dict[str, str]:
 def test_promtool_has_nothing_to_say_but_about_names_that_node_exporter_chose(tree: str) -> None:
     names = [*SHARED, "rapl", "hwmon", "thermal", "frequency", "infiniband", "omnipath", "cxi", "pm_counters"]
     names += ["nfs", "lustre", "lustre_targets", "cgroup", "qdisc", "ethtool", "gpu", "filesystem"]
-    text = render(of_sources(RECORDED / tree, names))
+    text = render(of_sources(recorded_tree(tree), names))
     command = [program("promtool", "prometheus"), "check", "metrics"]
     checked = subprocess.run(command, input=text, capture_output=True, check=False)
     said = checked.stderr.decode().splitlines()
@@ -121,7 +122,7 @@ def test_of_a_recorded_node_both_say_the_same(
     tree: str, sources: list[str], collectors: str, samples: int, tmp_path: Path
 ) -> None:
     root = tmp_path / tree
-    shutil.copytree(RECORDED / tree, root, symlinks=True)
+    shutil.copytree(recorded_tree(tree), root, symlinks=True)
     for folder in ("proc", "sys"):
         (root / folder).mkdir(exist_ok=True)
     ports = root / "sys/class/infiniband"
@@ -150,7 +151,7 @@ def test_of_a_recorded_node_both_say_the_same(
 
 
 def test_prometheus_scrapes_it_and_answers_queries(tmp_path: Path) -> None:
-    latest: dict[str, Shown] = of_sources(RECORDED / "two_cores", SHARED)
+    latest: dict[str, Shown] = of_sources(recorded_tree("two_cores"), SHARED)
     stop, port, own = threading.Event(), free_port(), free_port()
     serve(f"127.0.0.1:{port}", lambda: latest, stop)
     (tmp_path / "prometheus.yml").write_text(

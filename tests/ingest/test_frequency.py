@@ -1,9 +1,11 @@
 import shutil
 from pathlib import Path
 
+from tests.ingest.trees import recorded_tree
+
 from crosswind.ingest.collectors.frequency import FREQUENCY, FrequencyCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_sockets" / "sys"
+RECORDED = recorded_tree("two_sockets") / "sys"
 
 
 def test_a_core_shows_its_clock_and_how_long_heat_slowed_it_down() -> None:

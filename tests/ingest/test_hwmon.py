@@ -2,12 +2,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.ingest.collectors import made
 from crosswind.ingest.collectors.hwmon import HWMON, SOURCE, HwmonCollector
 from crosswind.ingest.collectors.source import Host, Options
 
-RECORDED = Path(__file__).parent / "recorded" / "two_sockets" / "sys"
+RECORDED = recorded_tree("two_sockets") / "sys"
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import OnFull, Scalar
 from crosswind.ingest.collectors.infiniband import INFINIBAND, InfinibandCollector
 from crosswind.ingest.collectors.rdma_counters import COUNTERS, megabits, number, state, text
 
-SYSFS = Path(__file__).parent / "recorded" / "fabric" / "sys"
+SYSFS = recorded_tree("fabric") / "sys"
 LARGEST = 2**64 - 1
 
 

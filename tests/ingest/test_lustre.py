@@ -3,6 +3,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Collector, Kind, OnFull
@@ -11,7 +12,7 @@ from crosswind.ingest.collectors.lustre import LUSTRE
 from crosswind.ingest.collectors.lustre_targets import LUSTRE_TARGETS
 from crosswind.ingest.collectors.source import Host, Options
 
-TREE = Path(__file__).parent / "recorded" / "lustre_client"
+TREE = recorded_tree("lustre_client")
 DEBUG = "sys/kernel/debug/lustre"
 SCRATCH = "llite/scratch-ffff9440f1003000"
 

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 from tests.ingest.namespace import in_a_namespace, output_of
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.collectors.network import NETWORK, NetworkCollector
 from crosswind.ingest.kernel_files import KernelFiles
 
-TREE = Path(__file__).parent / "recorded" / "two_cores"
+TREE = recorded_tree("two_cores")
 HEADINGS = "Inter-|   Receive\n face |bytes packets\n"
 
 

@@ -2,12 +2,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import OnFull
 from crosswind.ingest.collectors.nfs import NFS, NfsCollector
 
-TREE = Path(__file__).parent / "recorded" / "nfs_client" / "proc"
+TREE = recorded_tree("nfs_client") / "proc"
 
 
 def read(proc: Path) -> dict[str, dict[str, object]]:

@@ -1,13 +1,14 @@
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Kind, OnFull
 from crosswind.ingest.collectors.infiniband import InfinibandCollector
 from crosswind.ingest.collectors.omnipath import OMNIPATH, OmnipathCollector
 
-SYSFS = Path(__file__).parent / "recorded" / "fabric" / "sys"
+SYSFS = recorded_tree("fabric") / "sys"
 
 
 def test_the_port_and_what_the_driver_counts_for_all_of_it_are_devices() -> None:

@@ -3,13 +3,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import UnavailableError
 from crosswind.data.metric import Kind
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS, PmCountersCollector
 from crosswind.ingest.kernel_files import KernelFiles
 
-RECORDED = Path(__file__).parent / "recorded" / "cray_ex" / "sys"
+RECORDED = recorded_tree("cray_ex") / "sys"
 FOLDER = "cray/pm_counters"
 
 

@@ -1,11 +1,12 @@
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.ingest.collectors.pressure import PRESSURE, PressureCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+RECORDED = recorded_tree("two_cores") / "proc"
 
 
 def test_each_resource_is_a_device() -> None:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 from tests.ingest.descriptors import none_left
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError, UnavailableError
 from crosswind.data.metric import Sample
 from crosswind.ingest.collectors.process import PROCESS, ProcessCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+RECORDED = recorded_tree("two_cores") / "proc"
 
 
 def read(proc: Path, *pids: int) -> list[Sample]:

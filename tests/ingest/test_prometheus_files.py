@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.ingest.shown import RECORDED, of_sources
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError
 from crosswind.data.lake import set_of
@@ -68,7 +69,7 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("source", ["cpu", "network", "disk", "pressure"])
 def test_what_node_exporter_shows_stands_in_our_sets_as_our_own_collectors_read_it(source: str) -> None:
     found, report = read(FILES / "node_exporter-1.5.txt")
-    shown = of_sources(RECORDED / "two_cores", [source])[source].rows
+    shown = of_sources(recorded_tree("two_cores"), [source])[source].rows
     names = [column.name for column in shown.metric_set.columns][len(NODE_KEYS) :]
     own = {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in shown.rows}
     assert report.skipped == 0

@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 from tests.conftest import free_port
-from tests.ingest.test_exposition_in_prometheus import RECORDED, fetched, running, soon
+from tests.ingest.test_exposition_in_prometheus import fetched, running, soon
+from tests.ingest.trees import recorded_tree
 from tests.needs import program
 
 from crosswind.data.errors import InvalidInputError, UnavailableError
@@ -39,8 +40,8 @@ def scraped(folder: Path) -> Iterator[str]:
     (folder / "prometheus.yml").write_text(CONFIG.format(node=node))
     exporter = (
         program("prometheus-node-exporter", "prometheus-node-exporter"),
-        f"--path.procfs={RECORDED}/two_cores/proc",
-        f"--path.sysfs={RECORDED}/two_cores/sys",
+        f"--path.procfs={recorded_tree('two_cores')}/proc",
+        f"--path.sysfs={recorded_tree('two_cores')}/sys",
         f"--web.listen-address=127.0.0.1:{node}",
     )
     server = (

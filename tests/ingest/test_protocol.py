@@ -2,11 +2,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.collectors.protocol import ProtocolCollector
 
-TREE = Path(__file__).parent / "recorded" / "two_cores"
+TREE = recorded_tree("two_cores")
 
 
 def protocols(root: Path) -> dict[str, dict[str, object]]:

@@ -2,11 +2,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import UnavailableError
 from crosswind.ingest.collectors.rapl import RAPL, RaplCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_sockets" / "sys"
+RECORDED = recorded_tree("two_sockets") / "sys"
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 from pathlib import Path
 
 import pytest
+from tests.ingest.trees import recorded_tree
 
 from crosswind.data.errors import MalformedError
 from crosswind.ingest.collectors.softnet import SoftnetCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_cores" / "proc"
+RECORDED = recorded_tree("two_cores") / "proc"
 
 
 def written(tmp_path: Path, *lines: str) -> SoftnetCollector:

@@ -1,8 +1,8 @@
-from pathlib import Path
+from tests.ingest.trees import recorded_tree
 
 from crosswind.ingest.collectors.thermal import THERMAL, ThermalCollector
 
-RECORDED = Path(__file__).parent / "recorded" / "two_sockets" / "sys"
+RECORDED = recorded_tree("two_sockets") / "sys"
 
 
 def test_each_zone_shows_its_temperature_and_cooling_devices_are_none() -> None:
