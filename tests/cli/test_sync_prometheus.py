@@ -42,6 +42,7 @@ def test_a_pull_says_what_it_stored_and_goes_on_from_there(home: Path, capsys: p
         (("prometheus", "http://h:1", "--every", "1"), "--every 1: expected 5 seconds or more"),
         (("prometheus", "http://h:1", "--step", "0.1"), "--step 0.1: expected 1 to 86400 seconds"),
         (("prometheus", "http://h:1", "--since", "tomorrow"), "--since 'tomorrow': expected a time such as"),
+        (("prometheus", "http://h:1", "--until", "later"), "--until 'later': expected a time such as"),
         (("slurm", "--match", "up"), "--match is for `crosswind sync prometheus URL`"),
         ((".", "--step", "5"), "--step is for `crosswind sync prometheus URL`"),
     ],

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
-from crosswind.cli.sync_slurm import seconds_of
-from crosswind.data.errors import InvalidInputError
 from crosswind.data.store import Store
 
 Ask = Callable[..., tuple[int, str, str]]
@@ -105,7 +103,7 @@ def test_the_word_is_the_source_and_a_path_is_the_folder(ask: Ask, home: Path) -
         (("slurm", "spools"), "'spools' after slurm: expected no folder; for the folder slurm, say ./slurm"),
         (("slurm", "--every", "1"), "--every 1: expected 10 seconds or more for Slurm"),
         (("slurm", "--to", "http://127.0.0.1:1"), "--to: jobs are stored here"),
-        (("slurm", "--since", "yesterday"), "--since 'yesterday': expected a time such as 2026-11-01"),
+        (("slurm", "--since", "yesterday"), "--since 'yesterday': expected a time such as 90s"),
         (("slurm", "--since", "2999-01-01"), "--since '2999-01-01': expected a time between 2001 and now"),
         ((".", "--since", "2026-01-01"), "--since is for `crosswind sync slurm`"),
     ],
@@ -114,21 +112,6 @@ def test_what_makes_no_sense_is_refused(ask: Ask, words: tuple[str, ...], proble
     code, said, told = ask(*words)
     assert (code, said) == (2, "")
     assert problem in told
-
-
-def test_times_are_dates_local_times_and_spans_before_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Asia/Kathmandu")
-    time.tzset()
-    try:
-        assert seconds_of("2026-01-01", NOW) == 1_767_204_900  # 5 h 45 min before UTC's
-        assert seconds_of("2026-01-01T06:00:30", NOW) == 1_767_226_530
-        assert seconds_of("2026-01-01T00:00:00Z", NOW) == 1_767_225_600
-        assert seconds_of("now-2days", NOW) == NOW - 172_800
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-    with pytest.raises(InvalidInputError, match="expected a time such as"):
-        seconds_of("now-2fortnights", NOW)
 
 
 @pytest.mark.thorough

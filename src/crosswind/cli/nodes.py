@@ -1,38 +1,34 @@
 """`crosswind nodes`: which nodes' samples arrive, newest first, and how their agents fare."""
 
 import argparse
-import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from crosswind.cli.moment import moment_of
 from crosswind.cli.output import say, say_json, table
 from crosswind.dashboards.wording import NONE, number, percent, seconds
-from crosswind.data.errors import InvalidInputError
 from crosswind.data.fleet import AGENT, NodeState, fleet
 from crosswind.data.store import Store
 from crosswind.settings import Settings
 
 HEADINGS = ("node", "last sweep", "sweeps", "late p99", "missed", "lost", "core", "memory", "clock", "up", "down")
 DOWN_HEADINGS = ("down", "nodes", "which", "why")
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-SINCE = re.compile(r"([0-9]{1,9})([smhd])")
 NAMED = 3  # nodes of a source that is down; the others are counted
 REASON = 100  # letters of why
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
-    parser.add_argument(
-        "--since", default="1h", metavar="TIME", help="how far to look back: 90s, 5m, 1h, 2d (default 1h)"
-    )
+    help_text = "how far to look back: 90s, 5m, 1h, 2d, or a date such as 2026-11-01 (default 1h)"
+    parser.add_argument("--since", default="1h", metavar="TIME", help=help_text)
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Lists them."""
     now_ns = time.time_ns()
-    since_ns = max(0, now_ns - seconds_of(arguments.since) * 1_000_000_000)
+    since_ns = moment_of(arguments.since, now_ns / 1e9) * 1_000_000_000
     with Store.open(settings.home, database=settings.database) as store:
         states = sorted(fleet(store, since_ns), key=lambda state: state.last_sweep_ns, reverse=True)
         is_known = AGENT in store.lake.sets()
@@ -42,18 +38,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         say(table(HEADINGS, [_line(state, now_ns) for state in states]))
         _tell_down(states)
     elif is_known:
-        say(f"No samples of the last {arguments.since}: --since 30d looks further back.")
+        say(f"No samples with --since {arguments.since}: --since 30d looks further back.")
     else:
         say("No samples yet: run crosswind agent, then crosswind ingest or crosswind sync.")
     return 0
-
-
-def seconds_of(text: str) -> int:
-    """The time that `90s`, `5m`, `1h` or `2d` says. Raises: InvalidInputError."""
-    found = SINCE.fullmatch(text)
-    if found is None:
-        raise InvalidInputError(f"--since {text!r:.40}: expected a number and s, m, h or d, such as 90s or 1h")
-    return int(found[1]) * UNITS[found[2]]
 
 
 def _line(state: NodeState, now_ns: int) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from crosswind.cli.moment import moment_of
 from crosswind.cli.output import printable, say, say_json
-from crosswind.cli.sync_slurm import seconds_of
 from crosswind.data.errors import InvalidInputError, ProjectError
 from crosswind.ingest.agent import stop_on_signals
 from crosswind.settings import Settings
@@ -75,7 +75,7 @@ def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], N
     server = Server(url, os.environ.get(TOKEN))
     step_ms = None if arguments.step is None else round(arguments.step * 1000)
     wanted = Wanted(tuple(arguments.match or [EVERYTHING]), step_ms)
-    since, until = (_milliseconds(text) for text in (arguments.since, arguments.until))
+    since, until = _milliseconds(arguments.since, "--since"), _milliseconds(arguments.until, "--until")
 
     def pull() -> None:
         with Store.open(settings.home, database=settings.database) as store:
@@ -95,8 +95,8 @@ def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], N
     return pull
 
 
-def _milliseconds(text: str | None) -> int | None:
-    return None if text is None else seconds_of(text, time.time()) * 1000
+def _milliseconds(text: str | None, option: str) -> int | None:
+    return None if text is None else moment_of(text, time.time(), option=option) * 1000
 
 
 def _moment(milliseconds: int) -> str:

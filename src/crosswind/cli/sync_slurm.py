@@ -2,13 +2,13 @@
 
 import argparse
 import random
-import re
 import shutil
 import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from crosswind.cli.moment import moment_of
 from crosswind.cli.output import printable, say, say_json
 from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.ingest.agent import stop_on_signals
@@ -16,8 +16,6 @@ from crosswind.settings import Settings
 
 SOURCE = "slurm"
 SHORTEST_SECONDS = 10.0  # every question costs Slurm's one database
-UNITS = {"minutes": 60, "hours": 3_600, "days": 86_400, "weeks": 604_800}
-BEFORE_NOW = re.compile(r"now-([0-9]{1,6})(minutes|hours|days|weeks)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since",
         metavar="TIME",
-        help="slurm, prometheus: ask from then on, such as 2026-11-01 or now-7days (default: where it was)",
+        help="slurm, prometheus: ask from then on, such as 2026-11-01 or 7d, a week ago (default: where it was)",
     )
 
 
@@ -46,26 +44,12 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         raise InvalidInputError("--to: jobs are stored here; run this where the server's store is")
     if arguments.every is not None and arguments.every < SHORTEST_SECONDS:
         raise InvalidInputError(f"--every {arguments.every:g}: expected {SHORTEST_SECONDS:g} seconds or more for Slurm")
-    since = None if arguments.since is None else seconds_of(arguments.since, time.time())
+    since = None if arguments.since is None else moment_of(arguments.since, time.time())
     if arguments.every is None:
         _ask(settings, since, threading.Event(), as_json=arguments.json)
         return 0
     _repeat(arguments, settings, since)
     return 0
-
-
-def seconds_of(text: str, now: float) -> int:
-    """Seconds since 1970 of a date, a local time, or `now-7days`. Raises: InvalidInputError."""
-    if match := BEFORE_NOW.fullmatch(text):
-        return int(now) - int(match[1]) * UNITS[match[2]]
-    try:
-        seconds = int(datetime.fromisoformat(text).astimezone().timestamp())
-    except (ValueError, OverflowError, OSError) as error:
-        expected = "a time such as 2026-11-01, 2026-11-01T08:00 or now-7days"
-        raise InvalidInputError(f"--since {text!r}: expected {expected}") from error
-    if not 10**9 <= seconds <= now:
-        raise InvalidInputError(f"--since {text!r}: expected a time between 2001 and now")
-    return seconds
 
 
 def _ask(settings: Settings, since: int | None, stop: threading.Event, *, as_json: bool) -> None:
