@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from sqlalchemy import create_engine, text
+from tests.ingest.trees import UNPACKED
 from tests.needs import lack, skipped_for_want
 
 from crosswind.data.catalog.catalog import Catalog
@@ -96,6 +97,10 @@ def free_port() -> int:
 def pytest_configure() -> None:
     """Let Ctrl-C end what the tests start, also where a shell that runs them in the background has it ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_unconfigure() -> None:
+    UNPACKED.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

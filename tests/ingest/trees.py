@@ -4,23 +4,22 @@
 `python -m tests.ingest.trees FOLDER > tests/ingest/recorded/trees/NAME.txt` packs a folder.
 """
 
-import atexit
 import functools
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 PACKED = Path(__file__).parent / "recorded" / "trees"
+UNPACKED = ExitStack()  # tests/conftest.py closes it: the workers of pytest-xdist end without atexit
 BEGIN, LINK, OPEN_ENDED = "=== ", " -> ", " \\"
 
 
 @functools.cache
 def recorded_tree(name: str) -> Path:
     """Return the root of a recorded tree, for reading alone: copy it to change it."""
-    root = Path(tempfile.mkdtemp(prefix=f"crosswind-tree-{name}-"))
-    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    root = Path(UNPACKED.enter_context(TemporaryDirectory(prefix=f"crosswind-tree-{name}-")))
     unpack((PACKED / f"{name}.txt").read_text(), root)
     return root
 
