@@ -41,12 +41,16 @@ def kept_client(kept: Store) -> TestClient:
     return TestClient(create_app(kept), base_url="http://localhost")
 
 
+@pytest.fixture(scope="module")
+def as_filled(kept: Store) -> str:
+    return fingerprint(kept)
+
+
 @pytest.fixture
-def client(kept: Store, kept_client: TestClient) -> Iterator[TestClient]:
-    """A client of the store, which must be the same after the test."""
-    before = fingerprint(kept)
+def client(kept: Store, kept_client: TestClient, as_filled: str) -> Iterator[TestClient]:
+    """A client of the store, which must still be as it was filled after the test."""
     yield kept_client
-    assert fingerprint(kept) == before
+    assert fingerprint(kept) == as_filled
 
 
 def fingerprint(store: Store) -> str:
