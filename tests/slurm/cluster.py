@@ -65,7 +65,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 ReturnToService=2
-KillWait=2
+KillWait=15
 StateSaveLocation={home}/state
 SlurmdSpoolDir={home}/spool/%n
 SlurmctldPidFile={home}/pid/slurmctld
