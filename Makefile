@@ -20,6 +20,7 @@ check: $(INSTALLED)  ## what CI asks of the code before it runs the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tests/words.py api benchmarks dashboards data ingest models src tests
 
 # The first phase in several processes, as much of it waits; the second alone on the machine. One line sums up what was skipped.
 WORKERS ?= 4

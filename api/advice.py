@@ -1,4 +1,4 @@
-"""What to ask the scheduler for."""
+"""Advice on what to ask the scheduler for."""
 
 from typing import Annotated
 
@@ -90,8 +90,8 @@ class ScalingAdviceView(View):
 @router.post("/walltime-advice")
 def advise_walltime(asked: WalltimeAsk, desk: NextRunDeskOf) -> WalltimeAdviceView:
     """The shortest time limit that the run keeps with this confidence; stores nothing."""
-    found = walltime_advice(desk, asked.question, asked.confidence, startup_seconds=asked.startup_seconds)
-    return WalltimeAdviceView.model_validate(found)
+    advice = walltime_advice(desk, asked.question, asked.confidence, startup_seconds=asked.startup_seconds)
+    return WalltimeAdviceView.model_validate(advice)
 
 
 @router.post("/scaling-advice")

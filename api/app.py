@@ -83,8 +83,8 @@ def create_app(
     app.state.tally = Tally()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
-    for each in ROUTERS:
-        app.include_router(each.router)
+    for module in ROUTERS:
+        app.include_router(module.router)
     problems.add_handlers(app)
     # The last one added is passed first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings)

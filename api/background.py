@@ -1,4 +1,4 @@
-"""What a server does beside answering: it trains the models that are asked for, are due or drifted."""
+"""Work of a server beside answering: it trains the models that are asked for, are due or drifted."""
 
 import logging
 import os

@@ -23,7 +23,7 @@ router = APIRouter(tags=["ingest"], dependencies=[Depends(refuse_unknown_query)]
 
 
 class BatchView(View):
-    """What became of a batch; whoever gets this answer may forget the batch."""
+    """The fate of a batch; a sender that gets this answer may forget the batch."""
 
     batch_id: str
     status: Annotated[Fate, Field(description="partial: stored as far as understood, and kept aside here")]

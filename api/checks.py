@@ -1,4 +1,4 @@
-"""What nodes measured before their jobs."""
+"""Measurements that nodes took before their jobs."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1/checks", tags=["checks"], dependencies=[Depends(r
 
 
 class ChecksQuery(BaseModel):
-    """Which system."""
+    """The system that is asked about."""
 
     system: Name
 
@@ -40,7 +40,7 @@ class ChecksView(View):
 
 @router.get("")
 def get_checks(asked: Annotated[ChecksQuery, Query()], store: StoreOf) -> ChecksView:
-    """What `crosswind check` compares with: per node the newest values of each measure."""
-    found = earlier_checks(store.lake, asked.system)
-    earlier = tuple(EarlierView.model_validate(each) for each in found)
+    """Return what `crosswind check` compares with: per node the newest values of each measure."""
+    checks = earlier_checks(store.lake, asked.system)
+    earlier = tuple(EarlierView.model_validate(check) for check in checks)
     return ChecksView(system=asked.system, earlier=earlier)

@@ -1,4 +1,4 @@
-"""Which counters go with slow runs."""
+"""Counters that go with slow runs."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ class ShownView(View):
 
 
 class CounterEffectView(View):
-    """What goes with a counter; low and high bound 90 %."""
+    """Effect that goes with a counter; low and high bound 90 %."""
 
     shown: ShownView
     runs: int

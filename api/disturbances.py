@@ -1,4 +1,4 @@
-"""Whether a trial's run was disturbed from outside: then it is measured again, not believed."""
+"""Disturbance of a trial's run from outside: then it is measured again, not believed."""
 
 from typing import Annotated, Self
 
@@ -22,7 +22,7 @@ class LostView(View):
 
 
 class DisturbanceView(View):
-    """Whether the trial is to be measured again, and why; the largest share first."""
+    """The verdict whether the trial is to be measured again, and why; the largest share first."""
 
     run_id: str
     basis: Annotated[Basis, Field(description="what it rests on, the surest first")]
@@ -31,14 +31,14 @@ class DisturbanceView(View):
     sentence: str
 
     @classmethod
-    def of(cls, found: Disturbance) -> Self:
+    def of(cls, disturbance: Disturbance) -> Self:
         """The verdict as it looks on the wire."""
-        return cls.model_validate(found)
+        return cls.model_validate(disturbance)
 
 
 @router.get("/runs/{run_id}/disturbance")
 def get_disturbance(study_id: Id, run_id: Id, desk: DeskOf, store: StoreOf) -> DisturbanceView:
-    """What known external causes took of a run's time, beside the study's other runs; what is tuned is none of them."""
+    """Return what known external causes took of a run's time, beside the study's other runs; tuning is none of them."""
     from crosswind.models.tuner.evidence.disturbed import disturbance_in  # noqa: PLC0415 - heavy
 
     study = desk.standing(study_id).study

@@ -1,4 +1,4 @@
-"""What every request passes before a route sees it: prefix, host, origin, token, size and shape of the body."""
+"""Checks that every request passes before a route: prefix, host, origin, token, size and shape of the body."""
 
 import base64
 import binascii
@@ -81,9 +81,9 @@ class Gate:
         A page elsewhere may have its own name resolve to our address (DNS rebinding), or send a form here.
         """
         host = host_name(headers.get("host", ""))
-        known = self._known
-        if known is not None and host not in known:
-            return f"host {shown(host)} is not one of {', '.join(sorted(known))}"
+        hosts = self._known
+        if hosts is not None and host not in hosts:
+            return f"host {shown(host)} is not one of {', '.join(sorted(hosts))}"
         origin = headers.get("origin")
         if origin is None or method in SAFE_METHODS:
             return None
@@ -101,7 +101,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class BodyRule:
-    """What a route takes as a body: the media types, the size, what `check` lets pass, and how many at once."""
+    """Limits on a route's body: the media types, the size, what `check` lets pass, and how many at once."""
 
     media_type: str  # or several: with commas between them
     limit_bytes: int
@@ -243,7 +243,7 @@ def check_json(body: bytes) -> None:
 
 
 def checked_json(body: bytes) -> object:
-    """What a body says that is a JSON text of finite numbers, whole Unicode and at most DEPTH levels.
+    """Return what a body says that is a JSON text of finite numbers, whole Unicode and at most DEPTH levels.
 
     Raises: MalformedError.
     """

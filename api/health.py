@@ -1,4 +1,4 @@
-"""Whether the server lives, whether it can answer, and what it counts."""
+"""Health of the server: that it lives, that it can answer, and what it counts."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
@@ -19,13 +19,13 @@ class Health(BaseModel):
 
 @router.get("/healthz")
 async def health() -> Health:
-    """Whether the server lives."""
+    """Return whether the server lives."""
     return Health(status="ok")
 
 
 @router.get("/readyz")
 def readiness(store: StoreOf) -> Health:
-    """Whether the store answers."""
+    """Return whether the store answers."""
     store.catalog.check()
     store.lake.sets()
     return Health(status="ready")
@@ -33,14 +33,14 @@ def readiness(store: StoreOf) -> Health:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 def metrics(request: Request, store: StoreOf) -> PlainTextResponse:
-    """What the server counts, in Prometheus' text format 0.0.4."""
+    """Return what the server counts, in Prometheus' text format 0.0.4."""
     tally: Tally = request.app.state.tally
     families = [*tally.families(), *stored_families(store)]
     return PlainTextResponse(exposition(families), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def stored_families(store: Store) -> list[Family]:
-    """What is stored, as metrics."""
+    """Return what is stored, as metrics."""
     with store.catalog.read() as session:
         runs, ingested = session.runs.count(), session.ingested()
     return [

@@ -1,4 +1,4 @@
-"""What a server does beside answering: now and then it makes few files of the many that arrived."""
+"""Housekeeping of a server beside answering: now and then it makes few files of the many that arrived."""
 
 import logging
 import os
@@ -33,11 +33,11 @@ def housekeeping(store: Store, pause_seconds: float = PAUSE_SECONDS) -> Iterator
 def _keep(store: Store, pause_seconds: float, ending: threading.Event) -> None:
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-    told: set[str] = set()
+    logged: set[str] = set()
     while not ending.wait(pause_seconds):
         for problem in _problems(store, ending):
-            if problem not in told:  # once, not every time
-                told.add(problem)
+            if problem not in logged:  # once, not every time
+                logged.add(problem)
                 _log.warning("%s", problem)
 
 

@@ -1,4 +1,4 @@
-"""How segments that agents send reach the store: few at once, off the event loop, in bounded memory."""
+"""Intake of segments that agents send into the store: few at once, off the event loop, in bounded memory."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -24,7 +24,7 @@ WORKERS = 4  # storing: one computes while others wait for the disk; each holds 
 
 
 def segment_rule(settings: ServerSettings) -> BodyRule:
-    """What a sent segment must look like from outside."""
+    """Return the rule for what a sent segment must look like from outside."""
     return BodyRule(MEDIA, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
 
 
@@ -37,7 +37,7 @@ class Intake:
         self._workers = CapacityLimiter(WORKERS)
 
     async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Arrived:
-        """What became of the segment.
+        """Return what became of the segment.
 
         Raises: InvalidInputError, UnavailableError; HTTPException for a body that cannot be unpacked.
         """

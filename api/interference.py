@@ -1,4 +1,4 @@
-"""Which neighbours go with slow runs; users by pseudonym."""
+"""Neighbours that go with slow runs; users by pseudonym."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ class DoseView(View):
 
 
 class SuspectView(View):
-    """What goes with a candidate's presence; low and high bound 90 %."""
+    """Effects that go with a candidate's presence; low and high bound 90 %."""
 
     candidate: CandidateView
     exposed_runs: int

@@ -83,8 +83,8 @@ class AllocationView(View):
     def of(cls, allocation: Allocation, coverage: float | None) -> Self:
         """The allocation as it looks on the wire."""
         times = {f"{name}_at": rfc3339(getattr(allocation, f"{name}_ns")) for name in ("started", "ended")}
-        told = {**vars(allocation), **times, "system": allocation.system or None, "coverage_ratio": coverage}
-        return cls.model_validate(told)
+        fields = {**vars(allocation), **times, "system": allocation.system or None, "coverage_ratio": coverage}
+        return cls.model_validate(fields)
 
 
 class AllocationPage(Page):
@@ -96,14 +96,14 @@ class AllocationPage(Page):
 
 @router.get("/{job_id}/nodes")
 def list_nodes(job_id: Id, asked: Annotated[Part, Query()], request: Request, store: StoreOf) -> AllocationPage:
-    """Where and when a job ran, as seen on its nodes, and how much of that was sampled."""
+    """Return where and when a job ran, as seen on its nodes, and how much of that was sampled."""
     with store.catalog.read() as session:
-        found = session.places.page(job_id, after=place_of(asked.cursor, str, str, int), limit=asked.limit)
-    if not found and not asked.cursor and not store.jobs.named(job_id):
+        allocations = session.places.page(job_id, after=place_of(asked.cursor, str, str, int), limit=asked.limit)
+    if not allocations and not asked.cursor and not store.jobs.named(job_id):
         raise NotFoundError(f"job {job_id!r} is not in the store")
-    last = found[-1] if len(found) == asked.limit else None
+    last = allocations[-1] if len(allocations) == asked.limit else None
     cursor = cursor_of(last.system, last.node, last.restart_count) if last else None
-    nodes = [AllocationView.of(*each) for each in zip(found, coverages(store, found), strict=True)]
+    nodes = [AllocationView.of(*pair) for pair in zip(allocations, coverages(store, allocations), strict=True)]
     return AllocationPage(job_id=job_id, nodes=nodes, next=cursor, next_url=next_url(request, cursor))
 
 

@@ -26,7 +26,7 @@ class PromoteAsk(Ask):
 
 
 class RollbackAsk(Ask):
-    """Which version is to be taken back, and why; another one that answers by now is a 409."""
+    """The version that is to be taken back, and why; another one that answers by now is a 409."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
     reason: Reason

@@ -22,7 +22,7 @@ class DownSourceView(View):
 
 
 class NodeView(View):
-    """What a node's agent said of itself in the time asked for; `cpu_ratio` is the share of one core."""
+    """A node's state, as its agent reported it in the time asked for; `cpu_ratio` is the share of one core."""
 
     node: str
     last_sweep_at: str | None
@@ -51,7 +51,7 @@ class NodePage(Page):
 
 
 class NodeQuery(Part):
-    """Which nodes are asked for."""
+    """The nodes that are asked for."""
 
     since_seconds: Annotated[int, Field(ge=1, le=WEEK_SECONDS, description="how far to look back")] = 3600
 

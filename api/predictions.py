@@ -1,4 +1,4 @@
-"""How long runs to come will take."""
+"""Predictions of how long runs to come will take."""
 
 from typing import Annotated
 
@@ -65,7 +65,7 @@ class EvidenceView(View):
 
 
 class WorthView(View):
-    """How answers on this basis did on runs later than those learned from; null where too few could be asked."""
+    """Score of answers on this basis, on runs later than those learned from; null where too few could be asked."""
 
     runs: int
     skill: Annotated[float | None, Field(description="1 - loss / loss of always-the-cohort-median")]
@@ -162,18 +162,18 @@ class BatchAsk(Ask):
 
 @router.post("", response_model=PredictionView)
 async def predict(asked: PredictionAsk, request: Request) -> Response:
-    """How long a run to come will take, as quantiles; stores nothing."""
+    """Predict how long a run to come will take, as quantiles; stores nothing."""
     desk: NextRunDesk = request.app.state.next_run_desk  # a dependency of its own would cost a tenth of a known answer
     question, outcome, limit = asked.question, asked.outcome, asked.limit_seconds
-    known = desk.known(question, outcome, limit_seconds=limit)
-    if known is None:
-        known = await run_in_threadpool(desk.answer, question, outcome, limit_seconds=limit)
-    return plain_json(known)
+    answer = desk.cached(question, outcome, limit_seconds=limit)
+    if answer is None:
+        answer = await run_in_threadpool(desk.answer, question, outcome, limit_seconds=limit)
+    return plain_json(answer)
 
 
 @router.post(":batch", response_model=BatchView)
 def predict_many(asked: BatchAsk, desk: NextRunDeskOf) -> Response:
-    """How long many runs to come will take, in columns; stores nothing."""
+    """Predict how long many runs to come will take, in columns; stores nothing."""
     return plain_json(desk.answers(asked.questions, asked.outcome))
 
 

@@ -91,7 +91,7 @@ def add_handlers(app: FastAPI) -> None:
 
 @router.get("/{name}")
 def explain_problem(name: str) -> PlainTextResponse:
-    """What a problem type means and what to do about it."""
+    """Return what a problem type means and what to do about it."""
     for kind in KINDS:
         if kind.name == name:
             return PlainTextResponse(f"{kind.title} (HTTP {kind.status})\n\n{kind.remedy}\n")
@@ -104,9 +104,9 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _not_valid(request: Request, error: Exception) -> Response:
-    found = error.errors() if isinstance(error, RequestValidationError) else ()
-    errors = [_field_error(each) for each in found[:SHOWN_ERRORS]]
-    detail = "; ".join(f"{each['field']}: {each['expected']}" for each in errors)
+    mistakes = error.errors() if isinstance(error, RequestValidationError) else ()
+    errors = [_field_error(mistake) for mistake in mistakes[:SHOWN_ERRORS]]
+    detail = "; ".join(f"{fault['field']}: {fault['expected']}" for fault in errors)
     return problem(INVALID, detail, root_path=_root_path(request), further={"errors": errors})
 
 

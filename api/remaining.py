@@ -1,4 +1,4 @@
-"""How long a run in progress will still take."""
+"""Time that a run in progress will still take."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"], dependencies=[Depends(refus
 
 
 class RemainingQuery(BaseModel):
-    """How many steps the run will have; null: as its parameter `steps` says, or as its cohort's runs had."""
+    """The number of steps of the whole run; null: as its parameter `steps` says, or as its cohort's runs had."""
 
     total_steps: Annotated[int | None, Field(ge=1, le=STEPS_MAX)] = None
 
@@ -36,5 +36,5 @@ class RemainingView(View):
 
 @router.get("/{run_id}/remaining")
 def get_remaining(run_id: Id, asked: Annotated[RemainingQuery, Query()], store: StoreOf) -> RemainingView:
-    """What is left of the run, from its steps so far and from how earlier runs went on."""
+    """Return what is left of the run, from its steps so far and from how earlier runs went on."""
     return RemainingView.model_validate(remaining(store, run_id, total_steps=asked.total_steps))

@@ -36,12 +36,12 @@ class RememberedExplanations:
     def __call__(self, store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]:
         """An explanation of every given run, by run id."""
         stand = _stand(store)
-        known = self._held(stand)
-        found = {run.run_id: known[run.run_id] for run in runs if run.run_id in known}
-        missing = [run for run in runs if run.run_id not in found]
+        held = self._held(stand)
+        explanations = {run.run_id: held[run.run_id] for run in runs if run.run_id in held}
+        missing = [run for run in runs if run.run_id not in explanations]
         fresh = explain_runs(store, missing) if missing else {}
         self._hold(stand, fresh)
-        return {**found, **fresh}
+        return {**explanations, **fresh}
 
     def _held(self, stand: Stand) -> dict[str, Explanation]:
         with self._lock:
@@ -57,7 +57,7 @@ class RememberedExplanations:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What was answered, from what, when that began, and how long it took."""
+    """An answer, what it was made from, when that began, and how long it took."""
 
     value: Any
     stand: tuple[Stand, tuple[int, int]]  # and accounts of jobs
@@ -84,18 +84,18 @@ class RememberedAnswers:
         """The answer. Raises: what the question raises, which is not remembered."""
         key = key_of_question(question, *args, **kwargs)
         with self._asking[hash(key) % AT_THE_SAME_TIME]:
-            stand, known = _stand_with_jobs(store), self._held(key)
-            if known is None or not self._is_good(known, stand):
+            stand, held = _stand_with_jobs(store), self._held(key)
+            if held is None or not self._is_good(held, stand):
                 began = self._clock()
-                known = _Answer(question(store, *args, **kwargs), stand, began, self._clock() - began)
-                self._hold(key, known)
-        answer: T = known.value
+                held = _Answer(question(store, *args, **kwargs), stand, began, self._clock() - began)
+                self._hold(key, held)
+        answer: T = held.value
         return answer
 
-    def _is_good(self, known: _Answer, stand: tuple[Stand, tuple[int, int]]) -> bool:
-        is_costly = known.seconds >= AT_ONCE_SECONDS
-        age = self._clock() - known.began - known.seconds
-        return known.stand == stand or (is_costly and age < self._patience * known.seconds)
+    def _is_good(self, held: _Answer, stand: tuple[Stand, tuple[int, int]]) -> bool:
+        is_costly = held.seconds >= AT_ONCE_SECONDS
+        age = self._clock() - held.began - held.seconds
+        return held.stand == stand or (is_costly and age < self._patience * held.seconds)
 
     def _held(self, key: Hashable) -> _Answer | None:
         with self._lock:
@@ -110,7 +110,7 @@ class RememberedAnswers:
 
 
 def key_of_question(question: Callable[..., object], *args: object, **kwargs: object) -> Hashable:
-    """What tells a question with its arguments from others."""
+    """Return what tells a question with its arguments from others."""
     return question, args, tuple(sorted(kwargs.items()))
 
 

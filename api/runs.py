@@ -74,8 +74,8 @@ class MeasuredView(View):
     def of(cls, measured: Measured, intensity: CarbonIntensity | None) -> Self:
         """The measurement as it looks on the wire."""
         energy, carbon = measured.energy, None if intensity is None else intensity.of(measured.energy).grams
-        told = {"joules": energy.joules, "origin": energy.origin, "node_watts": measured.node_watts}
-        return cls.model_validate({**vars(measured), **told, "carbon_grams": carbon})
+        metered = {"joules": energy.joules, "origin": energy.origin, "node_watts": measured.node_watts}
+        return cls.model_validate({**vars(measured), **metered, "carbon_grams": carbon})
 
 
 class MeasuredRunView(RunView):
@@ -162,7 +162,7 @@ class ComparisonView(View):
 
 
 class RunQuery(Part):
-    """Which runs are asked for."""
+    """Conditions that the wanted runs meet."""
 
     workload: Name | None = None
     system: Name | None = None

@@ -1,4 +1,4 @@
-"""How samples that Prometheus and OpenTelemetry send reach the store: few at once, in bounded memory."""
+"""Intake of samples that Prometheus and OpenTelemetry send into the store: few at once, in bounded memory."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -28,7 +28,7 @@ WORKERS = 4  # storing: one computes while others wait for the disk
 
 
 def series_rules(settings: ServerSettings) -> dict[str, BodyRule]:
-    """What the bodies of both protocols must look like from outside."""
+    """Return the rules for what the bodies of both protocols must look like from outside."""
     types = {REMOTE_WRITE: PROTOBUF, OTLP: f"{PROTOBUF}, {JSON}"}
     return {
         path: BodyRule(media, settings.batch_bytes, lambda _: None, at_once=BODIES_AT_ONCE, seconds=BODY_SECONDS)
@@ -45,14 +45,14 @@ class SeriesIntake:
         self._workers = CapacityLimiter(WORKERS)
 
     async def remote_write(self, body: bytes, coding: str) -> Received:
-        """What became of a WriteRequest. Raises: UnavailableError, HTTPException for what is none."""
+        """Return the fate of a WriteRequest. Raises: UnavailableError, HTTPException for a bad body."""
         _check_coding(coding, ("snappy",))
         return await run_sync(
             self._told, lambda: self._receiver.remote_write(self._unsnapped(body)), limiter=self._workers
         )
 
     async def otlp(self, body: bytes, coding: str, *, is_json: bool) -> Received:
-        """What became of an ExportMetricsServiceRequest. Raises: UnavailableError, HTTPException for what is none."""
+        """Return the fate of an ExportMetricsServiceRequest. Raises: UnavailableError, HTTPException for a bad body."""
         _check_coding(coding, codings())
         return await run_sync(self._told, lambda: self._otlp(body, coding, is_json), limiter=self._workers)
 
@@ -88,9 +88,9 @@ class SeriesIntake:
             raise HTTPException(TOO_LARGE.status, f"body: expected at most {min(limit, self._limit)} bytes unpacked")
 
 
-def _check_coding(coding: str, known: tuple[str, ...]) -> None:
-    if coding not in known:
-        accepted = ", ".join(known)
+def _check_coding(coding: str, supported: tuple[str, ...]) -> None:
+    if coding not in supported:
+        accepted = ", ".join(supported)
         detail = f"content encoding {coding!r:.40}: expected {accepted}"
         raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
 

@@ -129,7 +129,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def url_of(listening: socket.socket, settings: ServerSettings) -> str:
-    """Where a browser on this machine, or a shipper, finds the server."""
+    """Return where a browser on this machine, or a shipper, finds the server."""
     if settings.uds is not None:
         return f"unix://{settings.uds.absolute()}"
     host = settings.host.strip("[]")

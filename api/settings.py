@@ -1,4 +1,4 @@
-"""How the server is set up."""
+"""Settings of the server."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ TOKEN_CHARACTERS = 16  # fewer could be guessed; `openssl rand -hex 32` gives 64
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Where the server listens, and whom it lets in.
+    """The address on which the server listens, and the callers that it lets in.
 
     `root_path` is the prefix under which a proxy shows the server. `hosts` are the names that a request may call the
     server by, beside those of the loopback interface; without any, a server that listens elsewhere takes every name.
@@ -50,7 +50,7 @@ class ServerSettings:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Return whether only this machine can reach the server."""
         if self.host == "localhost" or self.uds is not None:
             return True
         try:
@@ -67,5 +67,5 @@ class ServerSettings:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can serve as a bearer token."""
+    """Return whether a text can serve as a bearer token."""
     return len(text) >= TOKEN_CHARACTERS and text.isascii() and text.isprintable() and " " not in text

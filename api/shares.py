@@ -1,4 +1,4 @@
-"""How a run's batch would be shared among ranks that are not equally fast."""
+"""Shares of a run's batch for ranks that are not equally fast."""
 
 from typing import Annotated
 
@@ -51,5 +51,5 @@ class BatchSharesView(View):
 @router.get("/{run_id}/batch-shares")
 def get_batch_shares(run_id: Id, asked: Annotated[SharesQuery, Query()], store: StoreOf) -> BatchSharesView:
     """Samples for each rank so that all finish together, from the run's measured compute seconds; stores nothing."""
-    found = shares_of_run(store, run_id, asked.batch, now_batch=asked.now_batch)
-    return BatchSharesView.model_validate(found)
+    shares = shares_of_run(store, run_id, asked.batch, now_batch=asked.now_batch)
+    return BatchSharesView.model_validate(shares)

@@ -1,4 +1,4 @@
-"""What every answer passes on its way out: security headers, validators, and the net under failures."""
+"""Handling of every answer on its way out: security headers, validators, and the net under failures."""
 
 import hashlib
 import logging
@@ -100,9 +100,9 @@ class Validators:
 class _Tagging:
     """Holds a JSON answer back until it is whole, then tags it; lets every other answer through."""
 
-    def __init__(self, send: Send, known: str) -> None:
+    def __init__(self, send: Send, etags: str) -> None:
         self._send = send
-        self._known = {tag.strip().removeprefix("W/") for tag in known.split(",")} - {""}
+        self._known = {tag.strip().removeprefix("W/") for tag in etags.split(",")} - {""}
         self._start: Message | None = None
         self._body = bytearray()
 

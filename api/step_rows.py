@@ -20,7 +20,7 @@ order by step, rank limit $5
 
 
 class StepsAsked(Part):
-    """Which steps are asked for."""
+    """The steps that are asked for."""
 
     rank: Annotated[int | None, Field(ge=0, lt=INT32, description="this rank alone")] = None
 

@@ -1,4 +1,4 @@
-"""How a route reaches the store, and the desks that hand out trials and answer about runs to come.
+"""Access of routes to the store, and to the desks that hand out trials and answer about runs to come.
 
 These wait for nothing and are asynchronous all the same: FastAPI calls other functions in a thread each.
 """
@@ -52,7 +52,7 @@ WeatherDeskOf = Annotated[WeatherDesk, Depends(weather_desk_of)]
 
 
 async def runner_of(request: Request) -> Runner:
-    """Who trains this application's models and knows their registry."""
+    """Return the runner that trains this application's models and knows their registry."""
     runner: Runner = request.app.state.runner
     return runner
 
@@ -61,7 +61,7 @@ RunnerOf = Annotated[Runner, Depends(runner_of)]
 
 
 async def answers_of(request: Request) -> RememberedAnswers:
-    """What remembers answers about the whole fleet, the same for all requests."""
+    """Return the memory of answers about the whole fleet, the same for all requests."""
     answers: RememberedAnswers = request.app.state.answers
     return answers
 

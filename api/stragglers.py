@@ -1,4 +1,4 @@
-"""What is slower than its peers over many runs, in one run, and since when whole workloads are."""
+"""Stragglers among peers over many runs and in one run, and changes in the pace of whole workloads."""
 
 from typing import Annotated
 
@@ -52,7 +52,7 @@ class RankedView(View):
 
 
 class StragglersView(View):
-    """What was compared, the surest stragglers first; `compared` counts it, of which `ranked` may be a part."""
+    """Comparison of peers, the surest stragglers first; `compared` counts it, of which `ranked` may be a part."""
 
     runs: int
     compared_runs: Annotated[int, Field(description="with ranks on several nodes that recorded their waiting")]
@@ -161,19 +161,19 @@ class RegressionsView(View):
 @router.get("/stragglers")
 def get_stragglers(asked: Annotated[StragglersQuery, Query()], store: StoreOf, answers: AnswersOf) -> StragglersView:
     """Rank places, devices and nodes slower than their peers over all runs; stores nothing."""
-    found = answers(store, fleet_ranking, asked.system, asked.workload, runs=asked.runs)
-    told = {**vars(found), "compared": len(found.ranked), "ranked": found.ranked[: asked.limit]}
-    return StragglersView.model_validate(told)
+    ranking = answers(store, fleet_ranking, asked.system, asked.workload, runs=asked.runs)
+    fields = {**vars(ranking), "compared": len(ranking.ranked), "ranked": ranking.ranked[: asked.limit]}
+    return StragglersView.model_validate(fields)
 
 
 @router.get("/runs/{run_id}/stragglers")
 def get_run_stragglers(run_id: Id, store: StoreOf) -> RunStragglersView:
-    """Who the ranks of one run waited for, when and in which phase, from its steps so far."""
+    """Return who the ranks of one run waited for, when and in which phase, from its steps so far."""
     return RunStragglersView.model_validate(stragglers_of_run(store, run_id))
 
 
 @router.get("/regressions")
 def get_regressions(asked: Annotated[RegressionsQuery, Query()], store: StoreOf, answers: AnswersOf) -> RegressionsView:
-    """When workloads became slower or faster for good, and what changed just then; stores nothing."""
-    found = answers(store, regressions, asked.system, asked.workload, runs=asked.runs)
-    return RegressionsView.model_validate(found)
+    """Return when workloads became slower or faster for good, and what changed just then; stores nothing."""
+    changes = answers(store, regressions, asked.system, asked.workload, runs=asked.runs)
+    return RegressionsView.model_validate(changes)

@@ -1,4 +1,4 @@
-"""What the server counts about itself, in Prometheus' text format."""
+"""Counts that the server keeps about itself, in Prometheus' text format."""
 
 import threading
 import time

@@ -20,7 +20,7 @@ RunId = Annotated[Name, Field(max_length=64)]
 
 
 class SuggestAsk(Ask):
-    """How many trials are wanted, by whom, and for how long."""
+    """The number of trials wanted, their owner, and the time that they are wanted for."""
 
     owner: Name
     job: Annotated[Name | None, Field(description="the batch job: asking again, it gets its own trial back")] = None
@@ -33,14 +33,14 @@ class SuggestAsk(Ask):
 
 
 class HeartbeatAsk(Ask):
-    """Who still evaluates the trial, and for how long the lease is to hold from now."""
+    """The owner who still evaluates the trial, and how long the lease is to hold from now."""
 
     owner: Name
     lease_seconds: Seconds = LEASE_SECONDS
 
 
 class CompleteAsk(Ask):
-    """What was measured; lower is better. With `owner`, it is refused when another owner holds the trial."""
+    """The measured objective; lower is better. With `owner`, it is refused when another owner holds the trial."""
 
     objective: Annotated[float, Field(allow_inf_nan=False)]
     owner: Name | None = None
@@ -60,7 +60,7 @@ class FailAsk(Ask):
 
 
 class ReleaseAsk(Ask):
-    """Who gives the trial back, and where the next can go on from."""
+    """The owner who gives the trial back, and the checkpoint that the next can go on from."""
 
     owner: Name | None = None
     checkpoint: Annotated[str | None, StringConstraints(min_length=1, max_length=TEXT_MAX)] = None
@@ -135,10 +135,10 @@ def heartbeat(study_id: Id, trial_id: Id, asked: HeartbeatAsk, desk: DeskOf) -> 
 @router.post("/trials/{trial_id}:complete")
 def complete(study_id: Id, trial_id: Id, asked: CompleteAsk, desk: DeskOf) -> TrialView:
     """Takes the measured objective; the same value again gets the same answer, another one 409."""
-    told = desk.complete(
+    record = desk.complete(
         study_id, trial_id, asked.objective, owner=asked.owner, run_id=asked.run_id, outcomes=asked.outcomes
     )
-    return TrialView.of(told)
+    return TrialView.of(record)
 
 
 @router.post("/trials/{trial_id}:fail")

@@ -1,4 +1,4 @@
-"""Who waited for whom in a run."""
+"""Waits of the ranks of a run, by who waited for whom."""
 
 from typing import Annotated
 
@@ -43,5 +43,5 @@ class WaitsView(View):
 
 @router.get("/{run_id}/waits")
 def get_waits(run_id: Id, store: StoreOf) -> WaitsView:
-    """Who waited how long for whom, and how a pipeline's stages compare."""
+    """Return who waited how long for whom, and how a pipeline's stages compare."""
     return WaitsView.model_validate(waits_of(store, run_id))

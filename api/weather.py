@@ -1,4 +1,4 @@
-"""How slow a system is now, and will be in the next hours."""
+"""Slowness of a system now, and in the next hours."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1/weather", tags=["weather"], dependencies=[Depends
 
 
 class WeatherQuery(BaseModel):
-    """Which system (null: that of most completed runs), which workload (null: all of the last 28 days), how far."""
+    """The system (null: that of most completed runs), workload (null: all of the last 28 days), and how far ahead."""
 
     system: Name | None = None
     workload: Name | None = None
@@ -44,7 +44,7 @@ class HorizonSkillView(View):
 
 
 class CandidateView(View):
-    """What a way to foretell reached when asked again about the newer half of the runs, from what was known then."""
+    """Score of a forecaster, asked again about the newer half of the runs from what was known then."""
 
     name: str
     loss: Annotated[float, Field(description="mean pinball loss of the log ratio")]

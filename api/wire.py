@@ -1,4 +1,4 @@
-"""How things look on the wire: the words that all resources share."""
+"""Appearance of things on the wire: the words that all resources share."""
 
 import base64
 import binascii
@@ -28,20 +28,20 @@ Values = Annotated[dict[Name, Value], Field(max_length=200)]
 
 
 class Ask(BaseModel):
-    """What a client sends: no field that is not known, no value of another type."""
+    """A client's request: no field that is not known, no value of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Part(BaseModel):
-    """Which part of a list is asked for."""
+    """The part of a list that is asked for."""
 
     limit: Annotated[int, Field(ge=1, le=500, description="how many rows to return at most")] = 50
     cursor: Annotated[str | None, Field(max_length=1000, description="`next` of the part before")] = None
 
 
 class View(BaseModel):
-    """What the server sends; a number that is missing, infinite or not a number is null."""
+    """The server's answer; a number that is missing, infinite or not a number is null."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
@@ -79,7 +79,7 @@ def rfc3339(ns: int | None) -> str | None:
 
 
 def is_plain(text: str) -> bool:
-    """Whether every database takes this text: no NUL, no lone surrogate."""
+    """Return whether every database takes this text: no NUL, no lone surrogate."""
     return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
 
 
@@ -127,10 +127,12 @@ async def refuse_unknown_query(request: Request) -> None:
         return
     path = request.scope["route"].path
     operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
-    known = sorted(each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
-    expected = f"expected {', '.join(known)}" if known else "this resource has none"
+    parameters = sorted(
+        parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"
+    )
+    expected = f"expected {', '.join(parameters)}" if parameters else "this resource has none"
     for name in request.query_params:
-        if name not in known:
+        if name not in parameters:
             raise InvalidInputError(f"query parameter {name[:60]!r} is unknown: {expected}")
         if len(request.query_params.getlist(name)) > 1:
             raise InvalidInputError(f"query parameter {name!r} is given twice: expected it once")

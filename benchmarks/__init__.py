@@ -1,1 +1,1 @@
-"""What is measured: speed beside a peer (`make bench`), accuracy beside baselines (`make accuracy`)."""
+"""Measurements of speed beside a peer (`make bench`) and of accuracy beside baselines (`make accuracy`)."""

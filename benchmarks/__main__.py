@@ -27,11 +27,11 @@ def main() -> int:
     parser.add_argument("--accuracy", action="store_true", help="accuracy beside baselines instead of speed")
     parser.add_argument("name", nargs="?", help="one of them (default: all but the long ones)")
     arguments = parser.parse_args()
-    known = ACCURACY if arguments.accuracy else SPEED
-    named = (*known, *LONG) if arguments.accuracy else known
+    defaults = ACCURACY if arguments.accuracy else SPEED
+    named = (*defaults, *LONG) if arguments.accuracy else defaults
     if arguments.name not in (None, *named):
         parser.error(f"{arguments.name!r} is not one of {', '.join(named)}")
-    for name in [arguments.name] if arguments.name else known:
+    for name in [arguments.name] if arguments.name else defaults:
         module = f"accuracy_{name}" if arguments.accuracy else name
         print(f"== {module}")
         importlib.import_module(f"benchmarks.{module}").main()

@@ -1,4 +1,4 @@
-"""How well energy and power are predicted, of nodes that were metered and from device to device."""
+"""Accuracy of predicted energy and power, of nodes that were metered and from device to device."""
 
 from benchmarks.accuracy.table import tell
 

@@ -1,6 +1,6 @@
-"""How often the injected cause is named, and an undisturbed run called slow: lab, fresh lab runs, repeated demos.
+"""Rates of injected causes named and of undisturbed runs called slow: lab, fresh lab runs, repeated demos.
 
-FRESH=0, FRESH_SEED and FRESH_STORE are told in benchmarks/accuracy/fresh_explain.py; ROUNDS=0 leaves the demos out.
+FRESH=0, FRESH_SEED and FRESH_STORE are given in benchmarks/accuracy/fresh_explain.py; ROUNDS=0 leaves the demos out.
 
 Every round of the demo records its runs anew in a store of its own (6 disturbed, 8 undisturbed, in random order) and
 explains each against the others of its round. Nothing is fitted or tuned on these runs. The baseline is what a step
@@ -37,11 +37,11 @@ def tell_demos() -> None:
     explained: list[Explained] = []
     slower: list[bool] = []
     for seed in range(ROUNDS):
-        found = one_round(seed)
-        times = [(run.explanation.measured_seconds or 0.0) / (run.explanation.steps or 1) for run in found]
+        round_runs = one_round(seed)
+        times = [(run.explanation.measured_seconds or 0.0) / (run.explanation.steps or 1) for run in round_runs]
         slower += [time > 1.25 * float(np.median(times)) for time in times]
-        explained += found
-        print(f"round {seed}: {score_line(found)}", flush=True)
+        explained += round_runs
+        print(f"round {seed}: {score_line(round_runs)}", flush=True)
     named: Counter[tuple[str, bool]] = Counter()
     for run in explained:
         if run.plan.fault:

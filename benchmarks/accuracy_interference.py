@@ -1,4 +1,4 @@
-"""Who is blamed for slow runs, and which counters are named: false alarms and power beside plain correlation."""
+"""Suspects blamed for slow runs, and counters named: false alarms and power beside plain correlation."""
 
 from benchmarks.accuracy.table import tell
 

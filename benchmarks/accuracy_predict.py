@@ -1,4 +1,4 @@
-"""How well runs to come are predicted: every task, its split, its baselines and what was asked of it.
+"""Accuracy of predictions of runs to come: every task, its split, its baselines and what was asked of it.
 
 Rows come from `benchmarks/accuracy/`, a file a source of data; sources that are not beside the repository are left out.
 """

@@ -8,29 +8,29 @@ from benchmarks.accuracy.lab_stragglers import OF_A_RANK, lab_naming
 
 
 def main() -> None:
-    found = lab_naming()
+    namings = lab_naming()
     print("test split of the lab's runs; faults of one rank, then the others, where a rank need not be to blame")
     print(f"{'fault':<20}{'runs':>5}{'named':>7}{'nobody':>8}{'longest step':>14}{'largest local':>15}{'noticed':>10}")
-    order = sorted(found, key=lambda kind: (kind not in OF_A_RANK, kind))
+    order = sorted(namings, key=lambda kind: (kind not in OF_A_RANK, kind))
     for kind in order:
-        each = found[kind]
-        noticed = f"{each.noticed_seconds:.2f} s"
+        naming = namings[kind]
+        noticed = f"{naming.noticed_seconds:.2f} s"
         print(
-            f"{kind:<20}{each.runs:>5}{each.right:>7}{each.nobody:>8}{each.slowest_step:>14}{each.largest_local:>15}"
+            f"{kind:<20}{naming.runs:>5}{naming.right:>7}{naming.nobody:>8}{naming.slowest_step:>14}{naming.largest_local:>15}"
             f"{noticed:>10}"
         )
-    chosen = [found[kind] for kind in OF_A_RANK if kind in found]
-    runs = sum(each.runs for each in chosen)
+    chosen = [namings[kind] for kind in OF_A_RANK if kind in namings]
+    runs = sum(naming.runs for naming in chosen)
     figures: dict[str, object] = {
         "runs": runs,
-        "named_ratio": round(sum(each.right for each in chosen) / runs, 3),
-        "nobody_ratio": round(sum(each.nobody for each in chosen) / runs, 3),
-        "longest_step_ratio": round(sum(each.slowest_step for each in chosen) / runs, 3),
-        "largest_local_ratio": round(sum(each.largest_local for each in chosen) / runs, 3),
+        "named_ratio": round(sum(naming.right for naming in chosen) / runs, 3),
+        "nobody_ratio": round(sum(naming.nobody for naming in chosen) / runs, 3),
+        "longest_step_ratio": round(sum(naming.slowest_step for naming in chosen) / runs, 3),
+        "largest_local_ratio": round(sum(naming.largest_local for naming in chosen) / runs, 3),
     }
-    if "none" in found:
-        figures["undisturbed"] = found["none"].runs
-        figures["false_alarm_ratio"] = round(1 - found["none"].nobody / found["none"].runs, 3)
+    if "none" in namings:
+        figures["undisturbed"] = namings["none"].runs
+        figures["false_alarm_ratio"] = round(1 - namings["none"].nobody / namings["none"].runs, 3)
     print(json.dumps({**figures, "machine": f"{os.cpu_count()} cores, {platform.machine()}"}))
 
 

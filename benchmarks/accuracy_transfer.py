@@ -1,4 +1,4 @@
-"""How well a machine that has hardly run anything is predicted from others: from no point of its own to ten."""
+"""Accuracy of predicting a machine that has hardly run anything from others: from no point of its own to ten."""
 
 from benchmarks.accuracy.table import tell
 

@@ -1,4 +1,4 @@
-"""How near to the optimum a tuner gets: median best found / optimum after 5 to 80 trials on measured configurations.
+"""Nearness of tuners to the optimum: median best found / optimum after 5 to 80 trials on measured configurations.
 
 Only rows of a table may be picked; a failed row costs a trial; sources are 200 random rows of other tables. What was
 looked at while the portfolio was made, and what was not, is said in benchmarks/tuning/tasks.py. Beside each racer
@@ -33,17 +33,17 @@ WITHIN = 1.05
 
 def splits() -> dict[str, tuple[Sequence[Task], Sequence[Racer]]]:
     """Tasks and tuners by the name of the split."""
-    found: dict[str, tuple[Sequence[Task], Sequence[Racer]]] = {"sample": (NO_SOURCES, _chosen(COLD))}
+    by_name: dict[str, tuple[Sequence[Task], Sequence[Racer]]] = {"sample": (NO_SOURCES, _chosen(COLD))}
     if TABLES.is_dir():
         every = _chosen([*WARM, MISLED, *COLD])
-        found["design"] = (REFERENCE_DESIGN, every)
-        found["held_out"] = (REFERENCE_HELD_OUT, every)
-        found["reference"] = ((*REFERENCE_DESIGN, *REFERENCE_HELD_OUT), every)
-        found["largest"] = (HEFFTE_LARGEST, _chosen(WARM))
-        found["another_program"] = (ANOTHER_PROGRAM, _chosen([*WARM[:1], *COLD[:1]]))
-        found["zeus"] = (zeus(), _chosen(WARM))
-    names = os.environ.get("TUNER_SPLITS", ",".join(found)).split(",")
-    return {name: split for name, split in found.items() if name in names}
+        by_name["design"] = (REFERENCE_DESIGN, every)
+        by_name["held_out"] = (REFERENCE_HELD_OUT, every)
+        by_name["reference"] = ((*REFERENCE_DESIGN, *REFERENCE_HELD_OUT), every)
+        by_name["largest"] = (HEFFTE_LARGEST, _chosen(WARM))
+        by_name["another_program"] = (ANOTHER_PROGRAM, _chosen([*WARM[:1], *COLD[:1]]))
+        by_name["zeus"] = (zeus(), _chosen(WARM))
+    names = os.environ.get("TUNER_SPLITS", ",".join(by_name)).split(",")
+    return {name: split for name, split in by_name.items() if name in names}
 
 
 def _chosen(racers: Sequence[Racer]) -> list[Racer]:
@@ -53,9 +53,9 @@ def _chosen(racers: Sequence[Racer]) -> list[Racer]:
 
 def main() -> None:
     figures: dict[str, object] = {}
-    known: dict[tuple[str, str], Floats] = {}
+    raced: dict[tuple[str, str], Floats] = {}
     for split, (tasks, racers) in splits().items():
-        curves = {racer.name: _curves(racer, tasks, known) for racer in racers}
+        curves = {racer.name: _curves(racer, tasks, raced) for racer in racers}
         figures |= _tell_few(tasks, curves) if split == "zeus" else _tell_table(split, tasks, curves)
     if "TUNER_SPLITS" not in os.environ:
         tell(["sparse_solvers", "ise"])
@@ -63,12 +63,12 @@ def main() -> None:
     print(json.dumps(figures | {"seeds": len(SEEDS), "trials": TRIALS, "machine": machine}))
 
 
-def _curves(racer: Racer, tasks: Sequence[Task], known: dict[tuple[str, str], Floats]) -> Floats:
-    """Best / optimum, shape (n_tasks, n_seeds, TRIALS); what is not known yet is raced."""
-    new = [task for task in tasks if (racer.name, task.name) not in known]
+def _curves(racer: Racer, tasks: Sequence[Task], raced: dict[tuple[str, str], Floats]) -> Floats:
+    """Best / optimum, shape (n_tasks, n_seeds, TRIALS); what was not raced yet is raced."""
+    new = [task for task in tasks if (racer.name, task.name) not in raced]
     if new:
-        known |= dict(zip([(racer.name, task.name) for task in new], race(racer, new, SEEDS), strict=True))
-    return np.minimum([known[racer.name, task.name] for task in tasks], WORST)
+        raced |= dict(zip([(racer.name, task.name) for task in new], race(racer, new, SEEDS), strict=True))
+    return np.minimum([raced[racer.name, task.name] for task in tasks], WORST)
 
 
 def _tell_table(split: str, tasks: Sequence[Task], curves: Mapping[str, Floats]) -> dict[str, object]:
@@ -76,21 +76,21 @@ def _tell_table(split: str, tasks: Sequence[Task], curves: Mapping[str, Floats])
     columns = "".join(f"{f'@{count}':>8}" for count in SHOWN)
     print(f"{split:<17} {'table':<34}{columns}   within {WITHIN - 1:.0%}")
     figures: dict[str, object] = {}
-    for name, found in curves.items():
-        shown = found[:, :, np.array(SHOWN) - 1]
-        medians, within = np.median(shown, axis=1), float(np.mean(found[:, :, -1] <= WITHIN))
+    for name, curve in curves.items():
+        shown = curve[:, :, np.array(SHOWN) - 1]
+        medians, within = np.median(shown, axis=1), float(np.mean(curve[:, :, -1] <= WITHIN))
         for task, row in zip(tasks, medians, strict=True):
             print(f"{name:<17} {task.target:<34}" + "".join(f"{ratio:8.3f}" for ratio in row))
         mean = geometric(medians)
-        told = "".join(f"{ratio:8.3f}" for ratio in mean) + f"{within:8.0%}"
-        print(f"{name:<17} {'geometric mean':<34}{told}{_sureness(curves, name)}", flush=True)
+        line = "".join(f"{ratio:8.3f}" for ratio in mean) + f"{within:8.0%}"
+        print(f"{name:<17} {'geometric mean':<34}{line}{_sureness(curves, name)}", flush=True)
         figures |= {f"{split}_{name}_at_{count}": round(float(mean[i]), 4) for i, count in enumerate(SHOWN)}
         figures[f"{split}_{name}_within"] = round(within, 3)
     return figures
 
 
 def _sureness(curves: Mapping[str, Floats], name: str) -> str:
-    """How probable it is at each count that the portfolio is ahead of this racer by chance alone."""
+    """Return how probable it is at each count that the portfolio is ahead of this racer by chance alone."""
     ours = curves.get(WARM[0].name)
     if ours is None or name == WARM[0].name or len(SEEDS) < FEWEST_SEEDS:
         return ""
@@ -105,12 +105,12 @@ def _tell_few(tasks: Sequence[Task], curves: Mapping[str, Floats]) -> dict[str, 
     """Prints the mean regret after few trials, over tasks and seeds; its figures."""
     figures: dict[str, object] = {}
     print(f"{'zeus':<17} {'mean regret':<60}" + "".join(f"{f'@{count}':>8}" for count in FEW))
-    for name, found in curves.items():
-        regret = found[:, :, np.array(FEW) - 1] - 1
+    for name, curve in curves.items():
+        regret = curve[:, :, np.array(FEW) - 1] - 1
         for task, row in zip(tasks, regret.mean(axis=1), strict=True):
-            print(f"{name:<17} {task.name:<60}" + "".join(f"{each:8.2%}" for each in row))
+            print(f"{name:<17} {task.name:<60}" + "".join(f"{mean:8.2%}" for mean in row))
         means = regret.mean(axis=(0, 1))
-        print(f"{name:<17} {f'all {len(tasks)}':<60}" + "".join(f"{each:8.2%}" for each in means), flush=True)
+        print(f"{name:<17} {f'all {len(tasks)}':<60}" + "".join(f"{mean:8.2%}" for mean in means), flush=True)
         figures |= {
             f"zeus_{name}_regret_at_{count}": round(float(mean), 5) for count, mean in zip(FEW, means, strict=True)
         }

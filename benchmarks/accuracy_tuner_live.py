@@ -1,4 +1,4 @@
-"""Whether a study of a real training finds what measuring everything finds: DDP of two ranks on this machine.
+"""Comparison of a study of a real training with measuring everything: DDP of two ranks on this machine.
 
 The configurations are batch, bucket size, threads and loader workers; the objective is seconds per sample. Truth is
 the median of each configuration's rounds, measured without a neighbour. Every study has 15 runs of its own, half of
@@ -28,8 +28,8 @@ COLUMNS = ("quiet", "neighbour", "all", "regret", "worst", "a study")  # how man
 
 
 def main() -> None:
-    told = os.environ.get(RESULTS)
-    live(Plan.from_environment(), Path(told) if told else None)
+    results_file = os.environ.get(RESULTS)
+    live(Plan.from_environment(), Path(results_file) if results_file else None)
 
 
 def live(plan: Plan, path: Path | None = None) -> dict[str, object]:
@@ -51,8 +51,12 @@ def live(plan: Plan, path: Path | None = None) -> dict[str, object]:
 def tell_truth(plan: Plan, truth: Truth, seconds: float) -> dict[str, object]:
     """Prints what measuring everything found, in how long; its figures."""
     near, worst = len(truth.within(REGRET)), 1 + max(map(truth.regret, truth.repeats))
-    [best] = [dict(each) for each in plan.space.configurations() if [plan.space.key(each)] == truth.best(1)]
-    runs = sum(len(each) for each in truth.repeats.values())
+    [best] = [
+        dict(configuration)
+        for configuration in plan.space.configurations()
+        if [plan.space.key(configuration)] == truth.best(1)
+    ]
+    runs = sum(len(repeats) for repeats in truth.repeats.values())
     print(f"{len(truth.repeats)} configurations, {runs} runs in {seconds:.0f} s; variability of one {truth.spread:.1%}")
     print(f"best {best}; {near} within {REGRET:.0%} of it; the worst takes {worst:.2f} times as long", flush=True)
     return {

@@ -1,14 +1,14 @@
-"""What the agent costs at 1 and 10 Hz, spooling included, beside prometheus-node-exporter scraped in the same seconds.
+"""Cost of the agent at 1 and 10 Hz, spooling included, beside prometheus-node-exporter scraped in the same seconds.
 
 Eight idle processes are announced as ranks, and as root all of it runs in a network namespace with as many veth
 interfaces as a sweep of a thousand values takes. In every other slice a sender drives traffic through half of them, and
-those slices give the figures; what the agent pays for interfaces at rest, whose rows it keeps, is told beside. CPU time
+those slices give the figures; what the agent pays for interfaces at rest, whose rows it keeps, stands beside. CPU time
 is what the scheduler counted for all threads of a program; lateness is what the agent itself recorded. The reader is
 what no Python program can go below: it reads the files that the agent keeps open, as often, and does no more.
 
 Where a host lends its memory and cores to others as well, a guest that slept pays for every page that it touches again,
-which a program at 1 Hz pays in full: the cost of a page is told, and all programs are also measured at a pace at which
-pages stay warm, as they do on a node of its own. Of several slices the least disturbed one is told, with the median
+which a program at 1 Hz pays in full: the cost of a page is given, and all programs are also measured at a pace at which
+pages stay warm, as they do on a node of its own. Of several slices the least disturbed one is given, with the median
 behind it.
 """
 
@@ -88,7 +88,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Measured:
-    """What each program cost in slices with traffic, the agent also without, and how late its sweeps were."""
+    """Costs of each program in slices with traffic, of the agent also without, and how late its sweeps were."""
 
     agent: Cost
     idle: Cost
@@ -112,9 +112,9 @@ def main() -> None:
         figures: dict[str, object] = {}
         print(page_costs())
         for hertz, scrapes in ((1, 1), (10, 1), (50, 20)):
-            found = measured(Path(folder), hertz, scrapes, pairs)
-            agent, idle, reader, exporter = found.agent, found.idle, found.reader, found.exporter
-            row(f"agent at {hertz} Hz", agent, found.lateness)
+            costs = measured(Path(folder), hertz, scrapes, pairs)
+            agent, idle, reader, exporter = costs.agent, costs.idle, costs.reader, costs.exporter
+            row(f"agent at {hertz} Hz", agent, costs.lateness)
             row("  interfaces at rest", idle)
             row("reader of its files", reader)
             figures |= {
@@ -126,7 +126,7 @@ def main() -> None:
                 f"agent_{hertz}hz_microseconds_per_value": round(agent.microseconds_per_value, 2),
                 f"agent_{hertz}hz_at_rest_microseconds_per_value": round(idle.microseconds_per_value, 2),
                 f"agent_{hertz}hz_resident_bytes": agent.resident_bytes,
-                f"agent_{hertz}hz_lateness_p99_seconds": round(percentile(found.lateness, 0.99), 5),
+                f"agent_{hertz}hz_lateness_p99_seconds": round(percentile(costs.lateness, 0.99), 5),
             }
             if exporter:
                 row(f"node_exporter at {scrapes} Hz", exporter)
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def page_costs() -> str:
-    """What touching a page of memory costs at once and after a second."""
+    """Return a line that says what touching a page of memory costs at once and after a second."""
     memory = bytearray(8 * 2**20)
     costs = []
     for seconds in (0.0, 1.0):

@@ -43,8 +43,8 @@ def main() -> None:
         metrics = _fill(store)
         ours = [_cpu(lambda: explain_run(store, ASKED)) for _ in range(3)]
         theirs = [_cpu(lambda: _by_step_time(Path(folder) / "home")) for _ in range(3)]
-        told = explain_run(store, ASKED)
-    print(told.sentence)
+        explanation = explain_run(store, ASKED)
+    print(explanation.sentence)
     figures = {
         "ranks": RANKS,
         "steps": STEPS,
@@ -52,7 +52,7 @@ def main() -> None:
         "explain_cpu_seconds": round(min(cpu for cpu, _ in ours), 2),
         "explain_wall_seconds": round(min(wall for _, wall in ours), 2),
         "step_times_in_pandas_cpu_seconds": round(min(cpu for cpu, _ in theirs), 2),
-        "culprit_is_right": told.culprit_rank == SLOW_RANK,
+        "culprit_is_right": explanation.culprit_rank == SLOW_RANK,
     }
     for name, value in figures.items():
         print(f"{name:<36} {value}")
@@ -66,7 +66,7 @@ def _cpu(action: Callable[[], object]) -> tuple[float, float]:
 
 
 def _by_step_time(home: Path) -> pd.Series:
-    """What a notebook does: the slowest rank of every step of every run."""
+    """Return the mean step time of every run as a notebook has it: by the slowest rank of every step."""
     [root] = home.glob("lake/set=step")
     table = pyarrow.dataset.dataset(root).to_table(columns=["run_id", "rank", "step", "duration_seconds"])
     slowest: pd.Series = (
@@ -92,7 +92,7 @@ def _fill(store: Store) -> int:
             store.lake.append(f"{name}-{number}", _samples(random, metric_set, [(n, device) for n in nodes], began))
         ranks = [(nodes[rank % NODES], str(1000 * number + rank)) for rank in range(RANKS)]
         store.lake.append(f"process-{number}", _samples(random, PROCESS, ranks, began))
-    return sum(len(each.columns) for each in (PROCESS, *(found for found, _ in OF_NODES.values())))
+    return sum(len(metric_set.columns) for metric_set in (PROCESS, *(of_node for of_node, _ in OF_NODES.values())))
 
 
 def _steps(random: np.random.Generator, run_id: str, began: int) -> pa.Table:
@@ -144,12 +144,13 @@ def _samples(random: np.random.Generator, metric_set: MetricSet, places: list[tu
         "device": pa.array(np.repeat([device for _, device in places], seconds)),
     }
     schema = arrow_schema(kept)
-    told = dict(_values(random, kept, len(places), seconds))
+    values = dict(_values(random, kept, len(places), seconds))
     arrays = [
-        keys[name] if name in keys else told.get(name, pa.nulls(rows, schema.field(name).type)) for name in schema.names
+        keys[name] if name in keys else values.get(name, pa.nulls(rows, schema.field(name).type))
+        for name in schema.names
     ]
     return pa.Table.from_arrays(
-        [each.cast(field.type) for each, field in zip(arrays, schema, strict=True)], schema=schema
+        [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
     )
 
 
@@ -159,10 +160,10 @@ def _values(
     """Counters that grow, gauges that vary."""
     for column in metric_set.columns:
         if column.kind is Kind.COUNTER or column.dtype in ("int64", "uint64", "float64"):
-            found: Floats | np.ndarray = random.integers(0, 1000, (devices, seconds))
+            drawn: Floats | np.ndarray = random.integers(0, 1000, (devices, seconds))
             if column.kind is Kind.COUNTER:
-                found = found.cumsum(axis=1)
-            yield column.name, pa.array(found.reshape(-1))
+                drawn = drawn.cumsum(axis=1)
+            yield column.name, pa.array(drawn.reshape(-1))
 
 
 if __name__ == "__main__":

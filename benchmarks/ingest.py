@@ -45,7 +45,7 @@ def main() -> None:
         "values_per_second": round(values / seconds),
         "values_per_server_cpu_second": round(values / busy),
         "server_cpu_milliseconds_per_segment": round(busy / segments * 1e3, 1),
-        "sent_bytes_per_value": round(sum(len(body) for each in rest for body, _ in each) / values, 2),
+        "sent_bytes_per_value": round(sum(len(body) for requests in rest for body, _ in requests) / values, 2),
         "clients": CLIENTS,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
     }
@@ -84,7 +84,7 @@ def _packed(folder: Path, minutes: range) -> list[list[Request]]:
 
 
 def _send(requests: list[list[Request]], url: str) -> None:
-    threads = [threading.Thread(target=_send_one, args=(each, url)) for each in requests]
+    threads = [threading.Thread(target=_send_one, args=(client_requests, url)) for client_requests in requests]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -186,17 +186,19 @@ def _sweeps() -> Iterator[dict[str, pa.Table]]:
     agents, sources = with_node_keys(AGENT), with_node_keys(COLLECTOR)
     for minute in range(MINUTES):
         times = [BEGAN_NS + (minute * 60 + second) * SECOND for second in range(60)]
-        each = [at for at in times for _ in range(SOURCES)]
+        source_times = [at for at in times for _ in range(SOURCES)]
         tables: dict[str, pa.Table] = {}
         for node in range(NODES):
             keys = {"node": [f"n{node:04}"] * 60, "boot_id": ["b"] * 60, "device": ["agent"] * 60}
             used = [(minute * 60 + second) * 0.005 for second in range(60)]
-            told = {"cpu_seconds_total": used, "lateness_seconds": [0.001] * 60, "resident_bytes": [2**24] * 60}
+            usage = {"cpu_seconds_total": used, "lateness_seconds": [0.001] * 60, "resident_bytes": [2**24] * 60}
             counts = {"missed_ticks_total": [0] * 60, "lost_sweeps_total": [0] * 60}
-            tables[f"{node}-{minute}-0"] = to_table(agents, {"ts_ns": times, "mono_ns": times} | keys | told | counts)
-            names = {"device": [f"source{number}" for number in range(SOURCES)] * 60, "up": [1] * len(each)}
-            keys = {"node": [f"n{node:04}"] * len(each), "boot_id": ["b"] * len(each)}
-            tables[f"{node}-{minute}-1"] = to_table(sources, {"ts_ns": each, "mono_ns": each} | keys | names)
+            tables[f"{node}-{minute}-0"] = to_table(agents, {"ts_ns": times, "mono_ns": times} | keys | usage | counts)
+            names = {"device": [f"source{number}" for number in range(SOURCES)] * 60, "up": [1] * len(source_times)}
+            keys = {"node": [f"n{node:04}"] * len(source_times), "boot_id": ["b"] * len(source_times)}
+            tables[f"{node}-{minute}-1"] = to_table(
+                sources, {"ts_ns": source_times, "mono_ns": source_times} | keys | names
+            )
         yield tables
 
 

@@ -110,15 +110,15 @@ def _single(connection: http.client.HTTPConnection, pid: int) -> dict[str, float
 
 
 def _saturated(port: int, pid: int) -> dict[str, float]:
-    """What one core answers, the two kinds in turn: what the machine's neighbours take of it changes."""
+    """Return what one core answers, the two kinds in turn: what the machine's neighbours take of it changes."""
     asked = [request("POST", "/v1/predictions", json.dumps(_asked(number)).encode()) for number in range(ASKED)]
     kinds = {"answers": asked, "healthz": [request("GET", "/healthz")]}
-    told: dict[str, list[float]] = {name: [] for name in kinds}
+    rates: dict[str, list[float]] = {name: [] for name in kinds}
     with cores_apart(pid) as are_apart:
         for _ in range(ROUNDS if are_apart else 0):
             for name, requests in kinds.items():
-                told[name].append(answers_per_second(port, requests, SATURATED_SECONDS))
-    return {f"{name}_per_second_on_one_core": round(statistics.median(each)) for name, each in told.items() if each}
+                rates[name].append(answers_per_second(port, requests, SATURATED_SECONDS))
+    return {f"{name}_per_second_on_one_core": round(statistics.median(turns)) for name, turns in rates.items() if turns}
 
 
 def _until_idle(pid: int) -> None:
@@ -132,12 +132,12 @@ def _until_idle(pid: int) -> None:
 
 def _batch(connection: http.client.HTTPConnection) -> dict[str, float]:
     rng = np.random.default_rng(1)
-    known = {"workload": "workload-1", "system": "system-1", "outcome": OUTCOME}
-    repeats = known | {
+    question = {"workload": "workload-1", "system": "system-1", "outcome": OUTCOME}
+    repeats = question | {
         "world_size": rng.choice(SCALES, MANY).tolist(),
         "configuration": {"batch": rng.choice(BATCHES, MANY).tolist()},
     }
-    others = known | {
+    others = question | {
         "world_size": rng.integers(2, 64, MANY).tolist(),
         "configuration": {"batch": rng.integers(8, 1000, MANY).tolist()},
     }
@@ -155,8 +155,8 @@ def _command_line(url: str) -> dict[str, float]:
     bare = [sys.executable, "-c", "pass"]
     took: dict[str, list[float]] = {"command_line_walltime": [], "bare_interpreter": []}
     for _ in range(ROUNDS):
-        for name, each in zip(took, (command, bare), strict=True):
-            took[name].append(_timed(partial(subprocess.run, each, check=True, capture_output=True)))
+        for name, argv in zip(took, (command, bare), strict=True):
+            took[name].append(_timed(partial(subprocess.run, argv, check=True, capture_output=True)))
     return {f"{name}_milliseconds": _p50(seconds) for name, seconds in took.items()}
 
 

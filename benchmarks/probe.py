@@ -1,7 +1,7 @@
-"""What the probe costs: a step of DDP with it and without it, an event in it, and its memory.
+"""Cost of the probe: a step of DDP with it and without it, an event in it, and its memory.
 
 Two ranks train by DDP over gloo, one a core, in short blocks that go A B B A: without, with, with, without a watcher.
-Each such turn is one pair; told are the mean and the median of the pairs with their 95 % intervals, of wall time, of
+Each such turn is one pair; given are the mean and the median of the pairs with their 95 % intervals, of wall time, of
 processor time and of the middle one of a block's steps, which other programs on the machine disturb less, and what the
 probe's writer takes of processor time. The peer is PyTorch's own profiler (CPU activity, its cheapest use).
 """
@@ -29,9 +29,9 @@ def main() -> None:
         )
         names = os.environ | {"OMP_NUM_THREADS": "1", "CROSSWIND_SPOOL": folder, "PAIRS": PAIRS}
         done = subprocess.run(torchrun, env=names, stdout=subprocess.PIPE, text=True, check=True)
-    *told, figures = [line for line in done.stdout.splitlines() if not line.startswith("USDT")]
+    *report, figures = [line for line in done.stdout.splitlines() if not line.startswith("USDT")]
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    print("\n".join(told))
+    print("\n".join(report))
     print(json.dumps(json.loads(figures) | {"machine": machine}))
 
 

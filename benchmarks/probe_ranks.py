@@ -45,12 +45,12 @@ def as_rank() -> None:
     block(beside, unwatched)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run.FLUSH_SECONDS = FLUSH_SECONDS
-    found = {"probe": alternating(train, beside, PAIRS * TURNS)}
-    found["probe_in_blocks"] = [turn(train, probe) for _ in range(max(3, PAIRS // 8))]
+    turns = {"probe": alternating(train, beside, PAIRS * TURNS)}
+    turns["probe_in_blocks"] = [turn(train, probe) for _ in range(max(3, PAIRS // 8))]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
-    found["torch_profiler"] = [turn(train, torch_profiler) for _ in range(max(3, PAIRS // 8))]
+    turns["torch_profiler"] = [turn(train, torch_profiler) for _ in range(max(3, PAIRS // 8))]
     if rank == 0:
-        tell(found, events, memory)
+        tell(turns, events, memory)
     distributed.destroy_process_group()
 
 
@@ -138,7 +138,7 @@ def alternating(plain: Callable[[], Any], watched: Callable[[], Any], turns: int
 
 
 def writer_clock() -> int:
-    [writer] = [each for each in threading.enumerate() if each.name == "crosswind-probe"]
+    [writer] = [thread for thread in threading.enumerate() if thread.name == "crosswind-probe"]
     return time.pthread_getcpuclockid(writer.ident or 0)
 
 
@@ -170,7 +170,7 @@ def block(train: Callable[[], Any], watcher: type[unwatched]) -> Times:
 
 def now() -> Now:
     """Seconds of the clock, of the process and of the probe's writer, if it runs."""
-    writer = next((each for each in threading.enumerate() if each.name == "crosswind-probe"), None)
+    writer = next((thread for thread in threading.enumerate() if thread.name == "crosswind-probe"), None)
     if writer is None or writer.ident is None:
         return time.perf_counter(), time.process_time(), 0.0
     return time.perf_counter(), time.process_time(), time.clock_gettime(time.pthread_getcpuclockid(writer.ident))
@@ -178,14 +178,14 @@ def now() -> Now:
 
 def turn(train: Callable[[], Any], watcher: type[unwatched]) -> tuple[Times, Times]:
     """Mean times of a step without and with the watcher."""
-    without, first, second, again = (block(train, each) for each in (unwatched, watcher, watcher, unwatched))
+    without, first, second, again = (block(train, observer) for observer in (unwatched, watcher, watcher, unwatched))
     return tuple(map(statistics.mean, zip(without, again, strict=True))), tuple(  # type: ignore[return-value]
         map(statistics.mean, zip(first, second, strict=True))
     )
 
 
 def events_ns() -> dict[str, float]:
-    """What one event costs in a tight loop."""
+    """Return the nanoseconds that one event costs in a tight loop."""
     timeline = Timeline(0)
 
     def step() -> None:
@@ -197,12 +197,12 @@ def events_ns() -> dict[str, float]:
         if arrival := timeline.arrive():
             timeline.collective(arrival, size_bytes=4, operation="all_reduce", group="g", blocked_since=arrival.time)
 
-    found = {"step_of_three_events": cost(step, timeline)}
+    costs = {"step_of_three_events": cost(step, timeline)}
     timeline.begin_step()
     timeline.batch_arrived()
-    found["collective_of_two_events"] = cost(collective, timeline)
-    found["recorded_value"] = cost(lambda: timeline.record("loss", 0.5), timeline)
-    return found
+    costs["collective_of_two_events"] = cost(collective, timeline)
+    costs["recorded_value"] = cost(lambda: timeline.record("loss", 0.5), timeline)
+    return costs
 
 
 def cost(action: Callable[[], None], timeline: Timeline) -> float:
@@ -217,10 +217,10 @@ def cost(action: Callable[[], None], timeline: Timeline) -> float:
     return best
 
 
-def tell(found: dict[str, list[tuple[Times, Times]]], events: dict[str, float], memory: int) -> None:
-    figures: dict[str, float] = {f"{name}_ns": round(each) for name, each in events.items()}
-    print("   ".join(f"{name.replace('_', ' ')}: {each / 1000:.2f} us" for name, each in events.items()))
-    for name, pairs in found.items():
+def tell(turns: dict[str, list[tuple[Times, Times]]], events: dict[str, float], memory: int) -> None:
+    figures: dict[str, float] = {f"{name}_ns": round(ns) for name, ns in events.items()}
+    print("   ".join(f"{name.replace('_', ' ')}: {ns / 1000:.2f} us" for name, ns in events.items()))
+    for name, pairs in turns.items():
         for place, kind in enumerate(KINDS):
             if math.isnan(pairs[0][0][place]):  # single steps have no middle one
                 continue
@@ -239,7 +239,7 @@ def tell(found: dict[str, list[tuple[Times, Times]]], events: dict[str, float], 
                 f"{name}_{kind}_step_seconds": round(step_ms / 1e3, 5),
             }
     writing, level = (
-        statistics.mean(each) for each in zip(*((b[WRITER], a[1]) for a, b in found["probe"]), strict=True)
+        statistics.mean(seconds) for seconds in zip(*((b[WRITER], a[1]) for a, b in turns["probe"]), strict=True)
     )
     print(f"of a step's processor time, the probe's writer takes {writing / level:.3%}")
     figures["writer_share"] = round(writing / level, 5)

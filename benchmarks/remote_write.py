@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _send(url: str, bodies: list[list[bytes]]) -> None:
-    threads = [threading.Thread(target=_send_one, args=(url, each)) for each in bodies]
+    threads = [threading.Thread(target=_send_one, args=(url, sender_bodies)) for sender_bodies in bodies]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -62,7 +62,7 @@ def _send_one(url: str, bodies: list[bytes]) -> None:
 
 
 def _request(sender: int, turn: int, size: int) -> bytes:
-    """What a sender sends of its series at one time."""
+    """Return what a sender sends of its series at one time."""
     ms = BEGAN_MS + 15_000 * turn
     series = (_series(sender, number, (number * 7 + 1500 * turn) / 100, ms) for number in range(size))
     packed: bytes = pa.compress(b"".join(series), codec="snappy", asbytes=True)

@@ -1,4 +1,4 @@
-"""How many requests a server answers a second on one core, asked from another core by several connections at once."""
+"""Requests that a server answers a second on one core, asked from another core by several connections at once."""
 
 import os
 import selectors

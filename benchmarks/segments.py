@@ -35,22 +35,22 @@ def sets() -> Iterator[tuple[MetricSet, int]]:
 def write_segment(spool: Path, node: str, minute: int) -> Path:
     """One sealed segment of a node's minute."""
     chance = random.Random(f"{node} {minute}")
-    known = [(each, devices, _counters(each, devices, chance)) for each, devices in sets()]
+    node_sets = [(metric_set, devices, _counters(metric_set, devices, chance)) for metric_set, devices in sets()]
     with SpoolWriter(spool, f"agent.{node}", segment_bytes=64 * 1024 * 1024) as writer:
         for sweep in range(SWEEPS):
             ts_ns = START_NS + (minute * SWEEPS + sweep) * 1_000_000_000
-            found = [
-                SweepRows(each, ts_ns, ts_ns - START_NS, node, "6f1d3c0a-boot", _rows(counters, chance))
-                for each, _, counters in known
+            sweep_rows = [
+                SweepRows(metric_set, ts_ns, ts_ns - START_NS, node, "6f1d3c0a-boot", _rows(counters, chance))
+                for metric_set, _, counters in node_sets
             ]
-            writer.append_sweep(found)
+            writer.append_sweep(sweep_rows)
     return sealed_segments(spool)[-1]
 
 
-def _counters(each: MetricSet, devices: int, chance: random.Random) -> list[list[int | float | str]]:
-    own = each.columns[len(NODE_KEYS) :]
+def _counters(metric_set: MetricSet, devices: int, chance: random.Random) -> list[list[int | float | str]]:
+    own = metric_set.columns[len(NODE_KEYS) :]
     return [
-        [f"{each.name}{device}", *(0.5 if c.dtype == "float64" else chance.randrange(10**11) for c in own)]
+        [f"{metric_set.name}{device}", *(0.5 if c.dtype == "float64" else chance.randrange(10**11) for c in own)]
         for device in range(devices)
     ]
 

@@ -68,9 +68,11 @@ def turn(pid: int, poke: threading.Event) -> list[Block]:
     return blocks
 
 
-def slowdowns_of(blocks: list[Block], found: list[tuple[int, float]]) -> list[float]:
+def slowdowns_of(blocks: list[Block], step_times: list[tuple[int, float]]) -> list[float]:
     """For each pair the median step time with the watcher over that without it, less one."""
-    medians = [statistics.median(each for at, each in found if begin <= at < end) for _, begin, end in blocks]
+    medians = [
+        statistics.median(seconds for at, seconds in step_times if begin <= at < end) for _, begin, end in blocks
+    ]
     return [
         (medians[first + 1] + medians[first + 2]) / (medians[first] + medians[first + 3]) - 1
         for first in range(0, len(blocks), 4)
@@ -79,13 +81,15 @@ def slowdowns_of(blocks: list[Block], found: list[tuple[int, float]]) -> list[fl
 
 def steps(spool: Path) -> list[tuple[int, float]]:
     """Start and seconds of every step of rank 0."""
-    found = []
+    step_times = []
     for path in sorted([*spool.glob("*.segment"), *spool.glob("*.open")]):
         for frame in read_segment(path):
             if isinstance(frame, RowsFrame) and frame.metric_set.name == "step":
                 columns = (frame.columns[name] for name in ("ts_ns", "duration_seconds", "rank"))
-                found += [(int(at), each * 1e-9) for at, each, rank in zip(*columns, strict=True) if rank == 0]
-    return found
+                step_times += [
+                    (int(at), duration * 1e-9) for at, duration, rank in zip(*columns, strict=True) if rank == 0
+                ]
+    return step_times
 
 
 def training(spool: Path) -> AbstractContextManager["subprocess.Popen[bytes]"]:

@@ -1,4 +1,4 @@
-"""How long the command line and the import take, beside a bare interpreter."""
+"""Time that the command line and the import take, beside a bare interpreter."""
 
 import json
 import platform

@@ -39,14 +39,14 @@ def main() -> None:
     extra, changed_at = nodes(random)
     table, boots = fleet(random, extra, changed_at)
     began = time.perf_counter()
-    found, _, compared = ranked_by_ranks(table, boots, {})
+    ranked, _, compared = ranked_by_ranks(table, boots, {})
     seconds = time.perf_counter() - began
     truth = {f"n{node}" for node in np.flatnonzero(extra[:, 1] > np.log(1.05))}
-    named = {each.name for each in found if each.named and each.kind is Kind.NODE}
+    named = {component.name for component in ranked if component.named and component.kind is Kind.NODE}
     naive = mean_ratio(table)
     print(f"{'':<34}{'named':>7}{'right':>7}{'missed':>8}{'wrong':>7}")
-    for name, told in (("shrunken effects, present level", named), ("mean ratio above 5 %", naive)):
-        print(f"{name:<34}{len(told):>7}{len(told & truth):>7}{len(truth - told):>8}{len(told - truth):>7}")
+    for name, blamed in (("shrunken effects, present level", named), ("mean ratio above 5 %", naive)):
+        print(f"{name:<34}{len(blamed):>7}{len(blamed & truth):>7}{len(truth - blamed):>8}{len(blamed - truth):>7}")
     read_seconds = reading()
     share = detector_share()
     print(
@@ -102,19 +102,19 @@ def reading() -> float:
         count = STORED_RUNS * STORED_STEPS * EACH
         run, step, rank = (np.indices((STORED_RUNS, STORED_STEPS, EACH)).reshape(3, -1)).tolist()
         local = random.integers(90_000_000, 100_000_000, count)
-        started = [START_NS + each * MINUTE_NS for each in run]
-        names = [f"r{each}" for each in run]
+        started = [START_NS + number * MINUTE_NS for number in run]
+        names = [f"r{number}" for number in run]
         times = {"duration_seconds": [101_000_000] * count, "comm_seconds": (101_000_000 - local).tolist()}
         columns = {"ts_ns": started, "run_id": names, "rank": rank, "step": step, **times}
         store.lake.append("made-up", to_table(STEP, columns))
         with store.catalog.write() as session:
             for number in range(STORED_RUNS):
                 begun = START_NS + number * MINUTE_NS
-                where = [f"n{each}" for each in random.integers(0, NODES, EACH)]
+                where = [f"n{node}" for node in random.integers(0, NODES, EACH)]
                 state = RunState.COMPLETED
                 session.runs.merge(Run(f"r{number}", "w", "s", state, EACH, started_ns=begun, ended_ns=begun + 1))
-                for place, each in enumerate(where):
-                    session.runs.merge_rank(Rank(f"r{number}", place, each, 1, begun))
+                for place, node in enumerate(where):
+                    session.runs.merge_rank(Rank(f"r{number}", place, node, 1, begun))
         began = time.perf_counter()
         fleet_ranking(store, runs=STORED_RUNS)
         return time.perf_counter() - began
@@ -131,14 +131,14 @@ def detector_share() -> float:
     step = np.repeat(np.arange(steps), RANKS)
     rank, ts_ns = np.tile(np.arange(RANKS), steps), START_NS + step * 100_000_000
     detector = StragglerDetector(RANKS)
-    used, told = 0.0, 0
+    used, events = 0.0, 0
     for second in range(SECONDS):
         part = slice(second * STEPS_A_SECOND * RANKS, (second + 1) * STEPS_A_SECOND * RANKS)
         rows = StepRows(step[part], rank[part], ts_ns[part], phases.reshape(-1, len(PHASES))[part], comm.ravel()[part])
         began = time.process_time()
-        told += len(detector.observe(rows))
+        events += len(detector.observe(rows))
         used += time.process_time() - began
-    print(f"detector: {told} events in {SECONDS} s of {RANKS} equal ranks with heavy-tailed noise")
+    print(f"detector: {events} events in {SECONDS} s of {RANKS} equal ranks with heavy-tailed noise")
     return used / SECONDS
 
 

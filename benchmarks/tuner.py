@@ -1,6 +1,6 @@
-"""How long one suggestion takes, beside random search: over a listed space, one too big to list, and at a desk.
+"""Time that one suggestion takes, beside random search: over a listed space, one too big to list, and at a desk.
 
-Figures of the desk are processor time, also as multiples of a fixed loop, since other work on the machine tells less in
+Figures of the desk are processor time, also as multiples of a fixed loop, since other work on the machine shows less in
 them: the first ask of a study (its search is made), and later ones, with and without two other studies to start from.
 """
 
@@ -47,11 +47,11 @@ SPACES = {
 }
 
 
-def seconds_to_suggest(tuner: Tuner, space: Space, known: int) -> float:
+def seconds_to_suggest(tuner: Tuner, space: Space, n_known: int) -> float:
     """Median seconds of one suggestion with so many trials known."""
     trials = [
         Trial(configuration, TrialState.DONE, 1 + float(space.coordinates([configuration]).sum()))
-        for configuration in space.random(known, seed=1)
+        for configuration in space.random(n_known, seed=1)
     ]
     tuner.observe(trials)
     taken = []
@@ -80,12 +80,12 @@ def asked(desk: StudyDesk, name: str) -> tuple[float, TrialRecord]:
     return 1e3 * (time.process_time() - begin), record
 
 
-def add_study(store: Store, name: str, known: int, seed: int) -> None:
+def add_study(store: Store, name: str, n_known: int, seed: int) -> None:
     """A study over 46,656 configurations with so many trials done."""
     study = Study(name, name, LARGE.as_json(), "step_p50_seconds", "s", 0, 1, details={"workload": name[-4:]})
     with store.catalog.write() as session:
         session.studies.add(study)
-        for place, configuration in enumerate(LARGE.random(known, seed=seed)):
+        for place, configuration in enumerate(LARGE.random(n_known, seed=seed)):
             done = Trial(configuration, TrialState.DONE, objective(configuration), f"{name}-{place:05d}")
             session.studies.add_trial(name, done, owner="bench", lease_expires_ns=0)
 
@@ -94,12 +94,12 @@ def at_a_desk() -> dict[str, float]:
     """Milliseconds of processor time of asks at a desk over SQLite: the first, and the median and longest after it."""
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
-        for known in LARGE_KNOWN:
-            add_study(store, f"{known}_cold", known, seed=1)
-            add_study(store, f"{known}_warm", known, seed=1)
+        for n_known in LARGE_KNOWN:
+            add_study(store, f"{n_known}_cold", n_known, seed=1)
+            add_study(store, f"{n_known}_warm", n_known, seed=1)
         for seed in (2, 3):
             add_study(store, f"source_{seed}_warm", 200, seed)
-        for name in (f"{known}_{kind}" for known in LARGE_KNOWN for kind in ("cold", "warm")):
+        for name in (f"{n_known}_{kind}" for n_known in LARGE_KNOWN for kind in ("cold", "warm")):
             desk = StudyDesk(store.catalog, find_earlier=_two_sources(store, name))
             first, _ = asked(desk, name)
             taken = []
@@ -107,28 +107,28 @@ def at_a_desk() -> dict[str, float]:
                 milliseconds, record = asked(desk, name)
                 taken.append(milliseconds)
                 desk.complete(name, record.trial.trial_id, objective(record.trial.configuration))
-            told = {"first": first, "median": statistics.median(taken), "longest": max(taken)}
-            figures |= {f"desk_{name}_{what}_ms": round(value, 1) for what, value in told.items()}
+            summary = {"first": first, "median": statistics.median(taken), "longest": max(taken)}
+            figures |= {f"desk_{name}_{what}_ms": round(value, 1) for what, value in summary.items()}
     return figures
 
 
 def _two_sources(store: Store, name: str) -> FindEarlier:
-    """What a cold study starts from is nothing; a warm one knows two studies of 200 trials."""
+    """Return nothing for a cold study to start from, and two studies of 200 trials for a warm one."""
     if name.endswith("cold"):
         return nothing_earlier
     stored = StoredEarlier(store)
-    return lambda study: Earlier(tuple(each for each in stored(study).sources if "source" in each.name))
+    return lambda study: Earlier(tuple(source for source in stored(study).sources if "source" in source.name))
 
 
 def main() -> None:
     figures: dict[str, object] = {}
-    print(f"{'space':<14} {'tuner':<18}" + "".join(f"{f'{known} known':>12}" for known in KNOWN))
+    print(f"{'space':<14} {'tuner':<18}" + "".join(f"{f'{n_known} known':>12}" for n_known in KNOWN))
     for title, space in SPACES.items():
         for make in TUNERS:
-            row = {known: seconds_to_suggest(make(space, 0), space, known) for known in KNOWN}
-            print(f"{title:<14} {make.name:<18}" + "".join(f"{each * 1e3:9.1f} ms" for each in row.values()))
+            row = {n_known: seconds_to_suggest(make(space, 0), space, n_known) for n_known in KNOWN}
+            print(f"{title:<14} {make.name:<18}" + "".join(f"{seconds * 1e3:9.1f} ms" for seconds in row.values()))
             name = title.replace(" ", "_").replace("-", "_")
-            figures |= {f"{name}_{make.name}_{known}_ms": round(each * 1e3, 2) for known, each in row.items()}
+            figures |= {f"{name}_{make.name}_{n_known}_ms": round(seconds * 1e3, 2) for n_known, seconds in row.items()}
     loop = statistics.median(fixed_loop_ms() for _ in range(ROUNDS))
     desk = at_a_desk()
     print("\n".join(f"{name:<34} {value:9.1f} {value / loop:8.2f} loops" for name, value in desk.items()))

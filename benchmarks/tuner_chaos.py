@@ -52,7 +52,7 @@ Desk = Any  # of this process or of a server: the same verbs, with records of tw
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done to one back end: studies of so many trials, by so many workers, a kill about every so often."""
+    """Load on one back end: studies of so many trials, by so many workers, a kill about every so often."""
 
     back_end: str
     studies: int = 1
@@ -64,7 +64,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it; the first five must be 0."""
+    """Outcome of a plan; the first five must be 0."""
 
     lost: int
     doubled: int
@@ -96,16 +96,16 @@ def suffer(plan: Plan, home: Path) -> Outcome:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a worker does from birth to death."""
+    """Work of one worker from birth to death."""
 
     open_desk: Callable[[], Desk]
     names: Sequence[str]
-    told: Path
+    logs: Path
 
     def __call__(self, job: str, seed: int) -> None:
         rng, desk = random.Random(seed), self.open_desk()
         owner = f"{job} {os.getpid()}"
-        with (self.told / f"{seed}.jsonl").open("a", encoding="utf-8") as log:
+        with (self.logs / f"{seed}.jsonl").open("a", encoding="utf-8") as log:
             for name in self.names:
                 while not _patiently(partial(_is_over, desk, name)):
                     _one(desk, name, Lease(owner, LEASE_SECONDS, job), rng=rng, log=log)
@@ -185,24 +185,25 @@ def _storm(plan: Plan, home: Path, work: _Work, kill_server: Callable[[], None])
     return kills
 
 
-def _judged(plan: Plan, records: dict[str, list[Any]], told: Path, *, kills: int, seconds: float) -> Outcome:
+def _judged(plan: Plan, records: dict[str, list[Any]], logs: Path, *, kills: int, seconds: float) -> Outcome:
     """Compares what was acknowledged with what is stored."""
-    stored = {(name, each.trial.trial_id): each for name, listed in records.items() for each in listed}
-    acknowledged = [tuple(each) for path in told.glob("*.jsonl") for each in _lines(path)]
+    stored = {(name, record.trial.trial_id): record for name, listed in records.items() for record in listed}
+    acknowledged = [tuple(line) for path in logs.glob("*.jsonl") for line in _lines(path)]
     values: dict[tuple[str, str], set[float]] = {}
     for name, trial_id, value in acknowledged:
         values.setdefault((name, trial_id), set()).add(value)
-    kept = {key for key, each in values.items() if key in stored and stored[key].trial.objective in each}
-    configurations = Counter((name, json.dumps(each.trial.configuration)) for (name, _), each in stored.items())
+    kept = {key for key, reported in values.items() if key in stored and stored[key].trial.objective in reported}
+    configurations = Counter((name, json.dumps(record.trial.configuration)) for (name, _), record in stored.items())
     return Outcome(
         lost=len(set(values) - kept),
-        doubled=sum(len(each) > 1 for each in values.values()) + sum(count > 1 for count in configurations.values()),
-        stuck=sum(each.trial.state not in ENDED for each in stored.values()),
-        foreign=sum(each.trial.objective != (each.outcomes or {}).get("v") for each in stored.values()),
+        doubled=sum(len(reported) > 1 for reported in values.values())
+        + sum(count > 1 for count in configurations.values()),
+        stuck=sum(record.trial.state not in ENDED for record in stored.values()),
+        foreign=sum(record.trial.objective != (record.outcomes or {}).get("v") for record in stored.values()),
         missing=plan.studies * plan.trials - len(stored),
         trials=len(stored),
         acknowledged=len(values),
-        given_up=sum("leases ran out" in (each.reason or "") for each in stored.values()),
+        given_up=sum("leases ran out" in (record.reason or "") for record in stored.values()),
         kills=kills,
         seconds=round(seconds, 1),
     )
@@ -216,7 +217,7 @@ def _lines(path: Path) -> Iterator[list[Any]]:
 
 @contextmanager
 def _place(plan: Plan, home: Path) -> Iterator[tuple[Callable[[], Desk], Callable[[], None]]]:
-    """How to open the desk, and how to kill what is behind it, if anything is."""
+    """Yield how to open the desk, and how to kill what is behind it, if anything is."""
     if plan.back_end == "server":
         with _Served(home) as served:
             yield served.desk, served.kill

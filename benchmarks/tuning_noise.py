@@ -1,4 +1,4 @@
-"""How good the chosen answer is under noise: the smallest measurement, the posterior, and the posterior with repeats.
+"""Quality of the chosen answer under noise: the smallest measurement, the posterior, and the posterior with repeats.
 
 Simulated: the true objective of every configuration is known, each measurement is multiplied by log-normal noise.
 All arms spend the same number of measurements, and search with the same tuner.
@@ -35,7 +35,7 @@ ARMS = ("smallest measurement", "posterior", "posterior, repeats")
 def two_near_optima(points: Floats, rng: np.random.Generator) -> Floats:
     """Two valleys, 2 % apart in depth, at random places."""
     a, b = points[rng.integers(len(points), size=2)]
-    first, second = (((points - each) ** 2).sum(axis=1) for each in (a, b))
+    first, second = (((points - optimum) ** 2).sum(axis=1) for optimum in (a, b))
     return np.asarray(1 + np.minimum(first, 0.02 + second), np.float64)
 
 
@@ -63,7 +63,7 @@ class Simulation:
     seed: int
 
     def trials(self, tuner: Tuner) -> list[Trial]:
-        """What the tuner measures."""
+        """Return the trials that the tuner measures."""
         rng = np.random.default_rng([self.seed, 1])
         trials: list[Trial] = []
         while len(trials) < MEASUREMENTS:
@@ -86,7 +86,7 @@ class Simulation:
         }
 
     def covers(self, answer: Answer) -> bool:
-        """Whether the interval holds the true objective of the chosen configuration."""
+        """Return whether the interval holds the true objective of the chosen configuration."""
         return answer.low <= self.truth[SPACE.key(answer.configuration)] <= answer.high
 
     def _tuner(self, share: float) -> ReplicatingTuner:
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     seeds = parser.parse_known_args()[0].seeds
     configurations = SPACE.configurations()
-    keys, points = [SPACE.key(each) for each in configurations], SPACE.coordinates(configurations)
+    keys, points = [SPACE.key(configuration) for configuration in configurations], SPACE.coordinates(configurations)
     figures: dict[str, object] = {}
     print(
         f"mean regret of the answer after {MEASUREMENTS} measurements, seeds 0-{seeds - 1}; coverage of 90 % intervals"
@@ -120,7 +120,7 @@ def main() -> None:
                 repeats.append(answer.repeats if answer else 0)
             row = {arm: float(np.mean(regrets[arm])) for arm in ARMS}
             shares = [float(np.mean(covered[arm])) for arm in ARMS[1:]]
-            cells = "".join(f"{each:22.2%}" for each in row.values())
+            cells = "".join(f"{mean_regret:22.2%}" for mean_regret in row.values())
             title = landscape.__name__
             print(f"{title:<18}{noise:6.0%}{cells}{shares[0]:8.0%}{shares[1]:8.0%}{np.mean(repeats):9.1f}", flush=True)
             for arm, name in zip(ARMS, ("smallest", "posterior", "repeats"), strict=True):

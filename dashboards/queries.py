@@ -1,4 +1,4 @@
-"""What the pages ask the store beyond the features of runs."""
+"""Questions of the pages to the store, beyond the features of runs."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ from "{source}" where node in (select unnest(?)) and ts_ns between ? and ?
 
 @dataclass(frozen=True)
 class NodeSource:
-    """How much one metric set holds of a run's nodes while it ran."""
+    """The extent of one metric set's samples of a run's nodes while it ran."""
 
     source: str
     samples: int
@@ -55,7 +55,7 @@ def cohort_band(store: Store, peers: list[Run]) -> tuple[pd.DataFrame, int]:
 
 
 def node_samples(store: Store, run: Run) -> tuple[NodeSource, ...]:
-    """What collectors recorded of the run's nodes while it ran; empty when that is unknown."""
+    """Return what collectors recorded of the run's nodes while it ran; empty when that is unknown."""
     if not run.nodes or run.started_ns is None:
         return ()
     lake = store.lake
@@ -63,9 +63,9 @@ def node_samples(store: Store, run: Run) -> tuple[NodeSource, ...]:
     begin, end = run.started_ns, run.ended_ns if run.ended_ns is not None else ALWAYS[1]
     connection = lake.connect(names, within=(begin, end))
     try:
-        found = [
+        rows = [
             connection.execute(_SAMPLES.format(source=name), [list(run.nodes), begin, end]).fetchone() for name in names
         ]
     finally:
         connection.close()
-    return tuple(NodeSource(name, *row) for name, row in zip(names, found, strict=True) if row is not None)
+    return tuple(NodeSource(name, *row) for name, row in zip(names, rows, strict=True) if row is not None)

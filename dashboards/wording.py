@@ -73,7 +73,7 @@ def estimate(value: float | None, low: float | None, high: float | None) -> str:
         return NONE
     scale, unit = axis_unit(value, low, high)
     negligible = NEGLIGIBLE * max(abs(value), abs(low), abs(high))
-    shown = [0.0 if abs(each) <= negligible else each / scale for each in (value, low, high)]
+    shown = [0.0 if abs(part) <= negligible else part / scale for part in (value, low, high)]
     sign = "+" if value > 0 else ""
     return f"{sign}{number(shown[0])} {unit} [{number(shown[1])} to {number(shown[2])}]"
 
@@ -87,7 +87,7 @@ def percent(ratio: float | None) -> str:
 
 
 def times(ratio: float | None) -> str:
-    """How many times as long: `1.42x`."""
+    """Return a ratio in words, as times as long: `1.42x`."""
     return NONE if ratio is None or not math.isfinite(ratio) else f"{number(ratio)}x"
 
 
@@ -98,8 +98,8 @@ def spread(value: float | None, low: float | None, high: float | None) -> str:
 
 def signed(value: float | None) -> str:
     """A number with its sign: `+0.62`."""
-    told = number(value)
-    return f"+{told}" if value is not None and value > 0 else told
+    digits = number(value)
+    return f"+{digits}" if value is not None and value > 0 else digits
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -110,7 +110,7 @@ def quantity(value: float | None, unit: str) -> str:
         return seconds(value)
     if unit == "ratio" or not unit:
         return number(value)
-    scale, prefix = next((each for each in PREFIXES if abs(value) >= each[0]), (1.0, ""))
+    scale, prefix = next((pair for pair in PREFIXES if abs(value) >= pair[0]), (1.0, ""))
     return f"{number(value / scale)} {prefix}{unit.replace('bytes', 'B')}"
 
 

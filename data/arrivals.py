@@ -1,4 +1,4 @@
-"""When each rank came to each collective, on one clock, and so who came last.
+"""The arrivals of ranks at collectives, on one clock, and so the rank that came last to each.
 
 Ranks of a synchronous collective see its end at the same moment, but for the wire's latency: what their clocks say of
 those ends tells how far the clocks stand apart. The median over a run's collectives is taken, as one end may be seen
@@ -51,7 +51,7 @@ from placed group by step, "group", turn, operation having count(*) > 1 order by
 
 
 def last_to_arrive(store: Store, run_id: str) -> pd.DataFrame:
-    """Who came last to every collective of a run that two ranks or more came to, by time.
+    """Return the rank that came last to every collective of a run that two ranks or more came to, by time.
 
     Columns: step group turn (of the group within the step, from 0) operation ranks last_rank spread_seconds (first to
     last) late_seconds (by how much the last one was later than the one before it). Raises: NotFoundError.
@@ -60,8 +60,8 @@ def last_to_arrive(store: Store, run_id: str) -> pd.DataFrame:
     frame = pd.DataFrame({"rank": list(offsets), "offset_ns": list(offsets.values())}, dtype="int64")
     with store.lake.connect() as connection:
         connection.register("offsets", frame)
-        found: pd.DataFrame = connection.execute(_ORDERED + _LAST, {"run_id": run_id}).df()
-    return found
+        arrivals: pd.DataFrame = connection.execute(_ORDERED + _LAST, {"run_id": run_id}).df()
+    return arrivals
 
 
 def clock_offsets(store: Store, run_id: str) -> Mapping[int, int]:
@@ -71,16 +71,16 @@ def clock_offsets(store: Store, run_id: str) -> Mapping[int, int]:
     """
     with store.catalog.read() as session:
         run, ranks = session.runs.get(run_id), session.runs.ranks(run_id)
-    known = {rank.rank: rank.clock_offset_ns for rank in ranks if rank.clock_offset_ns is not None}
-    if run.ended_ns is not None and ranks and len(known) == len(ranks):
-        return known
-    found = _estimated(store, run_id)
-    if run.ended_ns is not None and found:
+    stored = {rank.rank: rank.clock_offset_ns for rank in ranks if rank.clock_offset_ns is not None}
+    if run.ended_ns is not None and ranks and len(stored) == len(ranks):
+        return stored
+    offsets = _estimated(store, run_id)
+    if run.ended_ns is not None and offsets:
         with store.catalog.write() as session:
             for rank in ranks:
-                if rank.rank in found:
-                    session.runs.merge_rank(replace(rank, clock_offset_ns=found[rank.rank]))
-    return found
+                if rank.rank in offsets:
+                    session.runs.merge_rank(replace(rank, clock_offset_ns=offsets[rank.rank]))
+    return offsets
 
 
 def _estimated(store: Store, run_id: str) -> dict[int, int]:
@@ -110,7 +110,7 @@ def _from_first(links: Mapping[int, list[tuple[int, int]]]) -> dict[int, int]:
 
 
 def latecomers(store: Store, run_id: str) -> pd.DataFrame:
-    """How often each rank was the last at the collective that a step's ranks came to furthest apart, and waited for.
+    """Return how often each rank was last at the collective that a step's ranks came to furthest apart, and waited for.
 
     Columns: rank steps (of which it was last) share (of all such steps) late_seconds (median over those, behind the one
     before it); the rank that was last most often first. Raises: NotFoundError.
@@ -119,6 +119,6 @@ def latecomers(store: Store, run_id: str) -> pd.DataFrame:
     awaited = everything[everything["operation"].isin(SYNCHRONOUS)]
     widest = awaited.loc[awaited.groupby("step")["spread_seconds"].idxmax()]
     by_rank = widest.groupby("last_rank").agg(steps=("step", "size"), late_seconds=("late_seconds", "median"))
-    found = by_rank.rename_axis("rank").reset_index().sort_values(["steps", "rank"], ascending=[False, True])
-    found["share"] = found["steps"] / max(1, len(widest))
-    return found[["rank", "steps", "share", "late_seconds"]].reset_index(drop=True)
+    ranking = by_rank.rename_axis("rank").reset_index().sort_values(["steps", "rank"], ascending=[False, True])
+    ranking["share"] = ranking["steps"] / max(1, len(widest))
+    return ranking[["rank", "steps", "share", "late_seconds"]].reset_index(drop=True)

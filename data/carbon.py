@@ -10,7 +10,7 @@ JOULES_PER_KILOWATT_HOUR = 3.6e6
 
 
 class Origin(StrEnum):
-    """Where a number of joules came from."""
+    """The origin of a number of joules."""
 
     MEASURED = "measured"
     ESTIMATED = "estimated"
@@ -67,6 +67,6 @@ class CarbonIntensity:
             )
 
     def of(self, energy: Energy) -> Carbon:
-        """What that energy emitted."""
+        """Return what that energy emitted."""
         grams = energy.kilowatt_hours * self.power_usage_effectiveness * self.grams_per_kilowatt_hour
         return Carbon(grams, energy.origin)

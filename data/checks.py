@@ -1,4 +1,4 @@
-"""What a check of nodes before a job measures: the set of its rows, and one value as all layers hand it on."""
+"""Measurements of a check of nodes before a job: the set of its rows, and one value as all layers hand it on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from crosswind.data.metric import Column, Kind, MetricSet
 
 @dataclass(frozen=True)
 class Quantity:
-    """What one measure counts, and which way is good."""
+    """The unit and the good direction of one measure."""
 
     unit: str
     is_more_better: bool

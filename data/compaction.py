@@ -49,7 +49,7 @@ PATIENCE_SECONDS = 5.0  # once a compaction, for a moment at which nobody reads
 
 @dataclass
 class Compacted:
-    """What one compaction did."""
+    """Counts and problems of one compaction."""
 
     files_before: int = 0
     files_after: int = 0
@@ -209,11 +209,11 @@ class _Day:
         self.done.rows += len(merged)
 
     def _publish(self, path: Path, table: pa.Table, manifest: Manifest) -> None:
-        hidden, told = hidden_name(self.lake.root, path), hidden_name(self.lake.root, manifest_of(path))
-        staged = ((told, manifest_of(path)), (hidden, path))  # the manifest first, and on the disk
+        hidden, manifest_draft = hidden_name(self.lake.root, path), hidden_name(self.lake.root, manifest_of(path))
+        staged = ((manifest_draft, manifest_of(path)), (hidden, path))  # the manifest first, and on the disk
         try:
             write_parquet(table, hidden, self._set_of(table.column_names))
-            told.write_text(manifest.as_text())
+            manifest_draft.write_text(manifest.as_text())
             self._check_alone(set(manifest.made_of))
             for draft, place in staged:
                 for folder in land(draft, place):
@@ -235,9 +235,9 @@ def _days(lake: Lake, now_ns: int, done: Compacted) -> Iterator[_Day]:
             yield from [_Day(lake, day, now_ns, done, columns) for day in days(folder)]
 
 
-def _compact(lake: Lake, each: Iterable[_Day], *, settle_seconds: float, is_over: Callable[[], bool]) -> None:
+def _compact(lake: Lake, pending: Iterable[_Day], *, settle_seconds: float, is_over: Callable[[], bool]) -> None:
     replaced: list[Path] = []
-    for day in each:
+    for day in pending:
         if is_over():
             return
         with passing_over(day.done.problems, day.folder):
@@ -245,12 +245,12 @@ def _compact(lake: Lake, each: Iterable[_Day], *, settle_seconds: float, is_over
     remove_replaced(lake.root, replaced, PATIENCE_SECONDS)
 
 
-def _part(path: Path, known: Set[str]) -> _Part:
+def _part(path: Path, defined: Set[str]) -> _Part:
     span = compacted_span(path.name)
     if span is not None:
         return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=True)
     file = pq.ParquetFile(path)
-    _check_known(file.schema_arrow.names, known)
+    _check_known(file.schema_arrow.names, defined)
     first = pc.min(file.read(["ts_ns"], use_threads=False)["ts_ns"]).as_py()
     if first is None:
         raise MalformedError("it has no rows")
@@ -258,8 +258,8 @@ def _part(path: Path, known: Set[str]) -> _Part:
     return _Part(path, first, file.metadata.num_rows, digest, is_compacted=False)
 
 
-def _check_known(names: Iterable[str], known: Set[str]) -> None:
-    if unknown := set(names) - known:
+def _check_known(names: Iterable[str], defined: Set[str]) -> None:
+    if unknown := set(names) - defined:
         raise MalformedError(f"nothing defines its columns {', '.join(sorted(unknown))}")
 
 

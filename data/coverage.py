@@ -1,4 +1,4 @@
-"""How much of an allocation's time has samples."""
+"""The share of an allocation's time that has samples."""
 
 import time
 from collections.abc import Sequence
@@ -35,9 +35,16 @@ def coverages(store: Store, allocations: Sequence[Allocation], now_ns: int | Non
     None where the start is unknown, or where too few sweeps were taken to tell how far apart they should be.
     """
     now = time.time_ns() if now_ns is None else now_ns
-    spans = [_span(place, each, now) for place, each in enumerate(allocations) if each.started_ns is not None]
-    found = _covered(store, spans) if spans and SWEEPS in store.lake.sets() else {}
-    return [None if each.started_ns is None else found.get(place, 0.0) for place, each in enumerate(allocations)]
+    spans = [
+        _span(place, allocation, now)
+        for place, allocation in enumerate(allocations)
+        if allocation.started_ns is not None
+    ]
+    shares = _covered(store, spans) if spans and SWEEPS in store.lake.sets() else {}
+    return [
+        None if allocation.started_ns is None else shares.get(place, 0.0)
+        for place, allocation in enumerate(allocations)
+    ]
 
 
 def _span(place: int, allocation: Allocation, now_ns: int) -> tuple[int, str, int, int]:

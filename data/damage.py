@@ -1,4 +1,4 @@
-"""What is damaged is told and passed over, so that all else goes on."""
+"""Damage that is reported and passed over, so that all else goes on."""
 
 import errno
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What counters grew by, from row to row: the one place where a reset is told from a wrap.
+"""Growth of counters from row to row: the one place where resets and wraps are distinguished.
 
 A difference belongs to the row at its end. It is missing, never guessed, wherever more than one could be true; sums of
 what is there are then too small and never too large.
@@ -23,7 +23,7 @@ Flags = NDArray[np.int16]
 
 
 class Flag(IntFlag):
-    """What there is to say of a difference; those in UNKNOWN have none."""
+    """Remarks on a difference; a row with one of those in UNKNOWN has none."""
 
     FIRST = 1  # of its series: no value before it
     MISSING = 2  # the row has no value
@@ -56,7 +56,7 @@ class Pairs:
 
 
 def differences(series: Series, name: str) -> pd.DataFrame:
-    """What a counter grew by, one row for each row of `series.rows`, in their order; missing is NA, nothing below 0.
+    """Return a counter's growth, one row for each row of `series.rows`, in their order; missing is NA, nothing below 0.
 
     Columns: `delta` in the raw unit, exact; `growth` and `rate` in base units and base units a second; `seconds` that
     the difference spans: from the value before it, over rows that have none; `flag`, a sum of `Flag`s.
@@ -65,14 +65,14 @@ def differences(series: Series, name: str) -> pd.DataFrame:
     column = series.metric_set[name]
     if column.kind is not Kind.COUNTER or column.dtype not in NUMERIC:
         raise InvalidInputError(f"{series.metric_set.name}.{name}: a {column.kind} of {column.dtype}, no counter")
-    values, known = (array[series.order] for array in numbers(series.rows, name))
-    flag = np.where(known, 0, Flag.MISSING).astype(np.int16)
-    kept = _kept(series, known, flag)
+    values, is_valid = (array[series.order] for array in numbers(series.rows, name))
+    flag = np.where(is_valid, 0, Flag.MISSING).astype(np.int16)
+    kept = _kept(series, is_valid, flag)
     before, after = kept[:-1], kept[1:]
     is_same = series.series[before] == series.series[after]
     flag[kept[:1]] = flag[after[~is_same]] = Flag.FIRST
     flag[after[is_same & (series.epoch[before] != series.epoch[after])]] = Flag.EPOCH
-    missing = np.cumsum(~known)
+    missing = np.cumsum(~is_valid)
     flag[after[is_same & (missing[before] != missing[after])]] |= Flag.GAP
     delta, seconds = np.zeros_like(values), np.zeros(len(values))
     chosen = series.epoch[before] == series.epoch[after]
@@ -81,16 +81,16 @@ def differences(series: Series, name: str) -> pd.DataFrame:
     follows = np.append(False, after[:-1] == before[1:])[: len(after)]
     ends = _ends(series, column, after).astype(values.dtype)
     pairs = Pairs(column, values[before], values[after], seconds[after], ends, follows)
-    delta[after], told = RULES[column.on_full](pairs)
-    flag[after] |= told
+    delta[after], rule_flags = RULES[column.on_full](pairs)
+    flag[after] |= rule_flags
     back = np.empty_like(series.order)
     back[series.order] = np.arange(len(back))
     return _frame(column, delta[back], seconds[back], flag[back])
 
 
-def _kept(series: Series, known: Bools, flag: Flags) -> Ints:
+def _kept(series: Series, is_valid: Bools, flag: Flags) -> Ints:
     """The places of the values that count: of several with one time the first."""
-    places = np.flatnonzero(known)
+    places = np.flatnonzero(is_valid)
     first, second = places[:-1], places[1:]
     is_repeat = (series.boot[first] == series.boot[second]) & (series.time_ns[first] == series.time_ns[second])
     flag[second[is_repeat]] = Flag.REPEATED
@@ -106,8 +106,8 @@ def _ends(series: Series, column: Column, places: Ints) -> Numbers:
     size = np.uint64(2**column.width_bits % 2**64)
     if column.range_from not in series.rows.column_names:
         return np.full(len(places), size)
-    told = numbers(series.rows, column.range_from)[0][series.order[places]]
-    return np.where(told > 0, told, size)
+    ranges = numbers(series.rows, column.range_from)[0][series.order[places]]
+    return np.where(ranges > 0, ranges, size)
 
 
 def _wrapped(pairs: Pairs) -> tuple[Numbers, Flags]:
@@ -137,7 +137,7 @@ def _saturated(pairs: Pairs) -> tuple[Numbers, Flags]:
 
 
 def _reset(pairs: Pairs) -> tuple[Numbers, Flags]:
-    """What it shows, where it began anew, unless it cannot have grown so fast."""
+    """Return what it shows, where it began anew, unless it cannot have grown so fast."""
     fell = pairs.after < pairs.before
     is_unsure = fell & (pairs.after > _most(pairs))
     grown = np.where(fell, pairs.after, pairs.after - pairs.before)
@@ -145,7 +145,7 @@ def _reset(pairs: Pairs) -> tuple[Numbers, Flags]:
 
 
 def _most(pairs: Pairs) -> Floats:
-    """What it can have grown by, in the raw unit."""
+    """Return what it can have grown by, in the raw unit."""
     rate = pairs.column.max_rate / pairs.column.scale
     return rate * pairs.seconds if rate > 0 else np.full(len(pairs.seconds), np.inf)
 

@@ -1,4 +1,4 @@
-"""What came of each run, computed from its steps."""
+"""Outcomes of each run, computed from its steps."""
 
 import json
 from collections.abc import Sequence

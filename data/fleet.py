@@ -1,4 +1,4 @@
-"""Which nodes are heard of: their last sweeps, the sources that are down, and what their agents cost and lost."""
+"""Nodes that are heard of: their last sweeps, the sources that are down, and what their agents cost and lost."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class DownSource:
 
 @dataclass(frozen=True)
 class NodeState:
-    """What a node's agent said of itself since a given time; None where nothing tells.
+    """A node's state, as its agent reported it since a given time; None where nothing tells.
 
     `missed_ticks` and `lost_sweeps` are counted, and `cpu_ratio`, the share of one core, is taken, over those sweeps
     that are surely of one process: an agent that began anew, or a second one, makes them no larger.
@@ -66,7 +66,7 @@ class NodeState:
 
 @dataclass
 class _Sources:
-    """How a node's sources fared when they were last looked at."""
+    """A node's sources, up and down, when they were last looked at."""
 
     up: list[str] = field(default_factory=list)
     down: list[DownSource] = field(default_factory=list)
@@ -92,23 +92,23 @@ def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = N
 
 def _sql(lake: Lake, name: str, sql: str) -> str:
     """The query with null for columns that no agent has told of so far."""
-    known = lake.columns(name)
-    return sql.format_map({column: column if column in known else "null::int" for column in TOLD[name]})
+    columns = lake.columns(name)
+    return sql.format_map({column: column if column in columns else "null::int" for column in TOLD[name]})
 
 
 def _sources(lake: Lake, span: _Span) -> dict[str, _Sources]:
-    found: dict[str, _Sources] = defaultdict(_Sources)
+    by_node: dict[str, _Sources] = defaultdict(_Sources)
     frame = lake.frame(_sql(lake, COLLECTOR, _SOURCES), span, within=(span[0], ALWAYS[1]))
     for node, name, shown in frame.itertuples(index=False):
         if shown["up"] == 1:
-            found[node].up.append(name)
+            by_node[node].up.append(name)
         else:
-            found[node].down.append(DownSource(name, shown["reason"]))
-    return found
+            by_node[node].down.append(DownSource(name, shown["reason"]))
+    return by_node
 
 
 def _costs(lake: Lake, span: _Span) -> dict[str, _Numbers]:
-    """What each node's counters grew by, and the seconds in which they did."""
+    """Return what each node's counters grew by, and the seconds in which they did."""
     if not set(COUNTERS) <= lake.columns(AGENT).keys():
         return {}
     series = in_order(lake.counters(AGENT, COUNTERS, where=_WITHIN, parameters=span, within=(span[0], ALWAYS[1])))

@@ -1,4 +1,4 @@
-"""Which files of the lake may hold what was told of a time, or of a run.
+"""Files of the lake that may hold rows of a time, or of a run.
 
 A part's name comes from what is in it, so names stay the same for as long as nothing is stored that might change an
 answer about that time, and compaction changes no rows. What was worked out may be kept beside those names.
@@ -30,7 +30,7 @@ class Extent:
     runs: frozenset[str] | tuple[str, str] | None
 
     def may_hold(self, run_id: str) -> bool:
-        """Whether rows of the run may be among its rows."""
+        """Return whether rows of the run may be among its rows."""
         if isinstance(self.runs, tuple):
             return self.runs[0] <= run_id <= self.runs[1]
         return self.runs is None or run_id in self.runs
@@ -38,7 +38,7 @@ class Extent:
 
 @lru_cache(maxsize=PARTS_KEPT)
 def extent_of(part: Path) -> Extent:
-    """What its name and its footer tell; what they do not tell may be anything. Raises: MalformedError, OSError."""
+    """Return what its name and its footer tell; the rest may be anything. Raises: MalformedError, OSError."""
     span = compacted_span(part.name)
     if span is not None:
         return Extent(span, held(part).runs)
@@ -54,10 +54,10 @@ def _range(footer: pq.FileMetaData, name: str) -> Any:
     if name not in footer.schema.names:
         return None
     place = footer.schema.names.index(name)
-    told = [footer.row_group(number).column(place).statistics for number in range(footer.num_row_groups)]
-    if not told or any(each is None or not each.has_min_max for each in told):
+    statistics = [footer.row_group(number).column(place).statistics for number in range(footer.num_row_groups)]
+    if not statistics or any(group is None or not group.has_min_max for group in statistics):
         return None
-    return min(each.min for each in told), max(each.max for each in told)
+    return min(group.min for group in statistics), max(group.max for group in statistics)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Holdings:
 
     @classmethod
     def of(cls, lake: Lake, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> "Holdings":
-        """What is stored now. Raises: MalformedError."""
+        """Return what is stored now. Raises: MalformedError."""
 
         def look(_: object) -> Holdings:
             parts = lake.parts(name, within, run_ids)
@@ -83,5 +83,5 @@ class Holdings:
 
     def named(self, within: Span, run_id: str | None = None) -> list[str]:
         """The names of those that may hold rows of this time, and of this run."""
-        found = np.flatnonzero((self.first_ns <= within[1]) & (self.last_ns >= within[0]))
-        return [self.parts[place] for place in found if run_id is None or self.extents[place].may_hold(run_id)]
+        places = np.flatnonzero((self.first_ns <= within[1]) & (self.last_ns >= within[0]))
+        return [self.parts[place] for place in places if run_id is None or self.extents[place].may_hold(run_id)]

@@ -43,7 +43,7 @@ def expand(text: str, limit: int = NODES_LIMIT) -> tuple[str, ...]:
 
 
 def count(text: str, limit: int = NODES_LIMIT) -> int:
-    """How many nodes `expand` names, without writing them out. Raises: MalformedError, whenever `expand` does."""
+    """Return how many nodes `expand` names, without writing them out. Raises: MalformedError, as `expand` does."""
     simple = RANGES_ALONE.fullmatch(text)
     if simple and 0 < (names := _quick_count(simple[1])) <= limit:
         return names
@@ -57,10 +57,10 @@ def count(text: str, limit: int = NODES_LIMIT) -> int:
 
 
 def _quick_count(ranges: str) -> int:
-    """How many names these ranges stand for; 0 when one of them ends before it begins."""
+    """Return how many names these ranges stand for; 0 when one of them ends before it begins."""
     total = 0
-    for each in ranges.split(","):
-        first, _, last = each.partition("-")
+    for piece in ranges.split(","):
+        first, _, last = piece.partition("-")
         names = int(last or first) - int(first) + 1
         if names < 1:
             return 0
@@ -69,7 +69,7 @@ def _quick_count(ranges: str) -> int:
 
 
 def _check_count(expressions: list[list[str | Ranges]], text: str, limit: int) -> int:
-    """How many names these stand for. Raises: MalformedError."""
+    """Return how many names these stand for. Raises: MalformedError."""
     total = sum(map(_count, expressions))
     if total > limit:
         raise MalformedError(f"node list {text[:80]!r} stands for more than {limit} nodes")
@@ -106,7 +106,7 @@ def _expressions(text: str) -> list[list[str | Ranges]]:
 
 
 def _ranges(inside: str, text: str) -> Ranges:
-    """What stands between two brackets."""
+    """Return the ranges that stand between two brackets."""
     ranges = []
     for piece in inside.split(","):
         match = RANGE.fullmatch(piece)
@@ -118,7 +118,7 @@ def _ranges(inside: str, text: str) -> Ranges:
 
 
 def _count(parts: list[str | Ranges]) -> int:
-    """How many names an expression stands for, without making them."""
+    """Return how many names an expression stands for, without making them."""
     count = 1
     for part in parts:
         if not isinstance(part, str):
@@ -150,12 +150,12 @@ def compress(names: Iterable[str]) -> str:
             continue
         before, digits, after = match.groups()
         places.setdefault((before, after), {}).setdefault(len(digits), set()).add(int(digits))
-    told = sorted(plain)
+    expressions = sorted(plain)
     for (before, after), by_width in sorted(places.items()):
         pieces = [piece for width, numbers in sorted(by_width.items()) for piece in _pieces(numbers, width)]
         is_one = len(pieces) == 1 and "-" not in pieces[0]
-        told.append(f"{before}{pieces[0]}{after}" if is_one else f"{before}[{','.join(pieces)}]{after}")
-    return ",".join(told)
+        expressions.append(f"{before}{pieces[0]}{after}" if is_one else f"{before}[{','.join(pieces)}]{after}")
+    return ",".join(expressions)
 
 
 def _pieces(numbers: set[int], width: int) -> list[str]:

@@ -27,7 +27,7 @@ def labels_text(labels: Mapping[str, str]) -> str:
     return json.dumps(dict(sorted(labels.items())), ensure_ascii=False, separators=(",", ":"))
 
 
-def imported_id(format: str, *told: object) -> str:  # noqa: A002  what the file is in, as users say it
+def imported_id(format: str, *facts: object) -> str:  # noqa: A002  what the file is in, as users say it
     """An id of a run, study or trial that another tool recorded: of the same facts always the same, at most 64 long."""
-    digest = hashlib.sha256(json.dumps([str(each) for each in told]).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([str(fact) for fact in facts]).encode()).hexdigest()
     return f"{format}-{digest[:24]}"

@@ -1,4 +1,4 @@
-"""What the fault lab did to a run: the truth that explanations are judged by."""
+"""Faults that the lab injected into a run: the truth that explanations are judged by."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the accounts of a job make of it, in SQL: one definition for whoever asks for jobs, counts them or adds to them.
+"""The state of a job by its accounts, in SQL: one definition for all who ask for jobs, count them or add to them.
 
 A scheduler tells a job again and again: whole or in part, out of order, and anew when it begins again.
 """

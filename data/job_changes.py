@@ -14,32 +14,32 @@ from crosswind.data.store import Store
 RUNNING_ON = ("elapsed_seconds", "energy_joules", "fields")  # grow while a job runs: no news until it ends
 
 
-def put_changed(store: Store, told: pa.Table) -> int:
+def put_changed(store: Store, rows: pa.Table) -> int:
     """Stores an account of each job that the rows of the set make another one than it was; how many.
 
-    `told` has the names of users, as a reader gives them; of two rows of a job, the later one was told later.
+    `rows` has the names of users, as a reader gives them; of two rows of a job, the later one is newer.
     """
     with store.catalog.write() as session:
-        hidden = session.people.hidden(told)
+        hidden = session.people.hidden(rows)
     news = store.lake.answer(lambda connection: _news(store, connection, hidden))
     if len(news):
         store.lake.append(f"told-{new_ulid()}", news)
     return len(news)
 
 
-def _news(store: Store, connection: duckdb.DuckDBPyConnection, told: pa.Table) -> pa.Table:
+def _news(store: Store, connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Table:
     now_ns = time.time_ns()
-    times = pa.array(np.arange(now_ns, now_ns + len(told)), pa.int64())
-    connection.register("accounts", told.set_column(0, told.schema.field(0), times))
-    names = ", ".join(f'"{name}"' for name in told.column_names)
+    times = pa.array(np.arange(now_ns, now_ns + len(rows)), pa.int64())
+    connection.register("accounts", rows.set_column(0, rows.schema.field(0), times))
+    names = ", ".join(f'"{name}"' for name in rows.column_names)
     once = settled("accounts", (*FACTS, "ts_ns"))
     connection.execute(f"create temp table told as select {names} from ({once})")  # noqa: S608 - our own texts
-    known = "select * from told where false"
+    stored = "select * from told where false"
     if JOB.name in store.lake.sets():
-        known = f"select * from {store.lake.files(JOB.name)} where job_id in (select job_id from told)"  # noqa: S608
-    connection.execute(f"create temp table known as select {names} from ({known})")  # noqa: S608
+        stored = f"select * from {store.lake.files(JOB.name)} where job_id in (select job_id from told)"  # noqa: S608
+    connection.execute(f"create temp table known as select {names} from ({stored})")  # noqa: S608
     connection.execute("create view both_told as from known union all from told")
-    return connection.sql(_NEWS).to_arrow_table().cast(told.schema)
+    return connection.sql(_NEWS).to_arrow_table().cast(rows.schema)
 
 
 def _differs() -> str:

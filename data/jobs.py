@@ -76,7 +76,7 @@ def jobs_of(table: pa.Table) -> list[Job]:
 
 @dataclass(frozen=True)
 class JobSpan:
-    """Where and when a job ran."""
+    """The nodes and the times of a job."""
 
     system: str
     job_id: str
@@ -110,11 +110,11 @@ class Jobs:
 
     def all_named(self, job_ids: Collection[str]) -> Mapping[str, list[Job]]:
         """The jobs of these ids, by id and system."""
-        found: dict[str, list[Job]] = {}
+        by_id: dict[str, list[Job]] = {}
         if job_ids:
             for job in self._newest("list_contains(?, job_id)", [sorted(job_ids)], "order by system"):
-                found.setdefault(job.job_id, []).append(job)
-        return found
+                by_id.setdefault(job.job_id, []).append(job)
+        return by_id
 
     def of_name(self, name: str, *, system: str | None, limit: int) -> list[Job]:
         """The newest jobs that their users called so, oldest first; without a system, of all of them."""
@@ -128,24 +128,24 @@ class Jobs:
         return self._jobs(self._asked(lambda rows: _first_jobs(rows, before, limit)))
 
     def newest_spans(self, *, limit: int) -> list[JobSpan]:
-        """Where and when the newest jobs ran, newest first; those of which it is not known are left out."""
+        """Return where and when the newest jobs ran, newest first; those of which it is not known are left out."""
         names = ("system", "job_id", "nodes", "started_ns", "ended_ns")
         rows = self._asked(lambda asked: _first_jobs(asked, None, limit))
-        told = [[row[name] for name in names] for row in rows]
-        return [JobSpan(*values) for values in told if None not in values]
+        facts = [[row[name] for name in names] for row in rows]
+        return [JobSpan(*values) for values in facts if None not in values]
 
     def all(self) -> Iterator[Job]:
         """Every job, oldest first."""
         yield from self._newest("true", [], f"order by {_PLACED}")
 
     def count(self) -> int:
-        """How many jobs are known."""
+        """Return how many jobs are known."""
         if JOB.name not in self._lake.sets():
             return 0
         return int(self._lake.frame("select count(distinct (system, job_id)) as jobs from job").jobs.iloc[0])
 
     def running(self, system: str) -> int:
-        """How many jobs of a system run, as far as was told."""
+        """Return how many jobs of a system run, by their accounts."""
         among = "system = $1 and job_id in (select job_id from job where system = $1 and state = 'RUNNING')"
         sql = f"select count(*) as jobs {_settled(among)} where state = 'RUNNING'"
         return next((int(row["jobs"]) for row in self._asked(lambda rows: rows(sql, [system]))), 0)
@@ -154,7 +154,7 @@ class Jobs:
         return self._jobs(self._asked(lambda rows: rows(f"{_settled(where)} {order}", parameters)))
 
     def _asked(self, question: Callable[[_Rows], list[_Row]]) -> list[_Row]:
-        """What is found over the accounts, in one look at them."""
+        """Return the question's answer over the accounts, in one look at them."""
         if JOB.name not in self._lake.sets():
             return []
 
@@ -171,8 +171,8 @@ class Jobs:
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> list[_Row]:
-    found: list[_Row] = connection.sql(sql, params=list(parameters)).to_arrow_table().to_pylist()
-    return found
+    rows: list[_Row] = connection.sql(sql, params=list(parameters)).to_arrow_table().to_pylist()
+    return rows
 
 
 def _settled(where: str) -> str:
@@ -186,17 +186,17 @@ def _first_jobs(rows: _Rows, before: tuple[int, str, str] | None, limit: int) ->
     while True:
         sql = f"select {', '.join(_PLACE)} from job where {where} order by {_PLACED} desc limit {int(looked_at)}"  # noqa: S608
         first = [tuple(row.values()) for row in rows(sql, before or ())]
-        found = _standing_there(rows, set(first))
-        if len(found) >= limit or len(first) < looked_at:
-            return found[:limit]
+        standing = _standing_there(rows, set(first))
+        if len(standing) >= limit or len(first) < looked_at:
+            return standing[:limit]
         looked_at *= LOOKED_AT
 
 
 def _standing_there(rows: _Rows, places: Collection[tuple[int, str, str]]) -> list[_Row]:
     """The jobs that stand at these places, newest first."""
     ids = sorted({job_id for _, _, job_id in places})
-    found = rows(f"{_settled(_AMONG)} order by {_PLACED} desc", [ids]) if places else []
-    return [row for row in found if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]
+    candidates = rows(f"{_settled(_AMONG)} order by {_PLACED} desc", [ids]) if places else []
+    return [row for row in candidates if (row["started_ns"] or 0, row["system"], row["job_id"]) in places]
 
 
 def _job(row: Mapping[str, Any], names_of: Mapping[str, str]) -> Job:

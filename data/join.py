@@ -52,7 +52,7 @@ class Device:
 
 @dataclass(frozen=True)
 class _Occupied:
-    """Where and when somebody ran, and on which devices."""
+    """Nodes, times and devices that somebody occupied."""
 
     stays: list[Stay] = field(default_factory=list)
     processes: list[Device] = field(default_factory=list)
@@ -60,7 +60,7 @@ class _Occupied:
     run_ids: list[str] = field(default_factory=list)
 
     def devices(self, metric_set: str) -> list[Device]:
-        """What the rows of this set are narrowed to; empty when to nothing."""
+        """Return the devices that the rows of this set are narrowed to; empty when to none."""
         return {"process": self.processes, "gpu": self.gpus}.get(metric_set, [])
 
 
@@ -100,15 +100,18 @@ def _rows(store: Store, metric_set: str, occupied: _Occupied, here: Sequence[Str
         devices = occupied.devices(metric_set)
         connection.register("stretches", _frame(Stretch, here))
         connection.register("devices", _frame(Device, devices).astype({"start_ticks": "Int64"}))
-        span = min((each.begin_ns for each in here), default=0), max((each.end_ns for each in here), default=0)
+        span = (
+            min((stretch.begin_ns for stretch in here), default=0),
+            max((stretch.end_ns for stretch in here), default=0),
+        )
         joined: pd.DataFrame = connection.execute(_sql(metric_set, columns), list(span)).df()
     return joined
 
 
 def _sql(name: str, columns: Iterable[str]) -> str:
     is_it = _is_it(name, columns)
-    known = _KNOWN_BY_SAMPLES.format(name=name, is_it=is_it) if name == "gpu" else _KNOWN
-    return _ROWS.format(name=name, is_it=is_it, known=known)
+    nodes = _KNOWN_BY_SAMPLES.format(name=name, is_it=is_it) if name == "gpu" else _KNOWN
+    return _ROWS.format(name=name, is_it=is_it, known=nodes)
 
 
 def _is_it(metric_set: str, columns: Iterable[str]) -> str:
@@ -128,8 +131,12 @@ def _frame(kind: type, records: Sequence[object]) -> pd.DataFrame:
 
 
 def _of_job(session: Session, accounts: Jobs, job_id: str, system: str | None) -> _Occupied:
-    allocations = [each for each in session.places.allocations(job_id) if not system or each.system in (system, "")]
-    systems = {each.system for each in allocations} - {""}
+    allocations = [
+        allocation
+        for allocation in session.places.allocations(job_id)
+        if not system or allocation.system in (system, "")
+    ]
+    systems = {allocation.system for allocation in allocations} - {""}
     jobs = _of_systems(accounts.named(job_id), {system} if system else systems)
     if len(systems) > 1 or len(jobs) > 1:
         named = ", ".join(sorted(systems | {job.system for job in jobs}))
@@ -142,8 +149,9 @@ def _of_job(session: Session, accounts: Jobs, job_id: str, system: str | None) -
     of_runs = [_of_run(session, run) for run in runs]
     return _Occupied(
         stays=_allocated(allocations, job) if allocations else _accounted_stays(job),
-        processes=[*map(_process, placements), *(each for run in of_runs for each in run.processes)],
-        gpus=[Device(each.sampled_as, name) for each in allocations for name in each.gpus] or _visible_gpus(placements),
+        processes=[*map(_process, placements), *(process for run in of_runs for process in run.processes)],
+        gpus=[Device(allocation.sampled_as, name) for allocation in allocations for name in allocation.gpus]
+        or _visible_gpus(placements),
         run_ids=[run.run_id for run in runs],
     )
 
@@ -156,17 +164,17 @@ def _of_systems(jobs: Sequence[Job], systems: set[str]) -> Sequence[Job]:
 def _allocated(allocations: Sequence[Allocation], job: Job | None) -> list[Stay]:
     """The job's stays. One without an end, as after a crash, ends with the next start or as the scheduler says."""
     stays = []
-    for each in allocations:
+    for allocation in allocations:
         later = [
             other.started_ns
             for other in allocations
-            if other.restart_count > each.restart_count and other.started_ns is not None
+            if other.restart_count > allocation.restart_count and other.started_ns is not None
         ]
         accounted_end = job.ended_ns if job and job.ended_ns is not None else FOREVER
-        end_ns = each.ended_ns if each.ended_ns is not None else min(later, default=accounted_end)
-        begin_ns = each.started_ns if each.started_ns is not None or job is None else job.started_ns
+        end_ns = allocation.ended_ns if allocation.ended_ns is not None else min(later, default=accounted_end)
+        begin_ns = allocation.started_ns if allocation.started_ns is not None or job is None else job.started_ns
         if begin_ns is not None:
-            stays.append(Stay(each.sampled_as, begin_ns, end_ns))
+            stays.append(Stay(allocation.sampled_as, begin_ns, end_ns))
     return stays
 
 
@@ -178,12 +186,12 @@ def _accounted_stays(job: Job | None) -> list[Stay]:
 
 def _of_run(session: Session, run: Run) -> _Occupied:
     placements = session.places.placements_of_run(run.run_id)
-    placed = {(each.node, each.pid) for each in placements}
+    placed = {(placement.node, placement.pid) for placement in placements}
     ranks = [rank for rank in session.runs.ranks(run.run_id) if (rank.node, rank.pid) not in placed]
     starts = [placement.started_ns for placement in placements if placement.started_ns is not None]
     starts += [rank.started_ns for rank in ranks]
     begin_ns = run.started_ns if run.started_ns is not None else min(starts, default=None)
-    aliases = {each.node: each.sampled_as for each in placements}
+    aliases = {placement.node: placement.sampled_as for placement in placements}
     nodes = {aliases.get(node, node) for node in (*run.nodes, *aliases, *(rank.node for rank in ranks))}
     return _Occupied(
         stays=[] if begin_ns is None else [Stay(node, begin_ns, _end_of(run, placements)) for node in sorted(nodes)],
@@ -194,16 +202,18 @@ def _of_run(session: Session, run: Run) -> _Occupied:
 
 
 def _end_of(run: Run, placements: Sequence[Placement]) -> int:
-    """When the run ended; a lost one ended with its last process."""
+    """Return when the run ended; a lost one ended with its last process."""
     if run.ended_ns is not None:
         return run.ended_ns
-    ends = [FOREVER if each.ended_ns is None else each.ended_ns for each in placements]
+    ends = [FOREVER if placement.ended_ns is None else placement.ended_ns for placement in placements]
     return max(ends, default=FOREVER)
 
 
 def _visible_gpus(placements: Iterable[Placement]) -> list[Device]:
     """GPUs by UUID: an index counts from 0 in every job whose devices are confined, and names no GPU of the node."""
-    return [Device(each.sampled_as, name) for each in placements for name in each.gpus if not name.isdigit()]
+    return [
+        Device(placement.sampled_as, name) for placement in placements for name in placement.gpus if not name.isdigit()
+    ]
 
 
 def _process(placement: Placement) -> Device:
@@ -215,11 +225,18 @@ def _stretches(session: Session, accounts: Jobs, stays: Sequence[Stay], job_id: 
         return []
     nodes = {stay.node for stay in stays}
     span = min(stay.begin_ns for stay in stays), max(stay.end_ns for stay in stays)
-    others = [each for each in session.places.allocations_on(nodes, *span) if each.job_id != job_id]
-    known = accounts.all_named({each.job_id for each in others if each.ended_ns is None})
-    return stretches(stays, [(f"{each.system} {each.job_id}", stay) for each in others for stay in _stays(each, known)])
+    others = [allocation for allocation in session.places.allocations_on(nodes, *span) if allocation.job_id != job_id]
+    jobs_by_id = accounts.all_named({allocation.job_id for allocation in others if allocation.ended_ns is None})
+    return stretches(
+        stays,
+        [
+            (f"{allocation.system} {allocation.job_id}", stay)
+            for allocation in others
+            for stay in _stays(allocation, jobs_by_id)
+        ],
+    )
 
 
-def _stays(other: Allocation, known: Mapping[str, Sequence[Job]]) -> list[Stay]:
-    jobs = _of_systems(known.get(other.job_id, []), {other.system})
+def _stays(other: Allocation, jobs_by_id: Mapping[str, Sequence[Job]]) -> list[Stay]:
+    jobs = _of_systems(jobs_by_id.get(other.job_id, []), {other.system})
     return _allocated([other], jobs[0] if len(jobs) == 1 else None)

@@ -84,7 +84,7 @@ def to_table(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> 
     if len(set(lengths.values())) > 1:
         raise MalformedError(f"metric set {metric_set.name}: columns of unequal length {lengths}")
     length = next(iter(lengths.values()), 0)
-    arrays = [_array(metric_set.name, each, columns.get(each.name), length) for each in metric_set.columns]
+    arrays = [_array(metric_set.name, column, columns.get(column.name), length) for column in metric_set.columns]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -163,11 +163,11 @@ class Lake:
             raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
         self.check(metric_set)
         folder = self._folder(metric_set.name)
-        for each in [metric_set, *(known for known in KNOWN if known.name == metric_set.name)]:
-            definition = folder / f"_schema-{_digest(each)}.parquet"
+        for declared in [metric_set, *(built_in for built_in in KNOWN if built_in.name == metric_set.name)]:
+            definition = folder / f"_schema-{_digest(declared)}.parquet"
             if definition not in self._defined and not definition.exists():
                 make_lock(self.root)
-                yield self._hidden(definition, arrow_schema(each).empty_table(), each)
+                yield self._hidden(definition, arrow_schema(declared).empty_table(), declared)
         names = set(table.column_names)
         keys = [(key, "ascending") for key in SORT_KEYS if key in names]
         for date, rows in _by_date(table):
@@ -193,10 +193,10 @@ class Lake:
         asked = definitions, _digest(metric_set)
         if not beside and asked in self._accepted:
             return
-        known = self.columns(metric_set.name)
-        known |= {column.name: column for other in beside for column in other.columns}
+        columns = self.columns(metric_set.name)
+        columns |= {column.name: column for other in beside for column in other.columns}
         for column in metric_set.columns:
-            stored = known.get(column.name, column)
+            stored = columns.get(column.name, column)
             if not is_compatible(stored, column):
                 raise MalformedError(
                     f"{metric_set.name}.{column.name}: {column.dtype} x {column.scale!r}, "
@@ -265,13 +265,13 @@ class Lake:
 
         def ask(connection: duckdb.DuckDBPyConnection) -> dict[str, Floats]:
             self._add_views(connection, names, within)
-            found = connection.execute(sql, list(parameters)).fetchnumpy()
-            return {name: np.ma.filled(np.ma.asarray(values, np.float64), np.nan) for name, values in found.items()}
+            arrays = connection.execute(sql, list(parameters)).fetchnumpy()
+            return {name: np.ma.filled(np.ma.asarray(values, np.float64), np.nan) for name, values in arrays.items()}
 
         return self.answer(ask)
 
     def answer(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
-        """What is answered to a connection without views; asked again when files were replaced meanwhile.
+        """Return what is answered to a connection without views; asked again when files were replaced meanwhile.
 
         Raises: MalformedError naming the file that is damaged.
         """
@@ -306,7 +306,7 @@ class Lake:
         if missing or not columns:
             raise NotFoundError(f"lake {self.root} holds no {name}.{missing[0] if missing else '*'}")
         needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
-        kept = [each for each in columns.values() if each.name in needed or each.kind in (Kind.KEY, Kind.EPOCH)]
+        kept = [column for column in columns.values() if column.name in needed or column.kind in (Kind.KEY, Kind.EPOCH)]
         names = ", ".join(f'"{column.name}"' for column in kept)
 
         def ask(connection: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -365,12 +365,12 @@ def sql_files(paths: Iterable[Path]) -> str:
 
 
 def _is_gone(error: Exception) -> bool:
-    """Whether a file was not there, rather than damaged."""
+    """Return whether a file was not there, rather than damaged."""
     return isinstance(error, FileNotFoundError) or "No files found" in str(error) or "No such file" in str(error)
 
 
 def is_compatible(stored: Column, column: Column) -> bool:
-    """Whether values of both can stand in one column."""
+    """Return whether values of both can stand in one column."""
     return (stored.dtype, stored.scale) == (column.dtype, column.scale)
 
 
@@ -402,7 +402,7 @@ def _quoted(text: str) -> str:
 
 
 def _are_in_order(table: pa.Table, keys: Sequence[tuple[str, str]]) -> bool:
-    """Whether rows that only their times order are in order: sorting takes several times as long as to look."""
+    """Return whether rows that only their times order are in order: sorting takes several times as long as to look."""
     if [key for key, _ in keys] != ["ts_ns"]:
         return False
     times = table["ts_ns"].to_numpy()

@@ -1,4 +1,4 @@
-"""Who reads a folder and who clears it up, told apart by locks that end with their process."""
+"""Readers of a folder and its one cleaner, kept apart by locks that end with their process."""
 
 import errno
 import fcntl
@@ -44,7 +44,7 @@ def reading(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def alone(path: Path, patience_seconds: float = 0.0) -> Iterator[bool]:
-    """Whether this process alone holds the lock, within; waits so long for others to let go of it.
+    """Yield whether this process alone holds the lock, within; waits so long for others to let go of it.
 
     Raises: UnavailableError where the file system keeps no locks.
     """

@@ -16,7 +16,7 @@ MAX_SCALE = 1e30
 
 
 class Kind(StrEnum):
-    """What a column is: a key of the row, a counter, a gauge, a fact, or an epoch.
+    """The kinds of columns: a key of the row, a counter, a gauge, a fact, or an epoch.
 
     Counters began anew whenever an epoch differs from that of the row before: after a boot, or a driver's reload.
     """
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 class OnFull(StrEnum):
-    """What a counter does at the end of its range, and so what it means when it has fallen.
+    """The behaviour of a counter at the end of its range, and so the meaning of its fall.
 
     It starts again from 0, stays at its end, or begins anew at any time. One that is clamped never gets there, but is
     corrected downwards now and then: that is no growth, and no new beginning.
@@ -96,7 +96,7 @@ NUMERIC = ("int64", "uint64", "float64")
 
 
 def is_name(text: object) -> bool:
-    """Whether this is a text that can safely become a column, a table and a folder."""
+    """Return whether this is a text that can safely become a column, a table and a folder."""
     return isinstance(text, str) and text.isascii() and text.isidentifier() and text == text.lower() and len(text) <= 64
 
 
@@ -161,7 +161,7 @@ def _scaled(column: Column, value: Scalar) -> Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one device showed at one instant, as read: raw values by column name."""
+    """Raw values that one device showed at one instant, by column name."""
 
     device: str
     values: Mapping[str, Scalar]
@@ -173,7 +173,7 @@ class Collector(Protocol):
     metric_set: ClassVar[MetricSet]
 
     def available(self) -> bool:
-        """Whether the source is here; cheap, never raises."""
+        """Return whether the source is here; cheap, never raises."""
         ...
 
     def read(self) -> Iterator[Sample]:

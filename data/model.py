@@ -11,7 +11,7 @@ ROW_LOSSES_MAX = 500  # newest validation rows whose loss is kept; drift is judg
 
 
 class ModelState(StrEnum):
-    """Where a version stands; of one name at most one is promoted."""
+    """The state of a version; of one name at most one is promoted."""
 
     CANDIDATE = "candidate"
     PROMOTED = "promoted"
@@ -21,7 +21,7 @@ class ModelState(StrEnum):
 
 @dataclass(frozen=True)
 class Learned:
-    """What a model has seen, training and validation together: rows, their window (ns UTC) and its inputs' names."""
+    """Data that a model has seen, training and validation together: rows, their window (ns UTC), its inputs' names."""
 
     rows: int
     from_ns: int

@@ -22,8 +22,8 @@ def move_jobs(connection: Connection, lake: Lake, *, at_once: int = AT_ONCE) -> 
     if not inspect(connection).has_table(FORMER):
         return
     for number, rows in enumerate(_blocks(connection, at_once)):
-        told = ({**row, "nodes": tuple(_json(row["nodes"])), "fields": _json(row["fields"])} for row in rows)
-        table = job_table([Job(**each) for each in told], told_ns=AS_FIRST_NS + number * at_once)
+        jobs = ({**row, "nodes": tuple(_json(row["nodes"])), "fields": _json(row["fields"])} for row in rows)
+        table = job_table([Job(**job) for job in jobs], told_ns=AS_FIRST_NS + number * at_once)
         lake.append(f"{PART}-{number}", People(connection).hidden(table))
     connection.execute(text(f"drop table {FORMER}"))
 
@@ -43,5 +43,5 @@ def _blocks(connection: Connection, at_once: int) -> Iterator[list[dict[str, Any
 
 
 def _json(value: Any) -> Any:
-    """What the driver gives of a JSON column: SQLite its text, PostgreSQL what it stands for."""
+    """Return the value of a JSON column from what the driver gives: SQLite its text, PostgreSQL what it stands for."""
     return json.loads(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Who used a node when: allocations of jobs and placements of ranks.
+"""Users of a node over time: allocations of jobs and placements of ranks.
 
 Facts about one of them may come twice, in parts and in any order. Merging takes field by field the earliest start, the
 latest end and otherwise the greater value, so that the order never matters.
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 
 class Source(StrEnum):
-    """Who says so, the surest last."""
+    """Sources of a fact, the surest last."""
 
     ENVIRONMENT = "environment"
     PROLOG = "prolog"
@@ -65,12 +65,13 @@ PLACEMENT_KEY = ("system", "node", "pid", "start_ticks")
 Place = TypeVar("Place", Allocation, Placement)
 
 
-def merge_places(known: Place, news: Place) -> Place:
-    """What both say together of one allocation or placement, whichever came first."""
+def merge_places(stored: Place, news: Place) -> Place:
+    """Return what both say together of one allocation or placement, whichever came first."""
     facts = {
-        each.name: _joined(each.name, getattr(known, each.name), getattr(news, each.name)) for each in fields(known)
+        field.name: _joined(field.name, getattr(stored, field.name), getattr(news, field.name))
+        for field in fields(stored)
     }
-    return replace(known, **facts)
+    return replace(stored, **facts)
 
 
 def _joined(name: str, one: Any, other: Any) -> Any:

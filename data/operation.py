@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class OperationState(StrEnum):
-    """Where an operation stands."""
+    """The state of an operation."""
 
     WAITING = "waiting"
     RUNNING = "running"

@@ -1,4 +1,4 @@
-"""How tables are written as Parquet: parts of minutes quickly, large ones small."""
+"""Tables written as Parquet: parts of minutes quickly, large ones small."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -55,5 +55,5 @@ def write_parquet(table: pa.Table, path: Path, metric_set: MetricSet) -> None:
 
 
 def _repeats(values: pa.ChunkedArray) -> bool:
-    """Whether values come again, by the first ones."""
+    """Return whether values come again, by the first ones."""
     return bool(pc.count_distinct(values.slice(0, SAMPLE_ROWS)).as_py() < DIFFERENT * min(SAMPLE_ROWS, len(values)))

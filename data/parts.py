@@ -29,7 +29,7 @@ ALWAYS: Span = (-(2**63), 2**63 - 1)
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a compacted file was made of: the names of the files, and of all that those were made of."""
+    """The origin of a compacted file: the names of the files it was made of, and of all that those were made of."""
 
     made_of: tuple[str, ...]
     names: frozenset[str]
@@ -57,7 +57,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """What the compacted file is named by: of the same parts always the same file is made."""
+        """The digest that the compacted file is named by: of the same parts always the same file is made."""
         return hashlib.sha256("\n".join(sorted(self.made_of)).encode()).hexdigest()[:16]
 
 
@@ -82,14 +82,14 @@ class Held:
 
 
 def manifest_of(compacted: Path) -> Path:
-    """Where it is told what a compacted file was made of."""
+    """Return the path of the manifest, which tells what a compacted file was made of."""
     return compacted.with_name(f"_held-{compacted.stem}.json")
 
 
 def compacted_span(name: str) -> Span | None:
     """The times of a compacted file's first and last row; None for any other part."""
-    found = COMPACTED.fullmatch(name)
-    return (int(found[1]), int(found[2])) if found else None
+    match = COMPACTED.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def live_parts(folder: Path, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
@@ -121,8 +121,8 @@ def part_names(day: Path) -> list[str]:
 def superseded_in(day: Path, names: Iterable[str]) -> set[str]:
     """Those of the names whose rows stand in a compacted file."""
     names = list(names)
-    manifests = [told for name in names if COMPACTED.fullmatch(name) and (told := _held_if_there(day / name))]
-    return {name for name in names if any(name in each for each in manifests)} if len(names) > 1 else set()
+    manifests = [stored for name in names if COMPACTED.fullmatch(name) and (stored := _held_if_there(day / name))]
+    return {name for name in names if any(name in manifest for manifest in manifests)} if len(names) > 1 else set()
 
 
 def _may_hold(path: Path, within: Span, run_ids: Collection[str] | None) -> bool:
@@ -137,11 +137,11 @@ def _may_hold(path: Path, within: Span, run_ids: Collection[str] | None) -> bool
 
 @lru_cache(maxsize=MANIFESTS_KEPT)
 def held(compacted: Path) -> Held:
-    """What a compacted file was made of. Raises: MalformedError, OSError."""
-    told = Manifest.read(compacted)
-    digests = b"".join(sorted(map(_digest, told.names)))
-    older = frozenset(name for name in told.made_of if COMPACTED.fullmatch(name))
-    return Held(digests, told.rows, told.columns, told.runs, older, len(older) == len(told.made_of))
+    """Return what a compacted file was made of. Raises: MalformedError, OSError."""
+    manifest = Manifest.read(compacted)
+    digests = b"".join(sorted(map(_digest, manifest.names)))
+    older = frozenset(name for name in manifest.made_of if COMPACTED.fullmatch(name))
+    return Held(digests, manifest.rows, manifest.columns, manifest.runs, older, len(older) == len(manifest.made_of))
 
 
 def _held_if_there(compacted: Path) -> Held | None:

@@ -1,4 +1,4 @@
-"""Where an installation keeps things, from the environment."""
+"""Places where an installation keeps things, from the environment."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the store can answer by what is in it, and what it lacks for the rest."""
+"""Questions that the store can answer by what is in it, and what it lacks for the rest."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ POWER_SETS = ("power", "rapl", "pm_counters", "ipmi", "redfish")
 
 @dataclass(frozen=True)
 class Kept:
-    """How much of each kind is stored."""
+    """Counts of what is stored, by kind."""
 
     runs: int = 0
     workloads: int = 0
@@ -78,7 +78,7 @@ def kept_in(store: Store) -> Kept:
 
 
 def possibilities(kept: Kept) -> Iterator[Possibility]:
-    """What can be asked now, in the order in which people ask."""
+    """Yield what can be asked now, in the order in which people ask."""
     repeated = kept.repeated_cohorts + kept.repeated_jobs
     yield Possibility(
         "prediction",
@@ -97,9 +97,9 @@ def possibilities(kept: Kept) -> Iterator[Possibility]:
     )
     yield Possibility("counters", kept.sampled > 0, _of_counters(kept))
     has_energy = bool(kept.with_energy or kept.power_sets)
-    told = [f"{kept.with_energy} jobs tell their energy"] if kept.with_energy else []
-    told += [f"power was sampled ({', '.join(kept.power_sets)})"] if kept.power_sets else []
-    yield Possibility("energy", has_energy, "; ".join(told) or "neither jobs nor samples tell of energy or power")
+    facts = [f"{kept.with_energy} jobs tell their energy"] if kept.with_energy else []
+    facts += [f"power was sampled ({', '.join(kept.power_sets)})"] if kept.power_sets else []
+    yield Possibility("energy", has_energy, "; ".join(facts) or "neither jobs nor samples tell of energy or power")
     yield Possibility(
         "warm start of a search",
         kept.trials > 0,
@@ -149,9 +149,9 @@ def _spans_of_runs(runs: Sequence[Run]) -> Iterator[_Span]:
 
 
 def _spans_of_jobs(store: Store) -> Iterator[_Span]:
-    for each in store.jobs.newest_spans(limit=LOOKED_AT):
-        if nodes := expand(each.nodes):
-            yield f"job {each.system} {each.job_id}", nodes, each.started_ns, each.ended_ns
+    for job in store.jobs.newest_spans(limit=LOOKED_AT):
+        if nodes := expand(job.nodes):
+            yield f"job {job.system} {job.job_id}", nodes, job.started_ns, job.ended_ns
 
 
 def _looked_at(spans: Iterable[_Span]) -> pa.Table:
@@ -169,7 +169,7 @@ def _looked_at(spans: Iterable[_Span]) -> pa.Table:
 
 
 def _sampled(store: Store, spans: pa.Table, sets: Sequence[str]) -> int:
-    """How many of those whose spans these are have a sample of a node within one."""
+    """Return how many of those whose spans these are have a sample of a node within one."""
     if not len(spans) or not sets:
         return 0
     within = int(pc.min(spans["begin_ns"]).as_py()), int(pc.max(spans["end_ns"]).as_py())
@@ -187,10 +187,10 @@ def _sampled(store: Store, spans: pa.Table, sets: Sequence[str]) -> int:
             f"create temp table here as select distinct node, ts_ns // {HOUR_NS} as hour, "  # noqa: S608
             f"min(ts_ns) as first_ns, max(ts_ns) as last_ns from ({every}) group by node, hour"
         )
-        [(found,)] = connection.execute(
+        [(count,)] = connection.execute(
             "select count(distinct whose) from (select * replace (unnest(node) as node) from spans) s "
             "join here h on h.node = s.node and h.first_ns < s.end_ns and h.last_ns >= s.begin_ns"
         ).fetchall()
-        return int(found)
+        return int(count)
 
     return store.lake.answer(ask)

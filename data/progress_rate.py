@@ -1,4 +1,4 @@
-"""How much of a time to train is luck in converging, and how much the system."""
+"""Variability of the time to train, split into luck in converging and the system."""
 
 import math
 from collections import defaultdict
@@ -50,8 +50,8 @@ def progress_rates(runs: Iterable[Run]) -> list[ProgressRate]:
 
 def _rate(unit: str, members: Sequence[tuple[Run, float, float]]) -> ProgressRate:
     first = members[0][0]
-    seconds = [each for _, each, _ in members]
-    progress = [each for _, _, each in members]
+    seconds = [duration for _, duration, _ in members]
+    progress = [count for _, _, count in members]
     paces = [time / count for time, count in zip(seconds, progress, strict=True)]
     return ProgressRate(
         workload=first.workload,
@@ -73,9 +73,9 @@ def _cov(values: Sequence[float]) -> float:
 
 
 def _progress(run: Run) -> float | None:
-    """How far a run came, where it says so by a number above zero."""
+    """Return how far a run came, where it says so by a number above zero."""
     try:
-        told = float(run.tags.get(PROGRESS_TAG, ""))
+        progress = float(run.tags.get(PROGRESS_TAG, ""))
     except ValueError:
         return None
-    return told if 0 < told < math.inf else None
+    return progress if 0 < progress < math.inf else None

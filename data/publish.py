@@ -1,4 +1,4 @@
-"""How files appear in the lake: whole, on the disk, and by one rename."""
+"""Publication of files in the lake: whole, on the disk, and by one rename."""
 
 import os
 import secrets
@@ -10,7 +10,7 @@ Staged = tuple[Path, Path]  # where a file is, and where it shall be
 
 
 def hidden_name(root: Path, path: Path) -> Path:
-    """Where no query looks, for a file below `root` that shall be at `path`."""
+    """Return a path where no query looks, for a file below `root` that shall be at `path`."""
     folder = root / WRITING
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{'.'.join(path.relative_to(root).parts)}.{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""What tells a request that is sent again from a new one."""
+"""The key that tells a request that is sent again from a new one."""
 
 from dataclasses import dataclass
 

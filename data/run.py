@@ -10,7 +10,7 @@ from crosswind.data.trial import Configuration
 
 
 class RunState(StrEnum):
-    """Where a run stands; `lost` ran without saying how it ended (node down, kill -9)."""
+    """The state of a run; `lost` ran without saying how it ended (node down, kill -9)."""
 
     RUNNING = "running"
     COMPLETED = "completed"

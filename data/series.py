@@ -64,11 +64,11 @@ def numbers(rows: pa.Table, name: str) -> tuple[Numbers, Bools]:
     The others have 0.
     """
     column = rows[name].combine_chunks()
-    known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+    is_valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
     values = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
-    known = known & np.isfinite(values) & (values >= 0)
-    values = np.where(known, values, 0)
-    return values.astype(np.float64 if values.dtype.kind == "f" else np.uint64, copy=False), known
+    is_valid = is_valid & np.isfinite(values) & (values >= 0)
+    values = np.where(is_valid, values, 0)
+    return values.astype(np.float64 if values.dtype.kind == "f" else np.uint64, copy=False), is_valid
 
 
 def _integers(rows: pa.Table, name: str) -> tuple[Ints, Bools]:
@@ -76,15 +76,15 @@ def _integers(rows: pa.Table, name: str) -> tuple[Ints, Bools]:
     if name not in rows.column_names:
         return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
     column = rows[name].combine_chunks().cast(pa.int64())
-    known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False)), known
+    is_present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False)), is_present
 
 
 def _times(rows: pa.Table, boot: Ints) -> Ints:
-    told, (since_boot, is_known) = _integers(rows, TIME)[0], _integers(rows, CLOCK)
+    times, (since_boot, is_known) = _integers(rows, TIME)[0], _integers(rows, CLOCK)
     is_known = is_known & _is_there(rows, BOOT)
     lacks = np.bincount(boot, ~is_known) > 0
-    return np.where(lacks[boot], told, since_boot)
+    return np.where(lacks[boot], times, since_boot)
 
 
 def _is_there(rows: pa.Table, name: str) -> Bools:
@@ -103,10 +103,10 @@ def _codes(rows: pa.Table, name: str) -> Ints:
 
 def numbered(rows: pa.Table, names: Iterable[str]) -> Ints:
     """For each row a number below their count, the same where all of these columns have the same value; null is one."""
-    found = np.zeros(len(rows), np.int64)
+    codes = np.zeros(len(rows), np.int64)
     for name in names:
-        found = _together(found, _codes(rows, name))
-    return found
+        codes = _together(codes, _codes(rows, name))
+    return codes
 
 
 def _together(first: Ints, second: Ints) -> Ints:
@@ -134,7 +134,7 @@ def _sorted(rank: Ints, time_ns: Ints) -> Ints:
 
 
 def _changes(columns: Sequence[Ints]) -> Ints:
-    """How often any of the columns had changed up to each row."""
+    """Return how often any of the columns had changed up to each row."""
     has_changed = np.zeros(len(columns[0]), np.bool_)
     for column in columns:
         has_changed[1:] |= column[1:] != column[:-1]

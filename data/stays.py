@@ -1,4 +1,4 @@
-"""When somebody had a node, and with how many others; all intervals are half-open, [begin, end)."""
+"""Stays on a node, and the number of others there; all intervals are half-open, [begin, end)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator

@@ -84,7 +84,7 @@ def window_of(run: Run, first: int = FIRST_STEP, last: int = LAST_STEP) -> Windo
 
 
 def time_of(runs: Iterable[Run]) -> Span:
-    """When the steps of these runs were taken: files of other times need not be opened."""
+    """Return when the steps of these runs were taken: files of other times need not be opened."""
     spans = [window_of(run).within for run in runs]
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else ALWAYS
 
@@ -125,9 +125,9 @@ def rank_steps(
     Raises: MalformedError.
     """
     wanted = ", ".join(
-        f'"{each.name}"' if each.scale == 1.0 else f'"{each.name}" * {each.scale!r}::double as "{each.name}"'
-        for each in STEP.columns
-        if not columns or each.name in columns
+        f'"{column.name}"' if column.scale == 1.0 else f'"{column.name}" * {column.scale!r}::double as "{column.name}"'
+        for column in STEP.columns
+        if not columns or column.name in columns
     )
     of_ranks = f" and rank in ({', '.join(str(int(rank)) for rank in ranks)})" if ranks else ""
 
@@ -146,23 +146,23 @@ def summarise(lake: Lake, problems: list[str]) -> int:
 
     For whoever compacts, who is alone. What is damaged is passed over and told. Raises: OSError.
     """
-    told: list[str] = []
-    files = list(_compacted_files(lake, told))
+    damaged: list[str] = []
+    files = list(_compacted_files(lake, damaged))
     fresh = _written_since(lake.root / SUMMARISED, files)
     if not fresh:
-        problems += told
+        problems += damaged
         return 0
     begun = hidden_name(lake.root, lake.root / SUMMARISED)
     begun.touch()
     written = 0
     for run_id, of_run in sorted(_by_run(files, fresh).items()):
-        with passing_over(told, _place(lake, run_id)):
+        with passing_over(damaged, _place(lake, run_id)):
             written += _summarise(lake, run_id, of_run)
-    if told:  # all of it is looked at again the next time
+    if damaged:  # all of it is looked at again the next time
         begun.unlink()
     else:
         land(begun, lake.root / SUMMARISED)
-    problems += told
+    problems += damaged
     return written
 
 
@@ -183,35 +183,35 @@ def _written_since(mark: Path, files: Iterable[Path]) -> list[Path]:
 def _by_run(files: Iterable[Path], fresh: Iterable[Path]) -> dict[str, list[Path]]:
     """All files of each run of which a fresh one holds rows."""
     wanted = frozenset[str]().union(*(held(path).runs or () for path in fresh))
-    found: dict[str, list[Path]] = {}
+    by_run: dict[str, list[Path]] = {}
     for path in files:
         for run_id in wanted & (held(path).runs or frozenset()):
-            found.setdefault(run_id, []).append(path)
-    return found
+            by_run.setdefault(run_id, []).append(path)
+    return by_run
 
 
 def _summarise(lake: Lake, run_id: str, files: Sequence[Path]) -> bool:
-    """Whether there was anything to write. Some files at a time: the rows of a long run do not fit into memory."""
+    """Return whether there was anything to write. Some files at a time: a long run's rows do not fit into memory."""
     covers = _covers(_place(lake, run_id))
     if covers.issuperset(map(_within_lake, files)):
         return False
-    known = [path for path in files if _is_covered(path, covers)]
-    fresh = [path for path in files if path not in known]
+    covered = [path for path in files if _is_covered(path, covers)]
+    fresh = [path for path in files if path not in covered]
     for first in range(0, max(len(fresh), 1), FILES_AT_ONCE):
-        known += fresh[first : first + FILES_AT_ONCE]
-        _write(lake, run_id, known)
+        covered += fresh[first : first + FILES_AT_ONCE]
+        _write(lake, run_id, covered)
     return True
 
 
 def _write(lake: Lake, run_id: str, files: Sequence[Path]) -> None:
     """Brings the summary up to these files, of which it knows most."""
     place = _place(lake, run_id)
-    known = lake.answer(lambda connection: _combined(connection, lake, (run_id, EVERY_STEP), files))
+    summary = lake.answer(lambda connection: _combined(connection, lake, (run_id, EVERY_STEP), files))
     covers = json.dumps(sorted(map(_within_lake, files)))
     hidden = hidden_name(lake.root, place)
-    integers = [field.name for field in known.schema if pa.types.is_integer(field.type)]
+    integers = [field.name for field in summary.schema if pa.types.is_integer(field.type)]
     pq.write_table(
-        known.replace_schema_metadata({"crosswind.run": run_id, "crosswind.covers": covers}),
+        summary.replace_schema_metadata({"crosswind.run": run_id, "crosswind.covers": covers}),
         hidden,
         compression="zstd",
         use_dictionary=False,
@@ -280,10 +280,10 @@ def _per_step_sql(rows: str, only: str = "") -> str:
 
 
 def _source(connection: duckdb.DuckDBPyConnection, lake: Lake, files: Sequence[Path]) -> str:
-    found = lake.source("step", files)
-    if not found:
+    source = lake.source("step", files)
+    if not source:
         connection.register("no_steps", arrow_schema(STEP).empty_table())
-    return found or "no_steps"
+    return source or "no_steps"
 
 
 def _query(
@@ -311,7 +311,7 @@ def _within_lake(path: Path) -> str:
 
 
 def _is_covered(path: Path, covers: Collection[str]) -> bool:
-    """Whether the summary knows the file, or all that it was made of."""
+    """Return whether the summary knows the file, or all that it was made of."""
     if _within_lake(path) in covers:
         return True
     if not covers or not compacted_span(path.name):

@@ -16,7 +16,7 @@ from crosswind.data.topology import switches_at
 
 @dataclass(frozen=True)
 class Store:
-    """Where everything is kept."""
+    """The catalog and the lake, and the folder that both are in."""
 
     home: Path
     catalog: Catalog
@@ -40,7 +40,7 @@ class Store:
 
     @property
     def jobs(self) -> Jobs:
-        """What schedulers tell of their jobs."""
+        """The jobs that schedulers account for."""
         return Jobs(self.lake, self.catalog)
 
     @property

@@ -1,4 +1,4 @@
-"""Which switch each node hangs on: Slurm's topology.conf, or what `scontrol show topology` prints."""
+"""Switches that nodes hang on: Slurm's topology.conf, or what `scontrol show topology` prints."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,17 +21,17 @@ def switches_of(path: Path) -> dict[str, str]:
     Raises: NotFoundError; MalformedError for a file that names no node, or one node twice.
     Source: topology.conf(5), scontrol(1).
     """
-    found: dict[str, str] = {}
+    switches: dict[str, str] = {}
     for number, facts in _lines(_text(path)):
         if "switchname" not in facts or "switches" in facts or facts.get("level", LEAF) != LEAF:
             continue
         for node in _nodes(path, number, facts.get("nodes", "")):
-            if found.setdefault(node, facts["switchname"]) != facts["switchname"]:
-                here = f"{found[node]!r:.80} and {facts['switchname']!r:.80}"
+            if switches.setdefault(node, facts["switchname"]) != facts["switchname"]:
+                here = f"{switches[node]!r:.80} and {facts['switchname']!r:.80}"
                 raise MalformedError(f"{path}, line {number}: node {node!r:.80} hangs on {here}, expected one switch")
-    if not found:
+    if not switches:
         raise MalformedError(f"{path}: no line SwitchName=... Nodes=..., expected topology.conf of the tree plug-in")
-    return found
+    return switches
 
 
 def switches_at(home: Path) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ Configuration = Mapping[str, Parameter]
 
 
 class TrialState(StrEnum):
-    """Where a trial stands."""
+    """The state of a trial."""
 
     WAITING = "waiting"
     LEASED = "leased"

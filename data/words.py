@@ -10,5 +10,5 @@ def words(name: str) -> str:
 
 def opening(name: str) -> str:
     """The same at the beginning of a sentence: `slow_input` reads `Slow input`."""
-    told = words(name)
-    return told[:1].upper() + told[1:]
+    text = words(name)
+    return text[:1].upper() + text[1:]

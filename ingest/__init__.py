@@ -1,1 +1,1 @@
-"""How measurements come in: collectors, probe, readers, spool, agent and the fault lab."""
+"""The intake of measurements: collectors, probe, readers, spool, agent and the fault lab."""

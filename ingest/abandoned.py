@@ -1,4 +1,4 @@
-"""Which `.open` files of a spool belong to dead writers, even where a living writer's lock cannot be seen."""
+"""The `.open` files of a spool that belong to dead writers, even where a living writer's lock cannot be seen."""
 
 import os
 import re

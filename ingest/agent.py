@@ -59,7 +59,7 @@ class _Running:
 
 @dataclass(frozen=True)
 class Reload:
-    """How to notice that the settings may have changed, and where they then stand."""
+    """The notice that the settings may have changed, and the way to read them then."""
 
     wanted: threading.Event
     read: Callable[[], AgentSettings]
@@ -119,8 +119,8 @@ def _event_of(*signals: signal.Signals) -> threading.Event:
         # The handler may interrupt the very code that holds the event's lock; another thread can wait for it.
         threading.Thread(target=event.set).start()
 
-    for each in signals:
-        signal.signal(each, handle)
+    for signum in signals:
+        signal.signal(signum, handle)
     return event
 
 
@@ -202,14 +202,14 @@ def _writer(settings: AgentSettings) -> SpoolWriter:
 def _renew(running: _Running, reload: Reload) -> None:
     agent, before = running.agent, running.settings
     try:
-        told = reload.read()
-        settings = replace(told, **{name: getattr(before, name) for name in AT_START})
+        requested = reload.read()
+        settings = replace(requested, **{name: getattr(before, name) for name in AT_START})
         agent.renew(_sweep(settings, running.spool, running.occupancy, agent.sweeper.hung()), settings.interval_seconds)
     except ProjectError as error:
         LOG.error("settings left as they were: %s", error)
         agent.report = f"settings left as they were: {error}"[:500]
         return
-    later = [name for name in AT_START if getattr(told, name) != getattr(before, name)]
+    later = [name for name in AT_START if getattr(requested, name) != getattr(before, name)]
     agent.report = "settings read again" + (f"; a restart is needed for {', '.join(later)}" if later else "")
     LOG.info("%s", agent.report)
 
@@ -218,13 +218,13 @@ def _sweep(
     settings: AgentSettings, spool: SpoolWriter, occupancy: Occupancy, hung: Mapping[str, Reader] | None = None
 ) -> Sweep:
     """The sources that the settings ask for. Raises: InvalidInputError for settings that make no sense."""
-    known, refused = known_sources(settings)
-    for each in refused:
-        LOG.warning("source %s cannot be used: %s", each.name, each.reason)
+    available, refused = known_sources(settings)
+    for refusal in refused:
+        LOG.warning("source %s cannot be used: %s", refusal.name, refusal.reason)
     host = Host(settings.root, occupancy.pids, occupancy)
     readers = hung or {}
     sources = [
-        _source(source, settings, host, readers.get(source.name)) for source in known if settings.is_enabled(source)
+        _source(source, settings, host, readers.get(source.name)) for source in available if settings.is_enabled(source)
     ]
     sweep = Sweep(sources, spool, node=_node(settings), boot_id=_boot_id(host.proc))
     sweep.refuse(refused)
@@ -249,12 +249,13 @@ def _boot_id(proc: Path) -> str | None:
 
 
 def _recovered(settings: AgentSettings) -> str | None:
-    """What dead writers had left in the spool, as one line; those of other nodes may live, where the disk is shared."""
+    """Return what dead writers had left in the spool, as one line; those of other nodes may live on a shared disk."""
     try:
         reports = recover(settings.spool, is_abandoned_in(settings.spool, _node(settings)))
     except OSError as error:
         raise UnavailableError(f"spool {settings.spool}: {error.strerror or error}") from error
-    reports = [each for each in reports if each.frames or each.torn_bytes]  # one just begun may look like a dead one's
+    # One just begun may look like a dead one's.
+    reports = [report for report in reports if report.frames or report.torn_bytes]
     for report in reports:
         LOG.warning("recovered %s: %d frames, %d torn bytes", report.path, report.frames, report.torn_bytes)
     torn_bytes = sum(report.torn_bytes for report in reports)

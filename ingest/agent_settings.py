@@ -1,4 +1,4 @@
-"""How an agent is set up: defaults, or a TOML file, which SIGHUP makes it read again."""
+"""The settings of an agent: defaults, or a TOML file, which SIGHUP makes it read again."""
 
 import re
 import tomllib
@@ -31,7 +31,7 @@ METRICS_KEYS: Mapping[str, Types] = {"listen": TEXT, "token_file": TEXT}
 
 @dataclass(frozen=True)
 class ShipSettings:
-    """Where to send sealed segments, and with which token; without a URL they wait in the spool."""
+    """The address to send sealed segments to, and the token; without a URL they wait in the spool."""
 
     url: str = ""
     token_file: str = ""
@@ -39,7 +39,7 @@ class ShipSettings:
 
 @dataclass(frozen=True)
 class MetricsSettings:
-    """Where to show the last sweep to Prometheus, as `127.0.0.1:9750`, and to whom; nowhere when empty."""
+    """The address on which to show the last sweep to Prometheus, as `127.0.0.1:9750`, and to whom; none when empty."""
 
     listen: str = ""
     token_file: str = ""
@@ -47,7 +47,7 @@ class MetricsSettings:
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Where the agent reads and writes, how often, and for which node."""
+    """The places that the agent reads and writes, how often, and for which node."""
 
     spool: Path
     interval_seconds: float = 1.0
@@ -71,23 +71,23 @@ class AgentSettings:
             raise InvalidInputError(f"spool_bytes {self.spool_bytes}: expected a mebibyte at least")
 
     def options(self, source: Source) -> Options:
-        """What this source is told beside its pace."""
-        told = self.sources.get(source.name, {})
-        return Options(source.name, {name: value for name, value in told.items() if name not in PACE})
+        """Return the options of this source, other than its pace."""
+        table = self.sources.get(source.name, {})
+        return Options(source.name, {name: value for name, value in table.items() if name not in PACE})
 
     def is_enabled(self, source: Source) -> bool:
-        """Whether to read this source. A source that is told anything is wanted. Raises: InvalidInputError."""
-        told = self.sources.get(source.name)
-        default = source.is_default if told is None else True
-        return Options(source.name, told or {}).flag("enabled", default=default)
+        """Return whether to read this source; one that has any setting is wanted. Raises: InvalidInputError."""
+        table = self.sources.get(source.name)
+        default = source.is_default if table is None else True
+        return Options(source.name, table or {}).flag("enabled", default=default)
 
     def paced(self, source: Source) -> Source:
         """The source at the pace that it is told. Raises: InvalidInputError."""
-        told = Options(source.name, self.sources.get(source.name, {}))
-        if "interval_seconds" in told.values:
-            source = replace(source, interval_seconds=told.number("interval_seconds", 0.0))
-        if "timeout_seconds" in told.values:
-            source = replace(source, timeout_seconds=told.number("timeout_seconds", 0.0))
+        options = Options(source.name, self.sources.get(source.name, {}))
+        if "interval_seconds" in options.values:
+            source = replace(source, interval_seconds=options.number("interval_seconds", 0.0))
+        if "timeout_seconds" in options.values:
+            source = replace(source, timeout_seconds=options.number("timeout_seconds", 0.0))
         return source
 
 
@@ -97,19 +97,19 @@ def read_settings(path: Path, defaults: AgentSettings) -> AgentSettings:
     Raises: UnavailableError when it cannot be read; InvalidInputError naming file and key.
     """
     try:
-        told = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise InvalidInputError(f"{path}: expected TOML: {error}") from error
     try:
-        return _settings(told, defaults)
+        return _settings(document, defaults)
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from error
 
 
-def _settings(told: Mapping[str, Any], defaults: AgentSettings) -> AgentSettings:
-    values = _checked("", told, KEYS)
+def _settings(document: Mapping[str, Any], defaults: AgentSettings) -> AgentSettings:
+    values = _checked("", document, KEYS)
     node = values.get("node", "")
     if node and not NODE_NAME.fullmatch(node):
         raise InvalidInputError(f"node {node!r:.80}: expected letters, digits, dots, dashes or _, at most 255")
@@ -134,10 +134,10 @@ def _folder(name: str, text: str) -> Path:
     return Path(text)
 
 
-def _checked(prefix: str, told: Mapping[str, Any], known: Mapping[str, Types]) -> dict[str, Any]:
-    for name, value in told.items():
-        if name not in known:
-            raise InvalidInputError(f"{prefix}{name}: unknown; expected one of {', '.join(known)}")
-        if type(value) not in known[name]:
-            raise InvalidInputError(f"{prefix}{name}: {value!r:.80}, expected {WORDS[known[name][0]]}")
-    return dict(told)
+def _checked(prefix: str, table: Mapping[str, Any], types: Mapping[str, Types]) -> dict[str, Any]:
+    for name, value in table.items():
+        if name not in types:
+            raise InvalidInputError(f"{prefix}{name}: unknown; expected one of {', '.join(types)}")
+        if type(value) not in types[name]:
+            raise InvalidInputError(f"{prefix}{name}: {value!r:.80}, expected {WORDS[types[name][0]]}")
+    return dict(table)

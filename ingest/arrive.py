@@ -18,7 +18,7 @@ REJECTED = "rejected"
 
 
 class Fate(StrEnum):
-    """What became of a segment: `partial` is stored as far as it was understood, and kept aside whole."""
+    """The fate of a segment: `partial` is stored as far as it was understood, and kept aside whole."""
 
     STORED = "stored"
     DUPLICATE = "duplicate"

@@ -39,8 +39,8 @@ def page(sources: Iterable[Source] = SOURCES) -> str:
     by_set: dict[MetricSet, list[Source]] = {}
     for source in sources:
         by_set.setdefault(made(source, Host(), Options(source.name)).metric_set, []).append(source)
-    sections = [_section(each, "\n".join(map(_origin, origins))) for each, origins in by_set.items()]
-    sections += [_section(each, origin) for each, origin in OWN.items()]
+    sections = [_section(metric_set, "\n".join(map(_origin, origins))) for metric_set, origins in by_set.items()]
+    sections += [_section(metric_set, origin) for metric_set, origin in OWN.items()]
     return "\n".join([HEAD, NODE, _table(NODE_KEYS), *sections])
 
 

@@ -1,4 +1,4 @@
-"""What the files of a control group say: each with the columns that it fills, alike for both versions."""
+"""The files of a control group, each with the columns that it fills, alike for both versions."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -32,8 +32,8 @@ def _keyed(columns: Mapping[bytes, str], scales: Mapping[bytes, int] | None = No
 
     def parse(content: bytes, path: str) -> dict[str, Scalar]:
         fields = content.split()
-        found = dict(zip(fields[::2], fields[1::2], strict=False))
-        return {name: count(found[key], path) * factors[key] for key, name in columns.items() if key in found}
+        numbers = dict(zip(fields[::2], fields[1::2], strict=False))
+        return {name: count(numbers[key], path) * factors[key] for key, name in columns.items() if key in numbers}
 
     return parse
 
@@ -42,12 +42,12 @@ def _pressure(resource: str) -> Parse:
     names = {b"some": f"{resource}_waiting_seconds_total", b"full": f"{resource}_stalled_seconds_total"}
 
     def parse(content: bytes, path: str) -> dict[str, Scalar]:
-        found: dict[str, Scalar] = {}
+        totals: dict[str, Scalar] = {}
         for line in content.splitlines():
             name, (_, mark, total) = names.get(line[:4]), line.rpartition(b" total=")
             if name and mark:
-                found[name] = count(total, path)
-        return found
+                totals[name] = count(total, path)
+        return totals
 
     return parse
 
@@ -88,8 +88,8 @@ def _blkio(read: str, written: str) -> Parse:
 
 
 def _populated(content: bytes, path: str) -> dict[str, Scalar]:
-    found = _keyed({b"populated": "is_populated"})(content, path)
-    return {name: bool(value) for name, value in found.items()}
+    flags = _keyed({b"populated": "is_populated"})(content, path)
+    return {name: bool(value) for name, value in flags.items()}
 
 
 RDMA = {b"hca_handle": "rdma_handles", b"hca_object": "rdma_objects"}

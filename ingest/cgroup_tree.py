@@ -1,4 +1,4 @@
-"""Which control groups a process is in, and where the kernel shows them: one tree of version 2, many of version 1."""
+"""The control groups of a process, and where the kernel shows them: one tree of version 2, many of version 1."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ PBS_JOBS: Final = "jobid"
 
 @dataclass(frozen=True)
 class Trees:
-    """Where each controller of version 1, and version 2 under the name UNIFIED, is mounted."""
+    """The mount points of each controller of version 1, and of version 2 under the name UNIFIED."""
 
     folders: Mapping[str, str]
 
@@ -45,7 +45,7 @@ def groups_of(pids: Iterable[int], proc: Path, files: KernelFiles) -> dict[str, 
 
     The root is none of them: it tells of the whole node. Groups outside of the agent's namespace cannot be read.
     """
-    found: dict[str, set[str]] = {}
+    groups: dict[str, set[str]] = {}
     for pid in pids:
         path = f"{proc}/{pid}/cgroup"
         try:
@@ -57,13 +57,13 @@ def groups_of(pids: Iterable[int], proc: Path, files: KernelFiles) -> dict[str, 
             controllers, _, place = rest.partition(":")
             names = set(controllers.split(",")).intersection((UNIFIED, *CONTROLLERS))
             if names and is_readable_place(place):
-                for each in {place, *jobs_and_steps(place)}:
-                    found.setdefault(each, set()).update(names)
-    return found
+                for group in {place, *jobs_and_steps(place)}:
+                    groups.setdefault(group, set()).update(names)
+    return groups
 
 
 def is_readable_place(place: str) -> bool:
-    """Whether this is the path of a group other than the root, below the agent's own root."""
+    """Return whether this is the path of a group other than the root, below the agent's own root."""
     parts = place.split("/")
     return len(place) > 1 and parts[0] == "" and not {"", ".", ".."}.intersection(parts[1:])
 
@@ -81,11 +81,11 @@ def jobs_and_steps(place: str) -> list[str]:
         if SLURM_SCOPE.fullmatch(part) and parts[start + 1 : start + 2] != ["system"]:
             jobs = [start + 1]
         elif SLURM_ROOT.fullmatch(part):
-            jobs = [each for each in range(start + 1, len(parts)) if parts[each].startswith("job_")]
+            jobs = [index for index in range(start + 1, len(parts)) if parts[index].startswith("job_")]
         elif part == PBS_JOBS:
             jobs = [start + 1]
         else:
             continue
-        steps = [each for each in range(start + 1, len(parts)) if parts[each].startswith("step_")]
-        return ["/".join(parts[: each + 1]) for each in (*jobs[:1], *steps[:1]) if each < len(parts)]
+        steps = [index for index in range(start + 1, len(parts)) if parts[index].startswith("step_")]
+        return ["/".join(parts[: index + 1]) for index in (*jobs[:1], *steps[:1]) if index < len(parts)]
     return []

@@ -1,4 +1,4 @@
-"""How well this node's clock is known: what the kernel was told by chrony or ntpd."""
+"""The quality of this node's clock: what the kernel learnt of it from chrony or ntpd."""
 
 import ctypes
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Clock:
         self._timex = _Timex()
 
     def state(self) -> ClockState | None:
-        """What is known of the clock; None where the kernel refuses, as some sandboxes do."""
+        """Return the state of the clock; None where the kernel refuses, as some sandboxes do."""
         self._timex.modes = 0
         answer = self._library.adjtimex(ctypes.byref(self._timex))
         if answer < 0:

@@ -22,7 +22,7 @@ class Digests:
     beginnings: Mapping[int, str]
 
     def starts_with(self, earlier: ReadFile) -> bool:
-        """Whether the file begins with what was read then."""
+        """Return whether the file begins with what was read then."""
         return self.beginnings.get(earlier.size_bytes) == earlier.content
 
 
@@ -42,7 +42,7 @@ def _of_file(path: Path, sizes: list[int]) -> Digests:
     before, whole_lines, lines_bytes = digest.copy(), b"", 0  # up to the last line end: digested once, at the end
     beginnings: dict[int, str] = {}
     for block in _blocks(path):
-        for wanted in (each for each in sizes if size < each <= size + len(block)):
+        for wanted in (earlier for earlier in sizes if size < earlier <= size + len(block)):
             beginnings[wanted] = _continued(digest, block[: wanted - size]).hexdigest()
         if cut := block.rfind(b"\n") + 1:
             before, whole_lines, lines_bytes = digest.copy(), block[:cut], size + cut
@@ -53,14 +53,14 @@ def _of_file(path: Path, sizes: list[int]) -> Digests:
 
 def _of_folder(path: Path) -> Digests:
     digest = hashlib.sha256()
-    for each in sorted(found for found in path.rglob("*") if found.is_file()):
-        told = f"{each.relative_to(path)}\n{_short(each)}\n"
-        digest.update(told.encode(errors="surrogateescape"))
+    for file in sorted(entry for entry in path.rglob("*") if entry.is_file()):
+        description = f"{file.relative_to(path)}\n{_short(file)}\n"
+        digest.update(description.encode(errors="surrogateescape"))
     return Digests(digest.hexdigest(), digest.hexdigest(), 0, {})
 
 
 def _short(path: Path) -> str:
-    """What tells a file of a folder from itself at another time; nobody reads checkpoints of gigabytes for that."""
+    """Return what distinguishes a folder's file from itself later; nobody reads checkpoints of gigabytes for that."""
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}" if status.st_size > LARGE_BYTES else _of_file(path, []).whole
 

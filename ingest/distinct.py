@@ -22,7 +22,7 @@ JOBS_REMEMBERED = 1_000_000  # that had news in one reading; beyond, all of its 
 
 @dataclass(frozen=True)
 class Same:
-    """What makes a row the same as one that is stored: its keys, or all that it says.
+    """The criteria by which a row is the same as one that is stored: its keys, or all that it says.
 
     Where times are only those of the file, they are no keys. `replaced` are beginnings of the names of files that
     stand for nothing: what is being read replaces them.
@@ -52,16 +52,16 @@ def without_known(lake: Lake, table: pa.Table, same: Same) -> pa.Table:
     if not len(table):
         return table
     metric_set = set_of(table.schema)
-    known = _known(lake, table, same.keys(metric_set), same)
-    if known.any() and not same.by_keys:  # whole rows may be wide: they are held only against those of the same keys
-        told = [name for name in table.column_names if name != "ts_ns" or not same.is_timed_by_file]
-        known[known] = _known(lake, table.filter(pa.array(known)), told, same)
-    return table.filter(pa.array(~known)) if known.any() else table
+    is_stored = _known(lake, table, same.keys(metric_set), same)
+    if is_stored.any() and not same.by_keys:  # whole rows may be wide: held only against those of the same keys
+        columns = [name for name in table.column_names if name != "ts_ns" or not same.is_timed_by_file]
+        is_stored[is_stored] = _known(lake, table.filter(pa.array(is_stored)), columns, same)
+    return table.filter(pa.array(~is_stored)) if is_stored.any() else table
 
 
 def _known(lake: Lake, table: pa.Table, columns: Sequence[str], same: Same) -> np.ndarray:
-    """Which rows are stored, by these columns."""
-    name, known = set_of(table.schema).name, np.zeros(len(table), bool)
+    """Return a mask of the rows that are stored, by these columns."""
+    name, is_stored = set_of(table.schema).name, np.zeros(len(table), bool)
     within = ALWAYS if same.is_timed_by_file else _span(table)
     stored = lake.columns(name)
     on = " and ".join(_same_in(column) if column in stored else f'told."{column}" is null' for column in columns)
@@ -72,11 +72,11 @@ def _known(lake: Lake, table: pa.Table, columns: Sequence[str], same: Same) -> n
             return np.zeros(0, np.int64)
         connection.register("told", _placed(table.select(columns)))
         kept = f"(select * from {lake.source(name, paths)} where ts_ns between {within[0]} and {within[1]})"  # noqa: S608
-        found = connection.sql(f'select told."{PLACE}" as place from told semi join {kept} kept on {on}')  # noqa: S608
-        return _places(found)
+        relation = connection.sql(f'select told."{PLACE}" as place from told semi join {kept} kept on {on}')  # noqa: S608
+        return _places(relation)
 
-    known[lake.answer(ask)] = True
-    return known
+    is_stored[lake.answer(ask)] = True
+    return is_stored
 
 
 def _parts(lake: Lake, table: pa.Table, within: Span) -> list[Path]:
@@ -93,8 +93,8 @@ def _placed(table: pa.Table) -> pa.Table:
     return table.append_column(PLACE, pa.array(np.arange(len(table)), pa.int64()))
 
 
-def _places(found: duckdb.DuckDBPyRelation) -> np.ndarray:
-    return np.asarray(found.to_arrow_table()["place"].to_numpy(), np.int64)
+def _places(relation: duckdb.DuckDBPyRelation) -> np.ndarray:
+    return np.asarray(relation.to_arrow_table()["place"].to_numpy(), np.int64)
 
 
 def _same_in(column: str) -> str:
@@ -115,9 +115,9 @@ class JobNews:
         if JOB.name not in self._lake.sets() or len(self._jobs) > JOBS_REMEMBERED:
             return table
         jobs = pd.Series([hash(job) for job in zip(*_names(table), strict=True)], dtype="int64")
-        known = np.zeros(len(table), bool)
-        known[self._lake.answer(lambda connection: self._known(connection, table))] = True
-        is_news = ~known | jobs.isin(self._jobs).to_numpy()
+        is_stored = np.zeros(len(table), bool)
+        is_stored[self._lake.answer(lambda connection: self._known(connection, table))] = True
+        is_news = ~is_stored | jobs.isin(self._jobs).to_numpy()
         self._jobs.update(jobs[is_news].tolist())
         return table.filter(pa.array(is_news))
 
@@ -127,12 +127,12 @@ class JobNews:
         last = "row_number() over (partition by system, job_id order by {} desc) = 1"
         some = f"{self._lake.source(JOB.name, paths)} where job_id in (select job_id from told)"  # noqa: S608 - our own texts
         connection.execute(f"create view kept as select *, {last.format('ts_ns')} as is_last from {some}")  # noqa: S608
-        told = f"(select * from told qualify {last.format(chr(34) + PLACE + chr(34))})"  # noqa: S608 - our own texts
+        newest = f"(select * from told qualify {last.format(chr(34) + PLACE + chr(34))})"  # noqa: S608 - our own texts
         facts = " and ".join(map(_same_in, FACTS))
-        same = f"select told.system, told.job_id from {told} told join kept on {facts}"  # noqa: S608 - our own texts
+        same = f"select told.system, told.job_id from {newest} told join kept on {facts}"  # noqa: S608 - our own texts
         same = f"{same} where kept.is_last or told.ended_ns is not null"
-        found = connection.sql(f'select told."{PLACE}" as place from told semi join ({same}) using (system, job_id)')  # noqa: S608
-        return _places(found)
+        relation = connection.sql(f'select told."{PLACE}" as place from told semi join ({same}) using (system, job_id)')  # noqa: S608
+        return _places(relation)
 
 
 def _names(table: pa.Table) -> Iterator[list[str]]:
@@ -140,7 +140,7 @@ def _names(table: pa.Table) -> Iterator[list[str]]:
 
 
 def _follow(table: pa.Table, keys: list[str]) -> bool:
-    """Whether time alone puts every row in its own place, in the order in which they stand."""
+    """Return whether time alone puts every row in its own place, in the order in which they stand."""
     others = [key for key in keys if key != "ts_ns"]
     times = table["ts_ns"].to_numpy()
     return bool((times[1:] > times[:-1]).all()) and all(_is_one(table[key]) for key in others)

@@ -1,4 +1,4 @@
-"""Which batch jobs have ended for good, as Slurm's own commands say."""
+"""Batch jobs that have ended for good, as Slurm's own commands say."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ ENDED = frozenset(
 
 
 def output_of(command: Sequence[str]) -> str:
-    """What a command says; nothing where there is no such command, or it fails or hangs."""
+    """Return what a command prints; nothing where there is no such command, or it fails or hangs."""
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
@@ -27,15 +27,15 @@ def ended_jobs(jobs: Collection[str], run: Callable[[Sequence[str]], str] = outp
     jobs for minutes, MinJobAge in slurm.conf(5)) is asked of the accounting, and unknown where there is none.
     """
     ids = {job: job.partition("/")[0] for job in jobs}
-    asked = sorted({each for each in ids.values() if JOB.fullmatch(each)})
+    asked = sorted({job_id for job_id in ids.values() if JOB.fullmatch(job_id)})
     if not asked:
         return frozenset()
     states = _states(run(["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"]), asked)
-    forgotten = [each for each in asked if each not in states]
+    forgotten = [job_id for job_id in asked if job_id not in states]
     if forgotten:
         command = ["sacct", "--allocations", "--noheader", "--parsable2", "--format=JobID,State"]
         states |= _states(run([*command, f"--jobs={','.join(forgotten)}"]), forgotten)
-    return frozenset(job for job, each in ids.items() if states.get(each) in ENDED)
+    return frozenset(job for job, job_id in ids.items() if states.get(job_id) in ENDED)
 
 
 def _states(text: str, asked: Collection[str]) -> dict[str, str]:

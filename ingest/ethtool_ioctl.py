@@ -39,7 +39,7 @@ Ioctl = Callable[[socket.socket, int, bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Who serves an interface."""
+    """The driver that serves an interface."""
 
     name: str
     version: str
@@ -83,8 +83,8 @@ class Ethtool:
         Raises: UnavailableError, MalformedError.
         """
         self._ask(interface, GSSET_INFO, COUNT.pack(0, 0, 1 << STATISTICS, 0))
-        _, _, known, count = COUNT.unpack_from(self._memory)
-        if not known or count == 0:
+        _, _, mask, count = COUNT.unpack_from(self._memory)
+        if not mask or count == 0:
             return ()
         _refuse_too_many(count, interface)
         self._ask(interface, GSTRINGS, STRINGS.pack(0, STATISTICS, count))

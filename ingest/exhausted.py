@@ -7,6 +7,6 @@ EXHAUSTED = OUT_OF_FILES | {errno.ENOMEM}
 
 
 def is_exhausted(error: BaseException | None) -> bool:
-    """Whether this error, or the one that it was raised from, is such a failure."""
+    """Return whether this error, or the one that it was raised from, is such a failure."""
     cause = error if isinstance(error, OSError) or error is None else error.__cause__
     return isinstance(cause, OSError) and cause.errno in EXHAUSTED

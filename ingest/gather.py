@@ -36,12 +36,12 @@ def parse_quickly(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame | Swee
     if not payload.startswith(SAMPLES_FRAME):
         return parse_loosely(payload, sets)
     try:
-        found = SAMPLES.decode(payload)
+        sweep = SAMPLES.decode(payload)
     except (msgspec.MsgspecError, RecursionError):
         return parse_loosely(payload, sets)  # which says what is wrong, or understands it after all
-    if not found.rows:
+    if not sweep.rows:
         return parse_loosely(payload, sets)
-    return SweepRows(swept_set(found.set, sets), found.ts_ns, found.mono_ns, found.node, found.boot_id, found.rows)
+    return SweepRows(swept_set(sweep.set, sets), sweep.ts_ns, sweep.mono_ns, sweep.node, sweep.boot_id, sweep.rows)
 
 
 @dataclass

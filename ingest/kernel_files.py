@@ -28,7 +28,7 @@ def share_of_descriptors(part: int) -> int:
 
 
 def unavailable(path: str, error: OSError) -> UnavailableError:
-    """What a refused path means: that it is not there or hidden, or that no file can be opened at all."""
+    """Return what a refused path means: that it is not there or hidden, or that no file can be opened at all."""
     kind = OutOfFilesError if error.errno in OUT_OF_FILES else UnavailableError
     return kind(f"{path}: {error.strerror}")
 
@@ -65,7 +65,7 @@ class KernelFiles:
             return self._open(path)
 
     def is_readable(self, path: str) -> bool:
-        """Whether the kernel shows this file to this user, with something in it."""
+        """Return whether the kernel shows this file to this user, with something in it."""
         try:
             return bool(self.read(path))
         except (UnavailableError, MalformedError):

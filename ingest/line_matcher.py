@@ -57,9 +57,9 @@ class LineMatcher:
     """Steps and values told by lines, into the spool."""
 
     def __init__(self, spool: Path, run_id: str, pattern: str) -> None:
-        known = line_pattern(pattern)
-        self._expression = re.compile(known.expression)
-        self._counter = StepCounter(known.per_epoch)
+        step_pattern = line_pattern(pattern)
+        self._expression = re.compile(step_pattern.expression)
+        self._counter = StepCounter(step_pattern.per_epoch)
         self._spool, self._run_id = spool, run_id
         self._timed: list[TimedStep] = []
         self._values: dict[tuple[int, int, str], TimedStep] = {}
@@ -77,7 +77,7 @@ class LineMatcher:
             if self._slow == MAX_SLOW:
                 logger.warning("step lines are not looked for any more: the pattern took too long on %d", MAX_SLOW)
             return
-        if match and (told := told_by(match)) and (step := self._counter.take(told, ts_ns)):
+        if match and (report := told_by(match)) and (step := self._counter.take(report, ts_ns)):
             self._note(step)
 
     def _search(self, line: str) -> re.Match[str] | None:
@@ -94,10 +94,10 @@ class LineMatcher:
             durations = [round((step.seconds or 0) * 1e9) for step in timed]
             begins = [step.ts_ns - duration for step, duration in zip(timed, durations, strict=True)]
             writer.append_rows(STEP, {**self._keys(timed, begins), "duration_seconds": durations})
-        if told := self._values_until(is_last=is_last):
-            steps = [step for step, _ in told]
-            named: dict[str, list[Scalar]] = {"name": [name for _, name in told]}
-            named["value"] = [step.values[name] for step, name in told]
+        if named_steps := self._values_until(is_last=is_last):
+            steps = [step for step, _ in named_steps]
+            named: dict[str, list[Scalar]] = {"name": [name for _, name in named_steps]}
+            named["value"] = [step.values[name] for step, name in named_steps]
             writer.append_rows(PROGRESS, {**self._keys(steps, [step.ts_ns for step in steps]), **named})
 
     def _note(self, step: TimedStep) -> None:
@@ -140,7 +140,7 @@ def follow(copy: BinaryIO, matcher: LineMatcher, writer: SpoolWriter) -> None:
 
 
 def _blocks(copy: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    """When something came, from which source, and what; again and again nothing of no source, while nothing comes."""
+    """Yield time, source and content of what comes; again and again nothing of no source, while nothing comes."""
     while True:
         if not select([copy], [], [], FLUSH_SECONDS)[0]:
             yield 0, -1, b""

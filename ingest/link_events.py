@@ -1,4 +1,4 @@
-"""Whether a network interface came, went or changed, as the kernel announces it to whoever listens."""
+"""The kernel's announcements, to all who listen, that a network interface came, went or changed."""
 
 import socket
 import weakref
@@ -37,7 +37,7 @@ class LinkEvents:
         weakref.finalize(self, _close, self._open)
 
     def happened(self) -> bool:
-        """Whether something was announced, or nobody can tell: at first, and where too much came."""
+        """Return whether something was announced, or nobody can tell: at first, and where too much came."""
         if not self._open:
             with suppress(OSError):
                 self._open.append(self._connect())

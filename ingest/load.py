@@ -32,12 +32,12 @@ from crosswind.ingest.segment_reader import Readable, SegmentReader
 from crosswind.ingest.spool import RECOVERED, batch_id, recover, sealed_segments
 
 QUOTED = 20  # refused frames of a segment that are told one by one
-OF_RUNS = {each.name for each in LOOP_SETS}
+OF_RUNS = {metric_set.name for metric_set in LOOP_SETS}
 
 
 @dataclass
 class Loaded:
-    """What became of some spools or files."""
+    """The outcome of loading some spools or files."""
 
     batches: int = 0
     duplicates: int = 0
@@ -70,9 +70,9 @@ class _Content:
         if not self.writer_died:
             return set()
         timed = [table for table in self.tables if set_of(table.schema).name in OF_RUNS]
-        told = {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks}
+        run_ids = {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks}
         with_runs = (table for table in timed if "run_id" in table.column_names)
-        return told.union(*(pc.unique(table["run_id"]).to_pylist() for table in with_runs))
+        return run_ids.union(*(pc.unique(table["run_id"]).to_pylist() for table in with_runs))
 
 
 def load_spool(store: Store, directory: Path) -> Loaded:
@@ -120,7 +120,7 @@ def _locked(fd: int, directory: Path) -> str | None:
 
 
 def without_locks(directory: Path, error: OSError) -> str:
-    """What a spool on a file system without locks means, and what to do."""
+    """Return what a spool on a file system without locks means, and what to do."""
     return (
         f"spool {directory}: its file system keeps no locks ({error.strerror}): only sealed segments are stored, what "
         "dead writers left open stays there; mount it with locks, or ship from each node (crosswind sync --to)"
@@ -182,7 +182,7 @@ def load_segment(
 
 
 def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
-    """Whether the catalog took the batch, rather than that somebody else stored it at the same moment."""
+    """Return whether the catalog took the batch, rather than that somebody else stored it at the same moment."""
     try:
         with store.catalog.write() as session:
             if session.has_batch(identity):

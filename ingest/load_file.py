@@ -61,7 +61,7 @@ def load_file(store: Store, file: Path | Named, reader: Reader, loaded: Loaded, 
 
 @contextmanager
 def _alone(folder: Path, what: str) -> Iterator[bool]:
-    """Whether nobody else reads this, until it is noted: what stands there unnoted is nobody's who lives."""
+    """Yield whether nobody else reads this, until it is noted: what stands there unnoted is nobody's who lives."""
     slot = hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:3]  # so there are never many files
     with ExitStack() as held:
         try:
@@ -103,26 +103,26 @@ class _Reading:
         return _scope(self.reader, self.context)
 
     def earlier(self) -> list[ReadFile]:
-        """What stood there when it was read before, longest first."""
+        """Return what stood there when it was read before, longest first."""
         with self.into.catalog.read() as session:
             return session.read_files.of_path(self.scope, self.name)
 
     def is_stored(self, identity: str) -> bool:
-        """Whether the same content was stored before."""
+        """Return whether the same content was stored before."""
         with self.into.catalog.read() as session:
             return session.has_batch(identity)
 
 
 def _load(reading: _Reading, loaded: Loaded) -> bool:
     report, earlier = reading.report, reading.earlier()
-    digests = digests_of(reading.path, [each.size_bytes for each in earlier])
+    digests = digests_of(reading.path, [file.size_bytes for file in earlier])
     identity = hashlib.sha256(f"{reading.scope} {digests.whole}".encode()).hexdigest()
     if reading.is_stored(identity):
         report.notes.append("was ingested before: nothing changed")
         loaded.duplicates += 1
         return True
-    known = next((each for each in earlier if not each.parts and digests.starts_with(each)), None)
-    taken = _taken(reading, identity, earlier, known)
+    predecessor = next((file for file in earlier if not file.parts and digests.starts_with(file)), None)
+    taken = _taken(reading, identity, earlier, predecessor)
     try:
         taken.read(reading.reader.read(reading.path, report, reading.context))
         if not taken.holds_anything:
@@ -130,19 +130,19 @@ def _load(reading: _Reading, loaded: Loaded) -> bool:
         taken.store(ReadFile(reading.scope, digests.lines, reading.name, digests.lines_bytes, {}, ()), loaded)
     finally:
         drop(taken.staged)
-    if known:
-        report.notes.append(f"was ingested before up to byte {known.size_bytes}: rows from there on are new")
+    if predecessor:
+        report.notes.append(f"was ingested before up to byte {predecessor.size_bytes}: rows from there on are new")
     return True
 
 
-def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], known: ReadFile | None) -> "_Taken":
-    begun = tuple(part for each in earlier for part in each.parts)
+def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], predecessor: ReadFile | None) -> "_Taken":
+    begun = tuple(part for file in earlier for part in file.parts)
     replaced = tuple(sorted({f"part-{part[:32]}-" for part in (identity, *begun)}))
     return _Taken(
         reading.into,
         identity,
         reading.report,
-        known=dict(known.rows) if known else {},
+        earlier_rows=dict(predecessor.rows) if predecessor else {},
         same=Same(by_keys=bool(earlier), replaced=replaced),
         news=JobNews(reading.into.lake, replaced) if earlier else None,
         begun=begun,
@@ -151,18 +151,18 @@ def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], known: Rea
 
 def _scope(reader: Reader, context: Context) -> str:
     """Digest of what, besides its content, decides what a file becomes."""
-    told = {name: str(value) for name, value in vars(context).items()}
-    return hashlib.sha256(json.dumps([reader.name, told]).encode()).hexdigest()
+    options = {name: str(value) for name, value in vars(context).items()}
+    return hashlib.sha256(json.dumps([reader.name, options]).encode()).hexdigest()
 
 
 @dataclass
 class _Taken:
-    """What came of one file, on its way into the store: tables as hidden files, records in memory."""
+    """The content of one file, on its way into the store: tables as hidden files, records in memory."""
 
     into: Store
     identity: str
     report: Report
-    known: dict[str, int]  # rows of each set that are stored already: its first ones
+    earlier_rows: dict[str, int]  # rows of each set that are stored already: its first ones
     same: Same
     news: JobNews | None  # None where nothing was read from there before
     begun: tuple[str, ...]  # parts of somebody who was killed before noting them
@@ -196,7 +196,7 @@ class _Taken:
 
     @property
     def holds_anything(self) -> bool:
-        """Whether the reader gave anything at all."""
+        """Return whether the reader gave anything at all."""
         return bool(any(self.rows.values()) or self.runs or self.histories)
 
     def _take_jobs(self) -> None:
@@ -212,11 +212,11 @@ class _Taken:
             times = np.arange(self.told_ns + before, self.told_ns + self.rows[name])
             table = table.set_column(0, table.schema.field("ts_ns"), pa.array(times))
         else:
-            table = table.slice(max(0, self.known.get(name, 0) - before))
+            table = table.slice(max(0, self.earlier_rows.get(name, 0) - before))
         waiting = self.waiting.setdefault(name, [])
         waiting.append(table)
-        is_large = sum(each.nbytes for each in waiting) > BYTES_MAX
-        if is_large or sum(len(each) * each.num_columns for each in waiting) > CELLS_MAX:
+        is_large = sum(portion.nbytes for portion in waiting) > BYTES_MAX
+        if is_large or sum(len(portion) * portion.num_columns for portion in waiting) > CELLS_MAX:
             self._stage(name)
 
     def _stage(self, name: str) -> None:
@@ -264,7 +264,7 @@ class _Taken:
             if session.has_batch(self.identity):
                 self.report.notes.append(MEANWHILE)
                 return
-            session.read_files.put(replace(note, rows=self.known, parts=tuple(self.parts)))
+            session.read_files.put(replace(note, rows=self.earlier_rows, parts=tuple(self.parts)))
         self.into.lake.publish(self.staged)
         self.into.lake.remove(set(self.begun) - set(self.parts))
         try:

@@ -26,7 +26,7 @@ INSTANCE = Column("instance", "stands for the mount: another after each", Kind.E
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Which column takes what of which line: the number of samples, their sum in bytes, their sum of microseconds."""
+    """The columns for each line: the number of samples, their sum in bytes, their sum of microseconds."""
 
     calls: Mapping[bytes, str]
     sums: Mapping[bytes, str]
@@ -35,7 +35,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class StatsFile:
-    """Where one file of counters stands, and for which mount."""
+    """The path of one file of counters, and its mount."""
 
     path: str
     instance: str
@@ -57,57 +57,57 @@ class LustreStats:
     _renewed: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def are_readable(self) -> bool:
-        """Whether any is there and open to this user."""
+        """Return whether any is there and open to this user."""
         return any(self.files.is_readable(file.path) for file in self._found().values())
 
     def read(self) -> Iterator[tuple[str, dict[str, int | str]]]:
         """The device and the values of each file that can be read. Raises: UnavailableError, MalformedError."""
         self._renew_now_and_then()
         failure: UnavailableError | MalformedError | None = None
-        found = []
+        readings = []
         for device, file in self._known.items():
             try:
-                found.append((device, self._values(file)))
+                readings.append((device, self._values(file)))
             except (UnavailableError, MalformedError) as error:
                 failure = error
                 self._renewed.clear()  # unmounted, and perhaps mounted again
-        if not found:
+        if not readings:
             raise failure or UnavailableError(f"{', '.join(self._roots())}: no {' or '.join(self.kinds)} with stats")
-        yield from found
+        yield from readings
 
     def _values(self, file: StatsFile) -> dict[str, int | str]:
         content = self.files.read(file.path)
         if not content.startswith(b"snapshot_time"):
             raise MalformedError(f"{file.path}: expected a snapshot_time first, found {content!r:.80}")
-        found: dict[str, int | str] = {INSTANCE.name: file.instance}
+        values: dict[str, int | str] = {INSTANCE.name: file.instance}
         for line in content.splitlines():
-            self._take(line.split(), found)
-        return found
+            self._take(line.split(), values)
+        return values
 
-    def _take(self, fields: list[bytes], found: dict[str, int | str]) -> None:
+    def _take(self, fields: list[bytes], values: dict[str, int | str]) -> None:
         """Of a line `name count samples [unit] least most sum squares`, of which the last four may be missing."""
         name = fields[0] if len(fields) > 1 else b""
         if name in STAMPS:
             if (stamp := STAMP.fullmatch(fields[1])) is not None:
-                found[STAMPS[name].name] = int(stamp[1] + stamp[2])
+                values[STAMPS[name].name] = int(stamp[1] + stamp[2])
         elif len(fields) > 3 and fields[2] == b"samples":
             if name in self.lines.calls and _is_whole(fields[1]):
-                found[self.lines.calls[name]] = int(fields[1])
+                values[self.lines.calls[name]] = int(fields[1])
             if len(fields) > 6 and _is_whole(fields[6]):
                 columns = self.lines.times if fields[3] in MICROSECONDS else self.lines.sums
                 if name in columns:
-                    found[columns[name]] = int(fields[6])
+                    values[columns[name]] = int(fields[6])
 
     def _renew_now_and_then(self) -> None:
         now = time.monotonic()
         if self._renewed and now - self._renewed[0] < REFRESH_SECONDS:
             return
-        found = self._found()
+        files = self._found()
         for gone in self._known.values():
-            if gone not in found.values():
+            if gone not in files.values():
                 self.files.forget(gone.path.rpartition("/")[0])
         self._known.clear()
-        self._known.update(found)
+        self._known.update(files)
         self._renewed[:] = [now]
 
     def _roots(self) -> list[str]:
@@ -115,7 +115,7 @@ class LustreStats:
 
     def _found(self) -> dict[str, StatsFile]:
         """Files by device: the name without the mount's address, unless a file system is mounted twice."""
-        found: dict[str, StatsFile] = {}
+        files: dict[str, StatsFile] = {}
         seen: set[str] = set()
         for root in self._roots():
             for kind in self.kinds:
@@ -123,9 +123,9 @@ class LustreStats:
                     if entry not in seen:  # the same in another place
                         seen.add(entry)
                         name, instance = _split(kind, entry)
-                        device = printable(os.fsencode(entry if name in found else name))
-                        found[device] = StatsFile(f"{root}/{kind}/{entry}/stats", printable(os.fsencode(instance)))
-        return found
+                        device = printable(os.fsencode(entry if name in files else name))
+                        files[device] = StatsFile(f"{root}/{kind}/{entry}/stats", printable(os.fsencode(instance)))
+        return files
 
 
 def _with_stats(folder: str) -> list[str]:
@@ -147,16 +147,16 @@ def _is_whole(field: bytes) -> bool:
 
 
 def calls(prefix: str, description: str) -> Column:
-    """How often something was done since the counters began, or were cleared by hand."""
+    """Return the column of how often something was done since the counters began, or were cleared by hand."""
     return Column(f"{prefix}_calls_total", description, Kind.COUNTER, on_full=OnFull.RESET)
 
 
 def seconds(prefix: str, description: str) -> Column:
-    """How long it took, summed."""
+    """Return the column of how long it took, summed."""
     text = f"{description}: the time they took, summed"
     return Column(f"{prefix}_seconds_total", text, Kind.COUNTER, unit="seconds", scale=1e-6, on_full=OnFull.RESET)
 
 
 def moved(prefix: str, description: str) -> Column:
-    """How many bytes were moved."""
+    """Return the column of how many bytes were moved."""
     return Column(f"{prefix}_bytes_total", description, Kind.COUNTER, unit="bytes", on_full=OnFull.RESET)

@@ -77,15 +77,15 @@ class Netlink:
 
     def _answer(self, source: socket.socket) -> list[bytes] | None:
         """The messages up to the last; none at all when the kernel says that they do not fit together."""
-        found: list[bytes] = []
+        messages: list[bytes] = []
         whole = True
         for _ in range(MOST_DATAGRAMS):
             for kind, flags, content in self._messages(source):
                 whole = whole and not flags & NLM_F_DUMP_INTR
                 if kind in (NLMSG_DONE, NLMSG_ERROR):
                     _raise_if_refused(content)
-                    return found if whole else None
-                found.append(content)
+                    return messages if whole else None
+                messages.append(content)
         raise MalformedError(f"netlink: expected an end within {MOST_DATAGRAMS} datagrams")
 
     def _messages(self, source: socket.socket) -> Iterator[tuple[int, int, bytes]]:
@@ -108,15 +108,15 @@ class Netlink:
 
 
 def attributes(content: bytes, begin: int, end: int) -> dict[int, tuple[int, int]]:
-    """Where each attribute between `begin` and `end` has its content: from, up to. Raises: MalformedError."""
-    found: dict[int, tuple[int, int]] = {}
+    """Return where each attribute between `begin` and `end` has its content: from, up to. Raises: MalformedError."""
+    places: dict[int, tuple[int, int]] = {}
     while end - begin >= ATTRIBUTE.size:
         length, kind = ATTRIBUTE.unpack_from(content, begin)
         if not ATTRIBUTE.size <= length <= end - begin:
             raise MalformedError(f"netlink: an attribute of {length} bytes, {end - begin} are left")
-        found.setdefault(kind & TYPE_MASK, (begin + ATTRIBUTE.size, begin + length))
+        places.setdefault(kind & TYPE_MASK, (begin + ATTRIBUTE.size, begin + length))
         begin += _aligned(length)
-    return found
+    return places
 
 
 def _close(sockets: list[socket.socket]) -> None:

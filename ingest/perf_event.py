@@ -37,7 +37,7 @@ ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
 
 @dataclass(frozen=True)
 class Event:
-    """What to count, under which name."""
+    """The event to count, and its name."""
 
     name: str
     kind: int
@@ -54,7 +54,7 @@ class Target:
 
     @property
     def flags(self) -> int:
-        """What a thread starts, threads and processes, is counted with it; a core starts nothing."""
+        """The flags: what a thread starts, threads and processes, is counted with it; a core starts nothing."""
         return INHERIT if self.cpu < 0 else 0
 
 
@@ -135,7 +135,7 @@ class Group:
     refusals: Mapping[str, int]  # errno of what could not be opened, by name
 
     def read(self) -> Counts:
-        """What was counted since the group was opened. Raises: OSError."""
+        """Return what was counted since the group was opened. Raises: OSError."""
         return decoded(self.kernel.read(self.fds[0], 24 + 16 * len(self.fds)), self.names)
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ def encoded(event: Event, flags: int) -> bytes:
 
 
 def decoded(content: bytes, names: Mapping[int, str]) -> Counts:
-    """What a group reads: how many counters, two times, then value and id of each. Raises: OSError when it is short."""
+    """Return the counts in a group's bytes: number, two times, then value and id of each. Raises: OSError if short."""
     if len(content) != 24 + 16 * len(names):
         raise OSError(errno.EIO, f"expected {24 + 16 * len(names)} bytes of the group, found {len(content)}")
     _, enabled, running, *pairs = struct.unpack(f"={len(content) // 8}Q", content)

@@ -32,7 +32,7 @@ def read_file(path: str) -> bytes:
 
 
 def rest_of(fd: int, content: bytes, path: str) -> bytes:
-    """What was read of a file, to its end: one read of a kernel file may return a part of it.
+    """Return what was read of a file, to its end: one read of a kernel file may return a part of it.
 
     Raises: MalformedError when it is longer than any kernel's; OSError.
     """
@@ -77,13 +77,13 @@ class NamedLines:
         return len(self._words)
 
     def read(self, content: bytes, path: str) -> Sequence[int | None]:
-        """What stands behind each name, None for those that the file does not have.
+        """Return what stands behind each name, None for those that the file does not have.
 
         Raises: MalformedError naming the file, also when it has none of the names.
         """
         text = b"\n" + content
-        if (found := self._all.search(text)) is not None:
-            return list(map(int, found.groups()))
+        if (match := self._all.search(text)) is not None:
+            return list(map(int, match.groups()))
         numbers = [self._behind(text, word, path) for word in self._words]
         if not any(number is not None for number in numbers):
             raise MalformedError(f"{path}: expected lines of {b','.join(self._words)!r}, found {content!r:.80}")
@@ -99,7 +99,7 @@ class NamedLines:
 
 
 def start_ticks(pid: int, proc: str = "/proc") -> int:
-    """When a living process started, in clock ticks since boot, which tells it from a later one of the same pid.
+    """Return the start of a living process in clock ticks since boot; this distinguishes it from later ones of its pid.
 
     Raises: UnavailableError when it is gone or only waits to be reaped.
     """

@@ -129,7 +129,7 @@ OVERFLOWN = 2**63
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which numbers of a line are wanted, given the line of names above it."""
+    """The wanted numbers of a line, given the line of names above it."""
 
     device: str
     fields: int
@@ -145,14 +145,14 @@ class Protocols:
 
     def read(self, content: bytes, path: str) -> Mapping[str, Mapping[str, int]]:
         """The columns of each device. Raises: MalformedError naming the file."""
-        found: dict[str, dict[str, int]] = {}
+        columns: dict[str, dict[str, int]] = {}
         lines = content.splitlines()
         for names, numbers in zip(lines[::2], lines[1::2], strict=False):
             if (plan := self._plan(names)) is not None:
-                found.setdefault(plan.device, {}).update(_numbers(plan, numbers.split(), path))
-        if not found:
+                columns.setdefault(plan.device, {}).update(_numbers(plan, numbers.split(), path))
+        if not columns:
             raise MalformedError(f"{path}: expected pairs of lines, names and numbers, of Tcp, Udp or Ip")
-        return found
+        return columns
 
     def _plan(self, names: bytes) -> _Plan | None:
         if names not in self._plans:

@@ -18,7 +18,7 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one source showed, stamped with the instant at which its own reading began; no rows where it failed."""
+    """The rows that one source showed, stamped with the instant at which its reading began; none where it failed."""
 
     source: str
     ts_ns: int
@@ -35,16 +35,16 @@ class Reader(Protocol):
     metric_set: MetricSet
 
     def readings(self, *, is_due: bool) -> list[Reading]:
-        """What there is to take in now."""
+        """Return the readings to take in now."""
         ...
 
     @property
     def is_hung(self) -> bool:
-        """Whether it still waits for its source."""
+        """Return whether it still waits for its source."""
         ...
 
     def finish(self, timeout_seconds: float) -> list[Reading]:
-        """What is still to come, waited for."""
+        """Return the readings still to come, after waiting for them."""
         ...
 
 
@@ -114,33 +114,33 @@ class ThreadReader:
 
     @property
     def is_hung(self) -> bool:
-        """Whether a question is still open."""
+        """Return whether a question is still open."""
         return self._asked_ns is not None
 
     def readings(self, *, is_due: bool) -> list[Reading]:
         """The answer, if it has come; when due, the source is asked again, or is down if it has not answered."""
-        found = []
+        readings = []
         if not self._answers.empty():
-            found.append(self._answers.get())
+            readings.append(self._answers.get())
             self._asked_ns = None
         if is_due and self._asked_ns is None:
-            found += self._ask()
+            readings += self._ask()
         elif is_due and self._asked_ns is not None and time.monotonic_ns() - self._asked_ns > self._timeout_ns:
             waited = _seconds_since(self._asked_ns)
             reason = f"UnavailableError: no answer for {waited:.1f} s, expected one within {self._timeout_ns / 1e9} s"
-            found.append(Reading(self.source, time.time_ns(), time.monotonic_ns(), waited, reason=reason))
-        return found
+            readings.append(Reading(self.source, time.time_ns(), time.monotonic_ns(), waited, reason=reason))
+        return readings
 
     def finish(self, timeout_seconds: float) -> list[Reading]:
         """The answer that is still out, if it comes in time; the thread ends when its source has answered."""
-        found = []
+        readings = []
         if self._asked_ns is not None:
             with suppress(queue.Empty):
-                found.append(self._answers.get(timeout=max(0.0, timeout_seconds)))
+                readings.append(self._answers.get(timeout=max(0.0, timeout_seconds)))
                 self._asked_ns = None
         self._questions.put(False)
         self._is_served = False
-        return found
+        return readings
 
     def _ask(self) -> list[Reading]:
         asked_ns = time.monotonic_ns()

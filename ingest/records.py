@@ -143,8 +143,8 @@ def _source_and_gpus(what: str, value: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return {"source": Source(value["source"]), "gpus": tuple(gpus)}
     except ValueError as error:
-        known = ", ".join(Source)
-        raise MalformedError(f"{what} record: source {value['source']!r:.80} is not one of {known}") from error
+        names = ", ".join(Source)
+        raise MalformedError(f"{what} record: source {value['source']!r:.80} is not one of {names}") from error
 
 
 def _check(

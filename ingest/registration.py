@@ -1,4 +1,4 @@
-"""How a rank tells the node's agent that it is there: one small file a process, in a directory that both know."""
+"""The announcement of a rank to the node's agent: one small file a process, in a directory that both know."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def announce(directory: Path, *, run_id: str, rank: int, node: str, pid: int | N
 
 
 def directories(spool: Path, environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """Where a rank announces itself: in its spool, and to the node's own agent where there is one."""
+    """Return where a rank announces itself: in its spool, and to the node's own agent where there is one."""
     node = Path(environment.get("CROSSWIND_RUN_DIRECTORY") or NODE_DIRECTORY)
     return [spool, node] if node != spool and os.access(node / "ranks", os.W_OK | os.X_OK) else [spool]
 
@@ -111,7 +111,7 @@ def announced(directory: Path, proc: Path = Path("/proc")) -> Announced:
 
 
 def changed_ns(directory: Path) -> int | None:
-    """When an announcement last came or went; None where nobody has announced anything."""
+    """Return when an announcement last came or went; None where nobody has announced anything."""
     try:
         return (directory / "ranks").stat().st_mtime_ns
     except OSError:

@@ -147,10 +147,10 @@ def _copy_sizes(ways: Sequence[tuple[int, int]]) -> None:
         copy_size(target, source)
 
 
-def copy_size(shown: int, told: int) -> None:
+def copy_size(shown: int, target: int) -> None:
     """Gives a terminal the size of another, where both are such."""
     try:
-        termios.tcsetwinsize(told, termios.tcgetwinsize(shown))
+        termios.tcsetwinsize(target, termios.tcgetwinsize(shown))
     except (OSError, termios.error):
         return
 

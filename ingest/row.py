@@ -13,7 +13,7 @@ class GivesRows(Protocol):
     """A collector that knows the order of its columns."""
 
     def read_rows(self) -> Sequence[Row]:
-        """What `read` gives, as rows; an unchanged one may be the same object. Raises: as `read`."""
+        """Return what `read` gives, as rows; an unchanged one may be the same object. Raises: as `read`."""
         ...
 
 

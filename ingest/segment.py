@@ -62,7 +62,7 @@ class RowsFrame:
 
 @dataclass(frozen=True, slots=True)
 class SweepRows:
-    """What one sweep found of one set: the keys that all rows share, and a row a device.
+    """The rows of one set in one sweep: the keys that all rows share, and a row a device.
 
     A row is the device, then a value for each of the set's own columns, in its order; None for missing.
     """
@@ -115,21 +115,21 @@ def encode_frame(value: Mapping[str, object]) -> bytes:
     return _framed(_strict_json(value))
 
 
-def check_rows(found: SweepRows, rows: Sequence[Sequence[Scalar]]) -> None:
+def check_rows(sweep_rows: SweepRows, rows: Sequence[Sequence[Scalar]]) -> None:
     """Accepts those of a sweep's rows that belong to its set. Raises: MalformedError naming set, column and value."""
-    if not _shape(found.metric_set).fits(rows):
-        check_columns(found.metric_set, found.columns())  # which names the column
+    if not _shape(sweep_rows.metric_set).fits(rows):
+        check_columns(sweep_rows.metric_set, sweep_rows.columns())  # which names the column
 
 
-def encoded_samples(found: SweepRows, texts: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> bytes:
+def encoded_samples(sweep_rows: SweepRows, texts: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> bytes:
     """The frame of one set in one sweep; the keys that its rows share stand in it once.
 
     `texts` are rows as `encoded_value` wrote them. Raises: MalformedError for what JSON cannot say.
     """
-    node, boot_id = encoded_value(found.node), encoded_value(found.boot_id)
-    keys = f'"ts_ns":{found.ts_ns},"node":{node},"boot_id":{boot_id},"mono_ns":{found.mono_ns}'
+    node, boot_id = encoded_value(sweep_rows.node), encoded_value(sweep_rows.boot_id)
+    keys = f'"ts_ns":{sweep_rows.ts_ns},"node":{node},"boot_id":{boot_id},"mono_ns":{sweep_rows.mono_ns}'
     content = ",".join([*texts, encoded_value(rows)[1:-1]] if rows else texts)
-    return _framed(_utf8(f'{{"kind":"samples","set":"{found.metric_set.name}",{keys},"rows":[{content}]}}'))
+    return _framed(_utf8(f'{{"kind":"samples","set":"{sweep_rows.metric_set.name}",{keys},"rows":[{content}]}}'))
 
 
 def encoded_value(value: object) -> str:
@@ -141,7 +141,7 @@ def encoded_value(value: object) -> str:
 
 
 def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
-    """What one payload says; rows need their set among those announced before.
+    """Return what one payload says; rows need their set among those announced before.
 
     Raises: MalformedError when it is not strict JSON, not of a known shape, or its values are not the set's.
     """
@@ -154,7 +154,7 @@ def parse_payload(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame:
 
 
 def parse_loosely(payload: bytes, sets: Mapping[str, MetricSet]) -> Frame | SweepRows:
-    """What one payload says; whoever calls has to hold its values against the set, as `check_columns` does.
+    """Return what one payload says; callers have to hold its values against the set, as `check_columns` does.
 
     Raises: MalformedError when it is not strict JSON or not of a known shape.
     """
@@ -185,13 +185,13 @@ def _known_set(payload: bytes) -> SetFrame:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What the rows of a set are made of, so that they are checked in a few calls instead of a few a value."""
+    """The shape of a set's rows, so that they are checked in a few calls instead of a few a value."""
 
     width: int
     columns: tuple[tuple[str, Picked], ...]  # by type: the type, and what picks its columns out of all
 
     def fits(self, rows: Sequence[Sequence[Any]]) -> bool:
-        """Whether every value is missing, or of its column's type and range."""
+        """Return whether every value is missing, or of its column's type and range."""
         if not set(map(len, rows)) <= {self.width}:
             return False
         columns = list(zip(*rows, strict=True))
@@ -233,11 +233,11 @@ def check_columns(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
         raise MalformedError(f"rows of {metric_set.name}: expected columns of one length, found {lengths!s:.300}")
-    known = {column.name: column for column in metric_set.columns}
+    columns_by_name = {column.name: column for column in metric_set.columns}
     for name, values in columns.items():
-        if name not in known:
+        if name not in columns_by_name:
             raise MalformedError(f"rows of {metric_set.name}: column {name!r:.80} is not in the set")
-        reason = _unfit(known[name], values)
+        reason = _unfit(columns_by_name[name], values)
         if reason:
             raise MalformedError(f"rows of {metric_set.name}: column {name}: {reason}")
 

@@ -46,7 +46,7 @@ class Unpacked:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """How far a segment could be read: whole frames, bytes after them, and why reading ended there."""
+    """The extent to which a segment could be read: whole frames, bytes after them, and why reading ended there."""
 
     path: Path
     frames: int

@@ -1,4 +1,4 @@
-"""What the agent says of itself with every sweep: punctuality, losses, its own cost, and the node's clock."""
+"""The agent's metrics of itself with every sweep: punctuality, losses, its own cost, and the node's clock."""
 
 import os
 import time
@@ -44,7 +44,7 @@ AGENT = MetricSet(
 
 @dataclass
 class Tally:
-    """What the loop counts."""
+    """The loop's counters."""
 
     missed_ticks_total: int = 0
     lost_sweeps_total: int = 0

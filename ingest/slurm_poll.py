@@ -98,8 +98,8 @@ class Sacct:
 
 
 def _arguments(start: int, end: int) -> list[str]:
-    """What sacct is asked; of a requeued job only its present account, which holds."""
-    begin, until = (f"{datetime.fromtimestamp(each, UTC):%Y-%m-%dT%H:%M:%S}" for each in (start, end))
+    """Return the arguments for sacct; of a requeued job only its present account, which holds."""
+    begin, until = (f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}" for seconds in (start, end))
     words = sacct_command(begin)
     options = [word for word in words[words.index("sacct") + 1 :] if word != "--duplicates"]
     return [*options, f"--endtime={until}"]
@@ -107,7 +107,7 @@ def _arguments(start: int, end: int) -> list[str]:
 
 @dataclass
 class Polled:
-    """What one look at the accounting brought."""
+    """The outcome of one look at the accounting."""
 
     since_seconds: int
     questions: int = 0
@@ -190,6 +190,6 @@ def _tables(records: Iterator[Record]) -> Iterator[pa.Table]:
 
 
 def delay_seconds(every: float, failures: int, chance: random.Random) -> float:
-    """How long to wait: jittered, so that many do not ask at once; longer after each failure in a row."""
+    """Return how long to wait: jittered, so that many do not ask at once; longer after each failure in a row."""
     longest = max(every, LONGEST_DELAY_SECONDS)
     return min(every * 2.0 ** min(failures, 32), longest) * chance.uniform(0.9, 1.1)

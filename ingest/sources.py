@@ -1,4 +1,4 @@
-"""Which sources the settings ask for, among ours and other people's."""
+"""The sources that the settings ask for, among ours and other people's."""
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.ingest.agent_settings import AgentSettings
@@ -12,8 +12,8 @@ def known_sources(settings: AgentSettings) -> tuple[list[Source], list[Refused]]
     Raises: InvalidInputError for settings of a source that nobody knows, or that make no sense.
     """
     others, refused = plugged_in_sources(source.name for source in SOURCES)
-    known = [*SOURCES, *others]
-    names = [source.name for source in known]
+    sources = [*SOURCES, *others]
+    names = [source.name for source in sources]
     if unknown := sorted(settings.sources.keys() - set(names)):
         raise InvalidInputError(f"sources.{unknown[0]}: unknown; expected one of {', '.join(names)}")
-    return [settings.paced(source) for source in known], refused
+    return [settings.paced(source) for source in sources], refused

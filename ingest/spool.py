@@ -100,17 +100,17 @@ class SpoolWriter:
             segment.write([(metric_set, frame)])
 
     def append_sweep(
-        self, found: Sequence[SweepRows], told: Callable[[list[str | None]], Iterable[SweepRows]] = lambda _: ()
+        self, sweep: Sequence[SweepRows], follow_up: Callable[[list[str | None]], Iterable[SweepRows]] = lambda _: ()
     ) -> None:
-        """What one sweep found of several sets, in one write.
+        """Append the rows of one sweep for several sets, in one write.
 
-        `told` is given for each of them why it was left out, or None, and says what else to append.
+        `follow_up` is given for each of them why it was left out, or None, and returns what else to append.
         Raises: UnavailableError when the disk is full, nothing being half written.
         """
         frames: list[tuple[MetricSet, bytes]] = []
-        reasons = [self._encoded_into(frames, each) for each in found]
-        for each in told(reasons):
-            self._encoded_into(frames, each)
+        reasons = [self._encoded_into(frames, rows) for rows in sweep]
+        for rows in follow_up(reasons):
+            self._encoded_into(frames, rows)
         with self._writing(sum(len(frame) for _, frame in frames)) as segment:
             segment.write(frames)
 
@@ -165,10 +165,10 @@ class SpoolWriter:
     ) -> None:
         self.close()
 
-    def _encoded_into(self, frames: list[tuple[MetricSet, bytes]], found: SweepRows) -> str | None:
+    def _encoded_into(self, frames: list[tuple[MetricSet, bytes]], rows: SweepRows) -> str | None:
         """Adds the frame, or says why it cannot be."""
         try:
-            frames.append((found.metric_set, self._encoder.frame(found)))
+            frames.append((rows.metric_set, self._encoder.frame(rows)))
         except MalformedError as error:
             return str(error)
         return None
@@ -246,9 +246,13 @@ class _OpenSegment:
 
     def write(self, frames: Collection[tuple[MetricSet | None, bytes]]) -> None:
         """Hands frames to the kernel, behind the sets that they need, or leaves the file as it was. Raises: OSError."""
-        news = {each.name: each for each, _ in frames if each is not None and self.sets.get(each.name) is not each}
-        news = {name: each for name, each in news.items() if self.sets.get(name) != each}
-        definitions = [encode_frame({"kind": "set", "set": each.as_json()}) for each in news.values()]
+        news = {
+            metric_set.name: metric_set
+            for metric_set, _ in frames
+            if metric_set is not None and self.sets.get(metric_set.name) is not metric_set
+        }
+        news = {name: metric_set for name, metric_set in news.items() if self.sets.get(name) != metric_set}
+        definitions = [encode_frame({"kind": "set", "set": metric_set.as_json()}) for metric_set in news.values()]
         content = b"".join([*definitions, *(frame for _, frame in frames)])
         try:
             written = 0
@@ -283,7 +287,7 @@ def recover(directory: Path, is_abandoned: Callable[[Path], bool] = lambda _: Tr
 
 
 def batch_id(path: Readable) -> str:
-    """What names this segment's content and origin, wherever it is copied to: 64 hexadecimal digits.
+    """Return what names this segment's content and origin, wherever it is copied to: 64 hexadecimal digits.
 
     Raises: InvalidInputError for another file name; UnavailableError when it cannot be read, as NotPlainError when it
     is no file.

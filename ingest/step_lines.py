@@ -17,7 +17,7 @@ MEANINGS = ("step", "done", "total", "rank", "seconds", "ms")  # every other gro
 
 @dataclass(frozen=True)
 class LinePattern:
-    """What a step line looks like; where `per_epoch`, its numbers begin anew with every pass over the data."""
+    """The form of a step line; where `per_epoch`, its numbers begin anew with every pass over the data."""
 
     expression: str
     per_epoch: bool = False
@@ -60,7 +60,7 @@ KNOWN: Mapping[str, LinePattern] = {
 
 @dataclass(frozen=True)
 class Told:
-    """What one line says; `seconds` is the duration of a step, None where it does not say.
+    """The report in one line; `seconds` is the duration of a step, None where it does not say.
 
     `step` is the last one that ended, -1 where none has; `last` is the last one of a progress bar, which tells it from
     another one that is drawn within it.
@@ -86,13 +86,13 @@ class TimedStep:
 
 @dataclass
 class _Count:
-    told: int = -1
+    last_number: int = -1
     base: int = 0  # of the epochs before
     ts_ns: int = 0
     last: int | None = None  # of the bar that is drawn now
 
     def is_of_another_bar(self, number: int, last: int | None) -> bool:
-        """Whether this belongs to a bar within the one that is drawn, or draws an ended one once more."""
+        """Return whether this belongs to a bar within the one that is drawn, or draws an ended one once more."""
         if last is None:
             return False
         if self.last is None:
@@ -116,29 +116,29 @@ class StepCounter:
     per_epoch: bool
     _counts: dict[int, _Count] = field(default_factory=dict)
 
-    def take(self, told: Told, ts_ns: int) -> TimedStep | None:
+    def take(self, report: Told, ts_ns: int) -> TimedStep | None:
         """The step of a line that came at `ts_ns`; None for a line that is not the loop's.
 
         Where lines skip steps, their mean duration is that of each.
         """
-        count = self._counts.setdefault(told.rank, _Count())
-        number = count.told + 1 if told.step is None else told.step
-        if count.is_of_another_bar(number, told.last):
+        count = self._counts.setdefault(report.rank, _Count())
+        number = count.last_number + 1 if report.step is None else report.step
+        if count.is_of_another_bar(number, report.last):
             return None
-        is_new_epoch = self.per_epoch and number < count.told
+        is_new_epoch = self.per_epoch and number < count.last_number
         if is_new_epoch:
-            count.base += count.told + 1
-            count.told = -1
+            count.base += count.last_number + 1
+            count.last_number = -1
         if number < 0:
             count.begin(ts_ns, is_epoch=is_new_epoch)
             return None
-        passed = number - count.told
-        seconds = told.seconds
+        passed = number - count.last_number
+        seconds = report.seconds
         if seconds is None and count.ts_ns and passed > 0:
             seconds = (ts_ns - count.ts_ns) * 1e-9 / passed
         if passed:
-            count.told, count.ts_ns = number, ts_ns
-        return TimedStep(ts_ns, told.rank, count.base + number, seconds if passed else None, told.values)
+            count.last_number, count.ts_ns = number, ts_ns
+        return TimedStep(ts_ns, report.rank, count.base + number, seconds if passed else None, report.values)
 
 
 def line_pattern(text: str) -> LinePattern:
@@ -164,7 +164,7 @@ def line_pattern(text: str) -> LinePattern:
 
 
 def told_by(match: re.Match[str]) -> Told | None:
-    """What a matching line says; None where its step or rank is no number after all."""
+    """Return what a matching line says; None where its step or rank is no number after all."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     try:
         numbers = {name: int(groups[name]) for name in ("step", "done", "total") if name in groups}
@@ -184,10 +184,10 @@ def _less(number: int | None, first: int) -> int | None:
 
 
 def _seconds(groups: Mapping[str, str]) -> float | None:
-    told = _finite(groups.get("seconds", ""))
+    seconds = _finite(groups.get("seconds", ""))
     if (ms := _finite(groups.get("ms", ""))) is not None:
-        told = ms / 1000
-    return told if told is not None and 0 <= told < 1e9 else None
+        seconds = ms / 1000
+    return seconds if seconds is not None and 0 <= seconds < 1e9 else None
 
 
 def _finite(text: str) -> float | None:

@@ -35,8 +35,8 @@ def survey(host: Host, settings: AgentSettings) -> Iterator[SourceStatus]:
     sources, refused = known_sources(settings)
     for source in sources:
         yield _status(source, host, settings)
-    for each in refused:
-        yield SourceStatus(each.name, False, each.reason, "ask its author")
+    for refusal in refused:
+        yield SourceStatus(refusal.name, False, refusal.reason, "ask its author")
 
 
 def _status(source: Source, host: Host, settings: AgentSettings) -> SourceStatus:

@@ -41,7 +41,7 @@ class TimedSource:
     _looked_ns: int | None = None
 
     def is_due(self, tick_ns: int) -> bool:
-        """Whether to read it at this tick; asked once a tick. An absent source is looked at once a minute."""
+        """Return whether to read it at this tick; asked once a tick. An absent source is looked at once a minute."""
         interval_ns = max(self.interval_ns, ABSENT_NS) if self._failures >= FAILURES else self.interval_ns
         looked_ns, self._looked_ns = self._looked_ns, tick_ns
         return looked_ns is None or not interval_ns or tick_ns // interval_ns != looked_ns // interval_ns
@@ -54,7 +54,7 @@ class TimedSource:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a source showed last."""
+    """The last reading that a source showed."""
 
     rows: SweepRows
     duration_seconds: float
@@ -68,7 +68,7 @@ class Sweep:
         self.latest: dict[str, Shown] = {}  # by source, and what the agent said of itself
         self.dropped_rows = 0  # that did not fit their set
         self._sources = list(sources)
-        self._sets = {each.reader.source: with_node_keys(each.reader.metric_set) for each in self._sources}
+        self._sets = {source.reader.source: with_node_keys(source.reader.metric_set) for source in self._sources}
         self._refused: list[Refused] = []
         self._collector_set = with_node_keys(COLLECTOR)
         self._spool = spool
@@ -120,19 +120,19 @@ class Sweep:
         return SweepRows(metric_set, time.time_ns(), time.monotonic_ns(), self._node, self._boot_id, rows)
 
     def _store(self, readings: Sequence[tuple[TimedSource, Reading]], own: Callable[[], Iterable[SweepRows]]) -> None:
-        found = [(source, reading, self._rows(reading)) for source, reading in readings]
-        filled = [rows for _, _, rows in found if rows.rows]
+        reads = [(source, reading, self._rows(reading)) for source, reading in readings]
+        filled = [rows for _, _, rows in reads if rows.rows]
 
-        def told(reasons: list[str | None]) -> Iterable[SweepRows]:
+        def follow_up(reasons: list[str | None]) -> Iterable[SweepRows]:
             refusals = iter(reasons)
-            outcomes = [self._outcome(*each, next(refusals) if each[2].rows else None) for each in found]
-            outcomes += [(each.name, 0, None, None, None, each.reason) for each in self._refused]
+            outcomes = [self._outcome(*read, next(refusals) if read[2].rows else None) for read in reads]
+            outcomes += [(refused.name, 0, None, None, None, refused.reason) for refused in self._refused]
             self._refused.clear()
             ours = list(own())
             self.latest |= {rows.metric_set.name: Shown(rows, 0.0, None) for rows in ours}
             return [*([self.keyed(self._collector_set, outcomes)] if outcomes else []), *ours]
 
-        self._spool.append_sweep(filled, told)
+        self._spool.append_sweep(filled, follow_up)
 
     def _outcome(self, source: TimedSource, reading: Reading, rows: SweepRows, refusal: str | None) -> Sequence[Scalar]:
         reason = reading.reason

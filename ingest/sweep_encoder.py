@@ -27,18 +27,18 @@ class SweepEncoder:
 
     _held: dict[str, tuple[MetricSet, dict[int, _Held]]] = field(default_factory=dict, init=False)
 
-    def frame(self, found: SweepRows) -> bytes:
+    def frame(self, sweep_rows: SweepRows) -> bytes:
         """The frame of one set in one sweep.
 
         Raises: MalformedError naming set, column and value for what does not belong into the set.
         """
-        metric_set, before = self._held.get(found.metric_set.name, (None, {}))
-        if metric_set is not found.metric_set:
+        metric_set, before = self._held.get(sweep_rows.metric_set.name, (None, {}))
+        if metric_set is not sweep_rows.metric_set:
             before = {}
         texts: list[str] = []
         fresh: list[Row] = []
         now: dict[int, _Held] = {}
-        for row in found.rows:
+        for row in sweep_rows.rows:
             held = before.get(id(row))
             if held is None:
                 fresh.append(row)
@@ -48,7 +48,7 @@ class SweepEncoder:
                 texts.append(held.text or "")
             if type(row) is tuple:  # anything else may be changed under our hands
                 now[id(row)] = held
-        check_rows(found, fresh)
-        frame = encoded_samples(found, texts, fresh)
-        self._held[found.metric_set.name] = found.metric_set, now
+        check_rows(sweep_rows, fresh)
+        frame = encoded_samples(sweep_rows, texts, fresh)
+        self._held[sweep_rows.metric_set.name] = sweep_rows.metric_set, now
         return frame

@@ -22,7 +22,7 @@ ROOT = str(Path(crosswind.__file__).parents[1])
 
 @dataclass
 class WatchedOutput:
-    """Where the program writes to, and who reads it."""
+    """The places that the program writes to, and who reads them."""
 
     ends: tuple[int | None, int | None]
     _over: int
@@ -95,7 +95,7 @@ def watched_output(targets: Sequence[int], lines: tuple[Path, str, str]) -> Iter
 
 
 def _identity(fd: int) -> tuple[int, int, int] | None:
-    """What tells one open file from another; None where there is none."""
+    """Return what distinguishes one open file from another; None where there is none."""
     try:
         status = os.fstat(fd)
     except OSError:
@@ -126,7 +126,7 @@ def _start(
 
 @contextmanager
 def _without_signals() -> Iterator[None]:
-    """What starts here hears none of the signals that a terminal or a batch system sends to all: it ends by itself."""
+    """Block the signals that a terminal or a batch system sends to all, for what starts here: it ends by itself."""
     before = signal.pthread_sigmask(
         signal.SIG_BLOCK,
         (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),

@@ -26,7 +26,7 @@ class WordTable:
         self._number_places: Getter = itemgetter(0, 0)
 
     def read(self, content: bytes, path: str) -> dict[str, int]:
-        """What stands behind those of the words that the file has.
+        """Return what stands behind those of the words that the file has.
 
         Raises: MalformedError naming the file, also when it has none of the words.
         """
@@ -34,11 +34,11 @@ class WordTable:
         try:
             if self._word_places(fields) != self._words:
                 self._learn(fields, path)
-            found = self._number_places(fields)
+            numbers = self._number_places(fields)
         except IndexError:
             self._learn(fields, path)
-            found = self._number_places(fields)
-        return dict(zip(self._columns, counts(found, path), strict=True))
+            numbers = self._number_places(fields)
+        return dict(zip(self._columns, counts(numbers, path), strict=True))
 
     def _learn(self, fields: Sequence[bytes], path: str) -> None:
         columns, words, numbers = [], {}, []

@@ -38,7 +38,7 @@ TAIL_SECONDS = 0.2  # a last sweep after the program's end
 
 @dataclass(frozen=True)
 class Launch:
-    """What is to be run and how it is recorded.
+    """The program to run, and how it is recorded.
 
     `agent_seconds` None leaves sampling to an agent that is there; with `log` the program's output goes to that file.
     Where `injects`, Python ranks that train are recorded without a change of theirs; `step_lines` names or describes
@@ -64,7 +64,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the program ended; a signal gives 128 + its number, as shells do."""
+    """The end of a program; a signal gives 128 + its number, as shells do."""
 
     run_id: str
     exit_code: int
@@ -154,11 +154,11 @@ def _run(wanted: Launch, run_id: str) -> int:
 
 
 def _environment(wanted: Launch, run_id: str) -> dict[str, str]:
-    told = {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
+    variables = {"CROSSWIND_RUN_ID": run_id, "CROSSWIND_SPOOL": str(wanted.spool)}
     if wanted.workload:
-        told["CROSSWIND_WORKLOAD"] = wanted.workload
+        variables["CROSSWIND_WORKLOAD"] = wanted.workload
     seen = os.environ | wanted.environment
-    return seen | told | (injected(seen) if wanted.injects else {"CROSSWIND_INJECT": "0"})
+    return seen | variables | (injected(seen) if wanted.injects else {"CROSSWIND_INJECT": "0"})
 
 
 class _PassedOn:
@@ -220,7 +220,7 @@ def _passing_on(heard: Callable[[int], None] | None) -> Iterator[_PassedOn]:
 
 
 def _in_foreground() -> bool:
-    """Whether a key of the terminal, such as Ctrl-C, signals this process and the program alike."""
+    """Return whether a key of the terminal, such as Ctrl-C, signals this process and the program alike."""
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:

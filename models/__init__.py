@@ -1,1 +1,1 @@
-"""What is learned from stored runs: baselines, surrogates, explanations and the tuner."""
+"""Models learned from stored runs: baselines, surrogates, explanations and the tuner."""

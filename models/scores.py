@@ -1,4 +1,4 @@
-"""How good a predicted distribution was, once the truth is known."""
+"""Scores of a predicted distribution, once the truth is known."""
 
 from collections.abc import Sequence
 

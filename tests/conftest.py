@@ -137,7 +137,7 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 def group_of(nodeid: str) -> str:
     """The group of a test: one of GROUPS, or its file."""
     file = nodeid.partition("::")[0]
-    return next((name for name, files in GROUPS.items() if any(fnmatch(file, each) for each in files)), file)
+    return next((name for name, files in GROUPS.items() if any(fnmatch(file, pattern) for pattern in files)), file)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

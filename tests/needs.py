@@ -1,4 +1,4 @@
-"""What some tests need and not every machine has: they skip without it, and fail where CI says that all of it is there.
+"""Needs of some tests that not every machine meets: they skip there, and fail where CI says that all of it is there.
 
 Every reason begins with `needs NAME:`, so that the end of a run can sum up what was skipped for want of what.
 """
@@ -27,7 +27,7 @@ def lack(name: str, detail: str) -> NoReturn:
 
 
 def program(name: str, package: str) -> Path:
-    """Where this program is, from a Debian package."""
+    """Return the path of this program, from a Debian package."""
     path = shutil.which(name)
     if path is None:
         lack(package, f"no program {name}")
@@ -46,7 +46,7 @@ def needs_data(path: Path) -> pytest.MarkDecorator:
 
 def skipped_for_want(reasons: Iterable[str]) -> str:
     """One line: what was missing, and how many tests that skipped; empty where nothing was."""
-    counts = Counter(found.group(1) for reason in reasons if (found := NEEDS.search(reason)))
+    counts = Counter(match.group(1) for reason in reasons if (match := NEEDS.search(reason)))
     if not counts:
         return ""
     return "Skipped for want of: " + ", ".join(f"{name} ({count})" for name, count in counts.most_common())

@@ -1,4 +1,4 @@
-"""What stands beside a job must not load anything that is not there, or that takes long."""
+"""Modules that stand beside a job must not load anything that is not there, or that takes long."""
 
 import os
 import subprocess

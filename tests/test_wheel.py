@@ -1,4 +1,4 @@
-"""What people install: the wheel is built from the sdist, holds everything, and works in an empty environment."""
+"""Wheel that people install: it is built from the sdist, holds everything, and works in an empty environment."""
 
 import os
 import shutil

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.accuracy.lab_explain import ASKED, by_kind, by_step_time, figures, holds, told
+from benchmarks.accuracy.lab_explain import ASKED, by_kind, by_step_time, explained_runs, figures, holds
 from benchmarks.accuracy.row import Row
 from crosswind.data.errors import InvalidInputError, ProjectError
 from crosswind.data.features import all_runs
@@ -35,18 +35,18 @@ def rows() -> list[Row]:
             print(f"fresh runs: left out: {error}", flush=True)
             return []
         runs = [run for run in all_runs(store) if position_in(plan, run) is not None]
-        found = told(store, runs, splits=[name for name, _ in SHARES])
-    ours = figures(found)
+        cases = explained_runs(store, runs, splits=[name for name, _ in SHARES])
+    ours = figures(cases)
     return [
         Row(
             task="fresh lab runs: causes named",
-            split=f"{plan.name}: {len(found)} runs of 3 cohorts, each against its cohort; none looked at before",
-            rows=len(found),
+            split=f"{plan.name}: {len(cases)} runs of 3 cohorts, each against its cohort; none looked at before",
+            rows=len(cases),
             figures=ours,
             asked=ASKED,
             holds=holds(ours),
-            baselines={"by_step_time": by_step_time(found)},
-            note=by_kind(found),
+            baselines={"by_step_time": by_step_time(cases)},
+            note=by_kind(cases),
         )
     ]
 

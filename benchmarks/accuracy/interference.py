@@ -1,4 +1,4 @@
-"""Who is blamed, and which counters are named, where it is known who and what slows runs down.
+"""Suspects blamed and counters named, where it is known who and what slows runs down.
 
 Simulated (tests/models/interference/scenes.py): 100 runs among 300 users who do nothing, with drift; the same with one
 more who is beside 20 % of the runs and makes them slower; 200 counters that say nothing, with trends of their own, and
@@ -52,8 +52,8 @@ def _neighbours(kind: str, effect: float) -> Row:
     for trial in range(TRIALS):
         made = scene(SEEDS[kind] + trial, effect=effect)
         met = enough(exposures_of(made.compared, made.present))
-        named = [each.name for each in met.candidates]
-        blamed = {each.candidate.name for each in ranking(made.compared, met).suspects if each.is_blamed}
+        named = [candidate.name for candidate in met.candidates]
+        blamed = {suspect.candidate.name for suspect in ranking(made.compared, met).suspects if suspect.is_blamed}
         ours.append(_told(blamed, len(named)))
         p, r = _pearson(met.shares.toarray(), made.compared.log_excess)
         pearson.append(_told({named[place] for place in np.flatnonzero((p < 0.05) & (r > 0))}, len(named)))
@@ -82,23 +82,23 @@ def _told(blamed: set[str], tested: int) -> dict[str, float]:
 
 
 def _counters() -> Row:
-    told: dict[str, list[dict[str, float]]] = {}
+    rates: dict[str, list[dict[str, float]]] = {}
     for trial in range(TRIALS):
         made = counted(SEEDS["counters"] + trial)
         names = [Shown("set", f"c{number}_total", "", "second", "", "") for number in range(made.counters.shape[1])]
         table = {name: pd.Series(column) for name, column in zip(names, made.counters.T, strict=True)}
-        found = {names.index(each.shown) for each in ranked(_runs(made.log_excess), table) if each.matters}
+        mattering = {names.index(counter.shown) for counter in ranked(_runs(made.log_excess), table) if counter.matters}
         p, r = _pearson(made.counters, made.log_excess)
         q = scipy.stats.false_discovery_control(p)
         named = {
-            "ours": found,
+            "ours": mattering,
             "Pearson p < 0.05": set(np.flatnonzero(p < 0.05).tolist()),
             "Pearson, corrected": set(np.flatnonzero(q < 0.05).tolist()),
             "ten largest |r|": set(np.argsort(-np.abs(r))[:FIRST].tolist()),
         }
         for name, places in named.items():
-            told.setdefault(name, []).append(_rates(places))
-    figures = {name: _means(each) for name, each in told.items()}
+            rates.setdefault(name, []).append(_rates(places))
+    figures = {name: _means(trials) for name, trials in rates.items()}
     ours = figures.pop("ours")
     return Row(
         task="counters, 3 real among 200 with trends",
@@ -111,9 +111,9 @@ def _counters() -> Row:
     )
 
 
-def _rates(found: set[int]) -> dict[str, float]:
-    false = sum(place >= REAL for place in found)
-    return {"false_discovery_rate": false / max(len(found), 1), "power": (len(found) - false) / REAL}
+def _rates(places: set[int]) -> dict[str, float]:
+    false = sum(place >= REAL for place in places)
+    return {"false_discovery_rate": false / max(len(places), 1), "power": (len(places) - false) / REAL}
 
 
 def _runs(log_excess: Floats) -> Outcomes:
@@ -133,42 +133,42 @@ def _lab() -> list[Row]:
 
 def _lab_neighbours(store: Store) -> Row:
     """All three workloads were put beside others; image-classifier two times of three."""
-    found = interference(store)
+    ranked_suspects = interference(store)
     said = [
-        f"{each.candidate.name} beside {each.exposed_runs} runs: {each.slowdown_ratio:.2f}x "
-        f"[{each.slowdown_low_ratio:.2f} .. {each.slowdown_high_ratio:.2f}], q {each.q:.2g}"
-        for each in found.suspects
+        f"{suspect.candidate.name} beside {suspect.exposed_runs} runs: {suspect.slowdown_ratio:.2f}x "
+        f"[{suspect.slowdown_low_ratio:.2f} .. {suspect.slowdown_high_ratio:.2f}], q {suspect.q:.2g}"
+        for suspect in ranked_suspects.suspects
     ]
     return Row(
         task="interference in the lab, workloads beside",
         split="all runs; nothing is learned",
-        rows=found.compared_runs,
-        figures={"workloads_blamed": len(found.blamed) / max(len(found.suspects), 1)},
+        rows=ranked_suspects.compared_runs,
+        figures={"workloads_blamed": len(ranked_suspects.blamed) / max(len(ranked_suspects.suspects), 1)},
         asked="jobs that really were beside runs are found where there are enough",
-        holds=bool(found.blamed),
+        holds=bool(ranked_suspects.blamed),
         note="; ".join(said),
     )
 
 
 def _lab_counters(store: Store) -> Row:
-    found = counters(store)
-    table = ", ".join(f"{each.shown.name} {each.rho:+.2f}" for each in found.mattering[:FIRST])
-    follows = sum(each.follows_duration for each in found.counters) / max(len(found.counters), 1)
+    effects = counters(store)
+    table = ", ".join(f"{counter.shown.name} {counter.rho:+.2f}" for counter in effects.mattering[:FIRST])
+    follows = sum(counter.follows_duration for counter in effects.counters) / max(len(effects.counters), 1)
     return Row(
         task="counters in the lab",
         split="all runs; nothing is learned",
-        rows=found.compared_runs,
-        figures={"mattering": len(found.mattering) / max(len(found.counters), 1), "following_duration": follows},
+        rows=effects.compared_runs,
+        figures={"mattering": len(effects.mattering) / max(len(effects.counters), 1), "following_duration": follows},
         asked="which faults showed is read off the names",
-        holds=bool(found.mattering),
+        holds=bool(effects.mattering),
         note=f"surest: {table}",
     )
 
 
 def _pearson(columns: Floats, outcome: Floats) -> tuple[Floats, Floats]:
-    told = scipy.stats.pearsonr(columns, outcome[:, None], axis=0)
-    return np.nan_to_num(told.pvalue, nan=1.0), np.nan_to_num(told.statistic)
+    correlation = scipy.stats.pearsonr(columns, outcome[:, None], axis=0)
+    return np.nan_to_num(correlation.pvalue, nan=1.0), np.nan_to_num(correlation.statistic)
 
 
-def _means(told: list[dict[str, float]]) -> Mapping[str, float]:
-    return {name: float(np.mean([each[name] for each in told])) for name in told[0]}
+def _means(trials: list[dict[str, float]]) -> Mapping[str, float]:
+    return {name: float(np.mean([trial[name] for trial in trials])) for name in trials[0]}

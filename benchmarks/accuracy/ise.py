@@ -1,4 +1,4 @@
-"""Which variant of a program for an unseen input, on measured programs and inputs (../shared/data/tuning/ise_*).
+"""Choice of a program's variant for an unseen input, on measured programs and inputs (../shared/data/tuning/ise_*).
 
 Each input of a program is left out in turn; the program's other inputs were measured at every variant. Nothing is known
 of an input but its name, so before a trial the chooser can only weigh the others alike. The default of a program is the
@@ -74,13 +74,13 @@ def regrets(table: pd.DataFrame, unseen: str) -> Floats:
         for name, context in others.items()
         for variant, objective in zip(variants, table[name].tolist(), strict=True)
     )
-    context, truth, found = Context(unseen), table[unseen].to_numpy(), []
+    context, truth, regret_by_count = Context(unseen), table[unseen].to_numpy(), []
     for count in range(max(TRIALS) + 1):
         if count in TRIALS:
-            found.append(truth[place_of[id(chooser.best(context).variant)]] / truth.min() - 1)
+            regret_by_count.append(truth[place_of[id(chooser.best(context).variant)]] / truth.min() - 1)
         [tried] = chooser.suggest(context)
         chooser.observe([Experience(context, tried, float(truth[place_of[id(tried)]]))])
-    return np.array(found)
+    return np.array(regret_by_count)
 
 
 def default_regret(table: pd.DataFrame, unseen: str) -> float:

@@ -1,4 +1,4 @@
-"""How much better than by its cohort's past a run's time is told from what is known before it, on the lab's samples.
+"""Skill of predicting a run's time from what is known before it, over its cohort's past, on the lab's samples.
 
 Split: by the order of time, as the samples' tag `split` has it. The model, its conditions and constants were chosen by
 forecasts one step ahead within `train` and `calibrate`; `test` was looked at last. A test run is predicted from all
@@ -62,31 +62,31 @@ def samples() -> Samples:
 
 def foretold(lab: Samples, seconds: Floats, conditions: pd.DataFrame, asked: Sequence[int]) -> Prediction:
     """Log seconds of the asked runs, consecutive ones, each from the runs before it."""
-    told = []
+    log_quantiles = []
     for first in range(0, len(asked), REFIT_RUNS):
         block = asked[first : first + REFIT_RUNS]
-        known = slice(0, block[0])
-        model = CohortSpread().fit(lab.cohorts[known], seconds[known], conditions.iloc[known])
+        earlier = slice(0, block[0])
+        model = CohortSpread().fit(lab.cohorts[earlier], seconds[earlier], conditions.iloc[earlier])
         for place in block:
             row = conditions.iloc[[place]]
-            told.append(np.log(model.predict([lab.cohorts[place]], row).values[0]))
+            log_quantiles.append(np.log(model.predict([lab.cohorts[place]], row).values[0]))
             model.observe(lab.cohorts[place], float(seconds[place]), row)
-    return Prediction(LEVELS, np.array(told))
+    return Prediction(LEVELS, np.array(log_quantiles))
 
 
 def naive(lab: Samples, seconds: Floats, asked: Sequence[int]) -> dict[str, Prediction]:
     """Log seconds of the asked runs by every baseline, with its cohort's past errors as its distribution."""
-    found: dict[str, list[Floats]] = {baseline.name: [] for baseline in BASELINES}
+    forecasts: dict[str, list[Floats]] = {baseline.name: [] for baseline in BASELINES}
     for place in asked:
-        earlier = np.array([seconds[each] for each in range(place) if lab.cohorts[each] == lab.cohorts[place]])
+        earlier = np.array([seconds[other] for other in range(place) if lab.cohorts[other] == lab.cohorts[place]])
         for baseline in BASELINES:
             said = distribution(baseline.forecast(earlier), one_step_errors(baseline, earlier))
-            found[baseline.name].append(np.log(said.values[0]))
-    return {name: Prediction(LEVELS, np.array(values)) for name, values in found.items()}
+            forecasts[baseline.name].append(np.log(said.values[0]))
+    return {name: Prediction(LEVELS, np.array(values)) for name, values in forecasts.items()}
 
 
 def truth(lab: Samples, *, late: bool) -> pd.DataFrame:
-    """What only an oracle knows: of each kind of fault its strength x the share of steps that it lasts.
+    """Return what only an oracle knows: of each kind of fault its strength x the share of steps that it lasts.
 
     `late` includes faults that begin in the middle of the run. Strengths are shares of the kind's largest.
     """
@@ -106,7 +106,7 @@ def _injected(tag: str, *, late: bool) -> Mapping[str, float]:
 
 
 def row(lab: Samples, outcome: str, asked: Sequence[int], split: str) -> Row:
-    """What is reached on the asked runs, consecutive ones."""
+    """Return what is reached on the asked runs, consecutive ones."""
     seconds = lab.outcomes[OUTCOMES[outcome]].to_numpy(np.float64)
     logs = np.log(seconds[list(asked)])
     by_baseline = naive(lab, seconds, asked)

@@ -69,7 +69,10 @@ def lab() -> Lab:
             injected = session.injections.of_runs([run.run_id for run in runs])
         times = {
             run.run_id: [
-                ns for each in injected if each.run_id == run.run_id for ns in (each.started_ns, each.ended_ns)
+                ns
+                for injection in injected
+                if injection.run_id == run.run_id
+                for ns in (injection.started_ns, injection.ended_ns)
             ]
             for run in runs
         }
@@ -77,34 +80,34 @@ def lab() -> Lab:
         return Lab(tuple(runs), tuple(past_runs(store, runs)), tuple(began[run.run_id] for run in runs), changes)
 
 
-def forecasts(known: Lab, rows: Sequence[int]) -> dict[float, Floats]:
+def forecasts(samples: Lab, rows: Sequence[int]) -> dict[float, Floats]:
     """Log quantiles of the totals of these runs by fraction seen, each (n_rows, n_levels)."""
-    found: dict[float, list[Floats]] = {fraction: [] for fraction in FRACTIONS}
+    log_quantiles: dict[float, list[Floats]] = {fraction: [] for fraction in FRACTIONS}
     for row in rows:
-        run = known.past[row]
+        run = samples.past[row]
         total = len(run.seconds)
-        progress = InRunForecaster(FRACTIONS).fit(known.past[:row]).start(run.cohort, total)
+        progress = InRunForecaster(FRACTIONS).fit(samples.past[:row]).start(run.cohort, total)
         for fraction in FRACTIONS:
             seen = slice(progress.pace.count, round(fraction * total))
             progress.observe(run.seconds[seen], {name: values[seen] for name, values in run.signals.items()})
-            found[fraction].append(np.log(progress.total().values[0]))
-    return {fraction: np.array(values) for fraction, values in found.items()}
+            log_quantiles[fraction].append(np.log(progress.total().values[0]))
+    return {fraction: np.array(values) for fraction, values in log_quantiles.items()}
 
 
-def always_median(known: Lab, rows: Sequence[int]) -> Floats:
-    return np.array([np.log(_of_cohort(known, row)) for row in rows])
+def always_median(samples: Lab, rows: Sequence[int]) -> Floats:
+    return np.array([np.log(_of_cohort(samples, row)) for row in rows])
 
 
-def _of_cohort(known: Lab, row: int) -> Floats:
-    earlier = [other for other in range(row) if known.past[other].cohort == known.past[row].cohort]
-    seconds = known.totals[earlier]
+def _of_cohort(samples: Lab, row: int) -> Floats:
+    earlier = [other for other in range(row) if samples.past[other].cohort == samples.past[row].cohort]
+    seconds = samples.totals[earlier]
     said: Floats = distribution(AlwaysMedian().forecast(seconds), one_step_errors(AlwaysMedian(), seconds)).values[0]
     return said
 
 
-def as_it_goes(known: Lab, rows: Sequence[int], fraction: float) -> Floats:
-    extrapolated = np.array([_extrapolated(run.seconds, fraction) for run in known.past])
-    errors = np.log(known.totals / extrapolated)
+def as_it_goes(samples: Lab, rows: Sequence[int], fraction: float) -> Floats:
+    extrapolated = np.array([_extrapolated(run.seconds, fraction) for run in samples.past])
+    errors = np.log(samples.totals / extrapolated)
     return np.array([np.log(distribution(extrapolated[row], errors[:row]).values[0]) for row in rows])
 
 
@@ -112,38 +115,38 @@ def _extrapolated(seconds: Floats, fraction: float) -> float:
     return float(np.mean(seconds[: round(fraction * len(seconds))])) * len(seconds)
 
 
-def oracle(known: Lab, rows: Sequence[int], fraction: float) -> Floats:
+def oracle(samples: Lab, rows: Sequence[int], fraction: float) -> Floats:
     """Knows each run's level until something changes; spread by what changes did to earlier runs."""
     shapes = {
-        run.cohort: shape_of([other.seconds for other in known.past if other.cohort == run.cohort])
-        for run in known.past
+        run.cohort: shape_of([other.seconds for other in samples.past if other.cohort == run.cohort])
+        for run in samples.past
     }
-    unchanged = np.array([_unchanged(known, row, fraction, shapes) for row in range(len(known.past))])
-    ratios = np.log(known.totals / unchanged)
+    unchanged = np.array([_unchanged(samples, row, fraction, shapes) for row in range(len(samples.past))])
+    ratios = np.log(samples.totals / unchanged)
     return np.array([np.log(unchanged[row]) + np.quantile(ratios[:row], LEVELS) for row in rows])
 
 
-def _unchanged(known: Lab, row: int, fraction: float, shapes: dict[str, Floats]) -> float:
+def _unchanged(samples: Lab, row: int, fraction: float, shapes: dict[str, Floats]) -> float:
     """The run's total had nothing changed after the fraction seen."""
-    seconds, began = known.past[row].seconds, known.step_began_ns[row]
+    seconds, began = samples.past[row].seconds, samples.step_began_ns[row]
     seen = round(fraction * len(seconds))
-    later = [ns for ns in known.changes_ns[row] if began[seen] < ns < began[-2]]
+    later = [ns for ns in samples.changes_ns[row] if began[seen] < ns < began[-2]]
     if not later:
         return float(seconds.sum())
     until = max(int(np.searchsorted(began, min(later))) - 1, seen)
-    shape = shapes[known.past[row].cohort]
+    shape = shapes[samples.past[row].cohort]
     level = float(np.exp(np.median(np.log(seconds[:until] / shape[:until]))))
     return float(seconds[:until].sum() + level * shape[until:].sum())
 
 
-def has_change(known: Lab, rows: Sequence[int], fraction: float) -> NDArray[np.bool_]:
-    """Whether a disturbance begins or ends after the fraction seen."""
-    found = []
+def has_change(samples: Lab, rows: Sequence[int], fraction: float) -> NDArray[np.bool_]:
+    """Return for each row whether a disturbance begins or ends after the fraction seen."""
+    changed = []
     for row in rows:
-        began = known.step_began_ns[row]
+        began = samples.step_began_ns[row]
         first = began[round(fraction * len(began))]
-        found.append(any(first < ns < began[-2] for ns in known.changes_ns[row]))
-    return np.array(found)
+        changed.append(any(first < ns < began[-2] for ns in samples.changes_ns[row]))
+    return np.array(changed)
 
 
 def loss(log_quantiles: Floats, seconds: Floats) -> float:
@@ -166,30 +169,30 @@ def figures(said: Floats, naive: Floats, seconds: Floats) -> dict[str, float]:
 
 def rows(split: str = "test") -> list[Row]:
     """One row a fraction of the steps seen; `split` other than `test` is for choosing."""
-    known = lab()
-    asked = known.of_split(split)
-    seconds = known.totals[asked]
-    naive, said = always_median(known, asked), forecasts(known, asked)
-    return [_row(known, asked, fraction, (said[fraction], naive, seconds)) for fraction in FRACTIONS]
+    samples = lab()
+    asked = samples.of_split(split)
+    seconds = samples.totals[asked]
+    naive, said = always_median(samples, asked), forecasts(samples, asked)
+    return [_row(samples, asked, fraction, (said[fraction], naive, seconds)) for fraction in FRACTIONS]
 
 
-def _row(known: Lab, asked: Sequence[int], fraction: float, told: tuple[Floats, Floats, Floats]) -> Row:
-    said, naive, seconds = told
-    changed = has_change(known, asked, fraction)
+def _row(samples: Lab, asked: Sequence[int], fraction: float, compared: tuple[Floats, Floats, Floats]) -> Row:
+    said, naive, seconds = compared
+    changed = has_change(samples, asked, fraction)
     steady = skill(loss(said[~changed], seconds[~changed]), loss(naive[~changed], seconds[~changed]))
-    found = figures(said, naive, seconds) | {"crps_skill_where_nothing_changes": steady}
+    ours = figures(said, naive, seconds) | {"crps_skill_where_nothing_changes": steady}
     is_asked = fraction == FRACTIONS[0]
     return Row(
         task=f"lab runs: seconds of all steps after {fraction:.0%} of them",
         split="by time: 70 % to learn and choose, the last 86 runs tested once, each from all runs before it",
         rows=len(asked),
-        figures=found,
+        figures=ours,
         asked=f"crps_skill >= {ASKED:.0%} over always-the-cohort-median" if is_asked else "nothing: shown beside",
-        holds=found["crps_skill"] >= ASKED or not is_asked,
+        holds=ours["crps_skill"] >= ASKED or not is_asked,
         baselines={
             "always_median": figures(naive, naive, seconds),
-            "as_it_goes": figures(as_it_goes(known, asked, fraction), naive, seconds),
-            "oracle_of_the_level": figures(oracle(known, asked, fraction), naive, seconds),
+            "as_it_goes": figures(as_it_goes(samples, asked, fraction), naive, seconds),
+            "oracle_of_the_level": figures(oracle(samples, asked, fraction), naive, seconds),
         },
         note=f"in {np.mean(changed):.0%} of the runs a disturbance begins or ends after the steps seen; "
         "oracle_of_the_level knows all but what that changes",
@@ -197,14 +200,14 @@ def _row(known: Lab, asked: Sequence[int], fraction: float, told: tuple[Floats, 
 
 
 def main() -> None:
-    found = rows()
-    for row in found:
+    task_rows = rows()
+    for row in task_rows:
         print(f"{row.task} ({row.rows} runs; {row.note})")
         for name, values in {"forecast": row.figures, **row.baselines}.items():
             print(f"  {name:<22}" + "  ".join(f"{figure} {value:.3f}" for figure, value in values.items()))
     flat = {
         f"{name}_at_{fraction:.0%}": round(value, 4)
-        for fraction, row in zip(FRACTIONS, found, strict=True)
+        for fraction, row in zip(FRACTIONS, task_rows, strict=True)
         for name, value in row.figures.items()
     }
     print(json.dumps(flat | {"machine": f"{platform.machine()}, Python {platform.python_version()}"}))

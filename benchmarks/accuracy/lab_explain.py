@@ -1,4 +1,4 @@
-"""Which cause explanations name on the lab's runs, against what was injected.
+"""Causes that explanations name on the lab's runs, against what was injected.
 
 Split: by the order of time, as the samples' tag `split` has it. Causes, thresholds and evidence were chosen on `train`
 and `calibrate`, and on one validation plan of seed 7; `test` was looked at last. A run is compared with all other runs
@@ -7,7 +7,7 @@ them. A run's slowdown is its time over the median of its cohort's runs into whi
 
 Two cores hold some causes not apart: processes that copy memory, write to the disk, send through the links or belong to
 a neighbour's job take the ranks' cores, and that is what costs the time. These five count as one group. A CPU quota is
-told by its group's own counters where they were sampled in time, and else looks like waiting for a core.
+recognised by its group's own counters where they were sampled in time, and else looks like waiting for a core.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,29 +84,29 @@ class Told:
 
     @property
     def is_right(self) -> bool:
-        """Whether the cause named first is one that was injected."""
+        """Return whether the cause named first is one that was injected."""
         return any(self.explanation.cause in TRUTH[kind] for kind in self.kinds)
 
     @property
     def has_all(self) -> bool:
-        """Whether every cause that was injected is named, at whichever place."""
+        """Return whether every cause that was injected is named, at whichever place."""
         named = {self.explanation.cause, *self.explanation.also}
         return all(named & TRUTH[kind] for kind in self.kinds)
 
     @property
     def is_right_place(self) -> bool:
-        """Whether it is at least of the right part: computing, or the links."""
+        """Return whether it is at least of the right part: computing, or the links."""
         is_link = any(TRUTH[kind] & FABRIC for kind in self.kinds)
         return self.is_right or (is_link and self.explanation.cause in FABRIC)
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it is called slow."""
+        """Return whether it is called slow."""
         return self.explanation.verdict is Verdict.SLOW
 
     @cached_property
     def is_covered(self) -> tuple[bool, bool]:
-        """Whether the interval of the injected cause's share holds what was injected, and what was lost by it."""
+        """Return whether the interval of the injected cause's share holds the seconds injected, and those lost."""
         [delay] = delays_of(self.run, STEPS)
         shares = [share.seconds for share in self.explanation.shares if share.cause in TRUTH[delay.kind]]
         truths = injected_and_lost(self.rows, delay)
@@ -114,33 +114,33 @@ class Told:
         return injected, lost
 
 
-def told(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[Told]:
+def explained_runs(store: Store, runs: Sequence[Run], *, splits: Sequence[str]) -> list[Told]:
     """Those of the lab's runs that are of these parts of the split, each explained against all."""
     segments = read_segments(store, runs)
     run_ids = [run.run_id for run in runs]
     steps = {str(run_id): rows for run_id, rows in store.lake.frame(_STEPS, [run_ids]).groupby("run_id")}
     with store.catalog.read() as session:
         injected = session.injections.of_runs(run_ids)
-    into = {run_id: [each for each in injected if each.run_id == run_id] for run_id in run_ids}
-    kinds = {run_id: frozenset(each.kind for each in faults) for run_id, faults in into.items()}
+    into = {run_id: [injection for injection in injected if injection.run_id == run_id] for run_id in run_ids}
+    kinds = {run_id: frozenset(fault.kind for fault in faults) for run_id, faults in into.items()}
     cohorts: dict[str, list[Run]] = {}
     for run in runs:
         cohorts.setdefault(cohort_key(run), []).append(run)
-    found = []
+    cases = []
     for members in cohorts.values():
         quiet = [segments[run.run_id] for run in members if not kinds[run.run_id]]
-        usual, fabric = float(np.median([each.time for each in quiet])), float(np.median([*map(_fabric, quiet)]))
+        usual, fabric = float(np.median([member.time for member in quiet])), float(np.median([*map(_fabric, quiet)]))
         for run in members:
             if run.tags["split"] in splits:
                 run_id = run.run_id
                 others = [segments[other.run_id] for other in members if other is not run]
                 explanation = explain(run_id, segments[run_id], others)
                 explanation = replace(explanation, culprit_node=culprit_node(store, run, explanation))
-                nodes = frozenset(each.node for each in into[run_id])
+                nodes = frozenset(injection.node for injection in into[run_id])
                 slowdown, beyond = segments[run_id].time / usual, _fabric(segments[run_id]) - fabric
-                told_of = Told(run, kinds[run_id], nodes, slowdown, usual, beyond, explanation, steps[run_id])
-                found.append(told_of)
-    return found
+                case = Told(run, kinds[run_id], nodes, slowdown, usual, beyond, explanation, steps[run_id])
+                cases.append(case)
+    return cases
 
 
 def _fabric(run: Segments) -> float:
@@ -149,42 +149,42 @@ def _fabric(run: Segments) -> float:
 
 def figures(runs: Sequence[Told]) -> dict[str, float]:
     """Shares of the runs, and how many there are of which they are told; weak faults are told apart, and pairs."""
-    single, pairs = [each for each in runs if len(each.kinds) == 1], [each for each in runs if len(each.kinds) > 1]
-    slow = [each for each in single if each.slowdown >= SLOW]
-    barely = [each for each in single if BARELY <= each.slowdown < SLOW]
-    caused = [each for each in slow if each.cost >= SLOW - 1]
-    mildly = [each for each in single if BARELY - 1 <= each.cost < SLOW - 1]
-    named = [each for each in single if each.is_right]
-    placed = [each for each in named if each.slowdown >= SLOW and each.kinds & OF_ONE_RANK]
-    linked = [each for each in named if each.slowdown >= SLOW and all(TRUTH[kind] & FABRIC for kind in each.kinds)]
-    known = [each.is_covered for each in named if each.kinds <= KNOWN_SECONDS]
-    quiet = [each for each in runs if not each.kinds]
+    single, pairs = [case for case in runs if len(case.kinds) == 1], [case for case in runs if len(case.kinds) > 1]
+    slow = [case for case in single if case.slowdown >= SLOW]
+    barely = [case for case in single if BARELY <= case.slowdown < SLOW]
+    caused = [case for case in slow if case.cost >= SLOW - 1]
+    mildly = [case for case in single if BARELY - 1 <= case.cost < SLOW - 1]
+    named = [case for case in single if case.is_right]
+    placed = [case for case in named if case.slowdown >= SLOW and case.kinds & OF_ONE_RANK]
+    linked = [case for case in named if case.slowdown >= SLOW and all(TRUTH[kind] & FABRIC for kind in case.kinds)]
+    covered = [case.is_covered for case in named if case.kinds <= KNOWN_SECONDS]
+    quiet = [case for case in runs if not case.kinds]
     return {
-        "named_of_slow": _share([each.is_right for each in slow]),
-        "first_or_also_of_slow": _share([each.has_all for each in slow]),
-        "right_place_of_slow": _share([each.is_right_place for each in slow]),
+        "named_of_slow": _share([case.is_right for case in slow]),
+        "first_or_also_of_slow": _share([case.has_all for case in slow]),
+        "right_place_of_slow": _share([case.is_right_place for case in slow]),
         "slow": len(slow),
-        "named_of_slowed_by_it": _share([each.is_right for each in caused]),
+        "named_of_slowed_by_it": _share([case.is_right for case in caused]),
         "slowed_by_it": len(caused),
-        "named_of_barely_slow": _share([each.is_right for each in barely]),
+        "named_of_barely_slow": _share([case.is_right for case in barely]),
         "barely_slow": len(barely),
-        "named_of_barely_slowed_by_it": _share([each.is_right for each in mildly]),
+        "named_of_barely_slowed_by_it": _share([case.is_right for case in mildly]),
         "barely_slowed_by_it": len(mildly),
-        "both_of_pairs": _share([each.has_all for each in pairs]),
+        "both_of_pairs": _share([case.has_all for case in pairs]),
         "pairs": len(pairs),
-        "rank_right": _share([each.explanation.culprit_rank in _ranks(each.run) for each in placed]),
-        "rank_wrong": _share([each.explanation.culprit_rank not in {None, *_ranks(each.run)} for each in placed]),
-        "node_right_of_links": _share([each.explanation.culprit_node in each.nodes for each in linked]),
-        "node_wrong_of_links": _share([each.explanation.culprit_node not in {None, *each.nodes} for each in linked]),
+        "rank_right": _share([case.explanation.culprit_rank in _ranks(case.run) for case in placed]),
+        "rank_wrong": _share([case.explanation.culprit_rank not in {None, *_ranks(case.run)} for case in placed]),
+        "node_right_of_links": _share([case.explanation.culprit_node in case.nodes for case in linked]),
+        "node_wrong_of_links": _share([case.explanation.culprit_node not in {None, *case.nodes} for case in linked]),
         "linked": len(linked),
-        "false_alarms": _share([each.is_alarm for each in quiet]),
-        "false_alarms_but_stolen": _share([each.is_alarm and each.explanation.cause != STOLEN for each in quiet]),
-        "false_alarms_of_usual_time": _share([each.is_alarm for each in quiet if each.slowdown < BARELY]),
-        "perhaps_of_undisturbed": _share([each.explanation.verdict is Verdict.PERHAPS_SLOW for each in quiet]),
+        "false_alarms": _share([case.is_alarm for case in quiet]),
+        "false_alarms_but_stolen": _share([case.is_alarm and case.explanation.cause != STOLEN for case in quiet]),
+        "false_alarms_of_usual_time": _share([case.is_alarm for case in quiet if case.slowdown < BARELY]),
+        "perhaps_of_undisturbed": _share([case.explanation.verdict is Verdict.PERHAPS_SLOW for case in quiet]),
         "undisturbed": len(quiet),
-        "interval_holds_injected": _share([injected for injected, _ in known]),
-        "interval_holds_lost": _share([lost for _, lost in known]),
-        "known": len(known),
+        "interval_holds_injected": _share([injected for injected, _ in covered]),
+        "interval_holds_lost": _share([lost for _, lost in covered]),
+        "known": len(covered),
         "largest_gap_seconds": max(map(_gap, runs)),
     }
 
@@ -195,21 +195,21 @@ ASKED = (
 )
 
 
-def holds(found: Mapping[str, float]) -> bool:
-    """Whether all that is asked is reached; what was not measured is left out."""
+def holds(scores: Mapping[str, float]) -> bool:
+    """Return whether all that is asked is reached; what was not measured is left out."""
     least = {"named_of_slow": 0.95, "named_of_barely_slow": 0.8, "both_of_pairs": 0.8, "rank_right": 0.95}
-    is_named = all(not found[name] < limit for name, limit in least.items())
-    is_even = found["false_alarms"] <= 0.02 and found["largest_gap_seconds"] <= 1e-6
-    return is_named and is_even and not (found["interval_holds_lost"] < 0.85 or found["interval_holds_lost"] > 0.95)
+    is_named = all(not scores[name] < limit for name, limit in least.items())
+    is_even = scores["false_alarms"] <= 0.02 and scores["largest_gap_seconds"] <= 1e-6
+    return is_named and is_even and not (scores["interval_holds_lost"] < 0.85 or scores["interval_holds_lost"] > 0.95)
 
 
 def by_step_time(runs: Sequence[Told]) -> dict[str, float]:
-    """What a step time alone can say: slow above 1.1 times the usual one, and the commonest cause."""
-    slow = [each for each in runs if len(each.kinds) == 1 and each.slowdown >= SLOW]
-    quiet = [each for each in runs if not each.kinds]
+    """Return what a step time alone can say: slow above 1.1 times the usual one, and the commonest cause."""
+    slow = [case for case in runs if len(case.kinds) == 1 and case.slowdown >= SLOW]
+    quiet = [case for case in runs if not case.kinds]
     return {
-        "named_of_slow": _share([any(TRUTH[kind] == CORES_TAKEN for kind in each.kinds) for each in slow]),
-        "false_alarms": _share([each.slowdown >= SLOW for each in quiet]),
+        "named_of_slow": _share([any(TRUTH[kind] == CORES_TAKEN for kind in case.kinds) for case in slow]),
+        "false_alarms": _share([case.slowdown >= SLOW for case in quiet]),
     }
 
 
@@ -218,7 +218,7 @@ def rows() -> list[Row]:
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "store") as store:
         load_lab_samples(store)
         runs = [run for run in all_runs(store) if "split" in run.tags]
-        test, chosen_on = (told(store, runs, splits=splits) for splits in (["test"], ["train", "calibrate"]))
+        test, chosen_on = (explained_runs(store, runs, splits=splits) for splits in (["test"], ["train", "calibrate"]))
     ours = figures(test)
     return [
         Row(
@@ -235,19 +235,19 @@ def rows() -> list[Row]:
 
 
 def by_kind(runs: Sequence[Told]) -> str:
-    """How many of each kind, and of both strengths and of pairs, were named as asked."""
+    """Return how many of each kind, and of both strengths and of pairs, were named as asked."""
     groups = {
-        "slower by 10 %": [(each, each.is_right) for each in runs if len(each.kinds) == 1 and each.slowdown >= SLOW],
-        "by 5 to 10 %": [(each, each.is_right) for each in runs if len(each.kinds) == 1 and each.slowdown < SLOW],
-        "pairs, both": [(each, each.has_all) for each in runs if len(each.kinds) > 1],
+        "slower by 10 %": [(case, case.is_right) for case in runs if len(case.kinds) == 1 and case.slowdown >= SLOW],
+        "by 5 to 10 %": [(case, case.is_right) for case in runs if len(case.kinds) == 1 and case.slowdown < SLOW],
+        "pairs, both": [(case, case.has_all) for case in runs if len(case.kinds) > 1],
     }
-    groups["by 5 to 10 %"] = [(each, right) for each, right in groups["by 5 to 10 %"] if each.slowdown >= BARELY]
-    return "; ".join(f"{name}: {_of_kinds(found)}" for name, found in groups.items() if found)
+    groups["by 5 to 10 %"] = [(case, right) for case, right in groups["by 5 to 10 %"] if case.slowdown >= BARELY]
+    return "; ".join(f"{name}: {_of_kinds(judged)}" for name, judged in groups.items() if judged)
 
 
-def _of_kinds(found: Sequence[tuple[Told, bool]]) -> str:
-    names = ["+".join(sorted(each.kinds)) for each, _ in found]
-    right = {name: [truth for other, (_, truth) in zip(names, found, strict=True) if other == name] for name in names}
+def _of_kinds(judged: Sequence[tuple[Told, bool]]) -> str:
+    names = ["+".join(sorted(case.kinds)) for case, _ in judged]
+    right = {name: [truth for other, (_, truth) in zip(names, judged, strict=True) if other == name] for name in names}
     return ", ".join(f"{name} {sum(truths)} of {len(truths)}" for name, truths in sorted(right.items()))
 
 
@@ -255,9 +255,9 @@ def _ranks(run: Run) -> set[int]:
     return {delay.rank for delay in delays_of(run, STEPS)}
 
 
-def _gap(each: Told) -> float:
+def _gap(case: Told) -> float:
     """By how much shares and what is unexplained miss the excess, in seconds."""
-    explanation = each.explanation
+    explanation = case.explanation
     if explanation.excess is None or explanation.unexplained is None:
         return 0.0
     shares = sum(share.seconds.value for share in explanation.shares)

@@ -1,4 +1,4 @@
-"""How often the disturbed rank is named while the run goes on, on the lab's samples and on a published trace.
+"""Accuracy in naming the disturbed rank while the run goes on, on the lab's samples and on a published trace.
 
 Split: the tag `split` of the samples; the detector's constants were chosen on `train`, and `test` was looked at last.
 A run's rank is the one that lost it the most seconds; the fabric (None) counts as no rank. Baselines: the rank of the
@@ -50,12 +50,12 @@ def lab_naming(splits: tuple[str, ...] = SPLITS) -> Mapping[str, Naming]:
                 truth = {int(rank) for _, rank in kinds}
                 kind = "+".join(sorted(name for name, _ in kinds)) or "none"
                 rows.setdefault(kind, []).append(_one(store, run, truth))
-    return {kind: _naming(found) for kind, found in sorted(rows.items())}
+    return {kind: _naming(verdicts) for kind, verdicts in sorted(rows.items())}
 
 
 def _one(store: Store, run: Run, truth: set[int]) -> tuple[bool, bool, bool, bool, float]:
-    told = stragglers_of_run(store, run.run_id)
-    rank, noticed = _most_lost(told)
+    stragglers = stragglers_of_run(store, run.run_id)
+    rank, noticed = _most_lost(stragglers)
     rows = rank_steps(store.lake, run.run_id)
     rows = rows[rows["step"] >= WARM_UP_STEPS]
     local = (rows["duration_seconds"] - rows["comm_seconds"]).groupby(rows["rank"]).mean()
@@ -63,20 +63,20 @@ def _one(store: Store, run: Run, truth: set[int]) -> tuple[bool, bool, bool, boo
     return rank in truth, rank is None, int(slowest.idxmax()) in truth, int(local.idxmax()) in truth, noticed
 
 
-def _most_lost(told: RunStragglers) -> tuple[int | None, float]:
+def _most_lost(stragglers: RunStragglers) -> tuple[int | None, float]:
     """The rank whose lags cost the most seconds, None without any, and after how long that was noticed."""
     lost: Counter[int] = Counter()
     noticed: dict[int, float] = {}
-    for each in told.episodes:
-        if each.rank is not None:
-            last = each.last_step if each.last_step is not None else told.newest_step or each.first_step
-            lost[each.rank] += each.lag_seconds * (last - each.first_step + 1)
-            noticed.setdefault(each.rank, each.noticed_after_seconds)
+    for episode in stragglers.episodes:
+        if episode.rank is not None:
+            last = episode.last_step if episode.last_step is not None else stragglers.newest_step or episode.first_step
+            lost[episode.rank] += episode.lag_seconds * (last - episode.first_step + 1)
+            noticed.setdefault(episode.rank, episode.noticed_after_seconds)
     rank = max(lost, key=lambda one: lost[one]) if lost else None
     return rank, noticed.get(rank, np.nan) if rank is not None else np.nan
 
 
-def _naming(found: list[tuple[bool, bool, bool, bool, float]]) -> Naming:
-    right, nobody, slowest, local = (sum(each[place] for each in found) for place in range(4))
-    noticed = [each[4] for each in found if np.isfinite(each[4])]
-    return Naming(len(found), right, nobody, slowest, local, float(np.median(noticed)) if noticed else np.nan)
+def _naming(verdicts: list[tuple[bool, bool, bool, bool, float]]) -> Naming:
+    right, nobody, slowest, local = (sum(verdict[place] for verdict in verdicts) for place in range(4))
+    noticed = [verdict[4] for verdict in verdicts if np.isfinite(verdict[4])]
+    return Naming(len(verdicts), right, nobody, slowest, local, float(np.median(noticed)) if noticed else np.nan)

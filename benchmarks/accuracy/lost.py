@@ -1,9 +1,9 @@
-"""How many seconds a known delay of one rank cost its run, from the rows of its steps alone.
+"""Seconds that a known delay of one rank cost its run, from the rows of its steps alone.
 
 Injected: the delay a step x the steps that it was there for. But a rank that is delayed would have waited for another
 one at times anyway, and sometimes comes before it still. So less is lost: in every segment the largest local time less
 what would have been the largest without the delay. That counterfactual is what an interval should hold; the injected
-seconds are told beside it.
+seconds are given beside it.
 """
 
 import re
@@ -35,8 +35,8 @@ class Delay:
 
 def delays_of(run: Run, steps: int) -> Iterator[Delay]:
     """Every fault that the tag of a run of so many steps names."""
-    for found in FAULT.finditer(run.tags["injected"]):
-        kind, rank, strength, first, last = found.groups()
+    for match in FAULT.finditer(run.tags["injected"]):
+        kind, rank, strength, first, last = match.groups()
         yield Delay(kind, int(rank), float(strength), int(first or 0), int(last or steps))
 
 

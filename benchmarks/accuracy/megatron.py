@@ -28,13 +28,15 @@ SEEN_AFTERWARDS = (
 def rows() -> list[Row]:
     """Constants from vTrain's runs on 1 to 8 GPUs, where they are there, and without any run."""
     X, y = table()
-    told = [_row("no run known: priors alone", AnalyticPrior().predict(X), y, {})]
+    task_rows = [_row("no run known: priors alone", AnalyticPrior().predict(X), y, {})]
     if vtrain.TABLE.exists():
-        known, seconds = vtrain.table()
-        trees = XgboostQuantileSurrogate().fit(known[_shared(known, X)], seconds).predict(X[_shared(known, X)])
-        calibrated = AnalyticPrior().fit(known, seconds).predict(X)
-        told.append(_row("constants from 2 to 8 GPUs (vtrain)", calibrated, y, {"xgboost": _errors(trees.at(0.5), y)}))
-    return told
+        learned, seconds = vtrain.table()
+        trees = XgboostQuantileSurrogate().fit(learned[_shared(learned, X)], seconds).predict(X[_shared(learned, X)])
+        calibrated = AnalyticPrior().fit(learned, seconds).predict(X)
+        task_rows.append(
+            _row("constants from 2 to 8 GPUs (vtrain)", calibrated, y, {"xgboost": _errors(trees.at(0.5), y)})
+        )
+    return task_rows
 
 
 def table() -> tuple[pd.DataFrame, Floats]:
@@ -53,10 +55,10 @@ def _flops(layers: int, hidden: int, heads: int, batch: int) -> float:
     return model.flops(batch, recompute=True)
 
 
-def _row(known: str, prediction: Prediction, y: Floats, baselines: dict[str, dict[str, float]]) -> Row:
+def _row(fitted_on: str, prediction: Prediction, y: Floats, baselines: dict[str, dict[str, float]]) -> Row:
     held = coverage(prediction, y, low=0.05, high=0.95)
     return Row(
-        task=f"Megatron-LM on 32 to 3,072 GPUs, {known}",
+        task=f"Megatron-LM on 32 to 3,072 GPUs, {fitted_on}",
         split="none of the table's runs known",
         rows=len(y),
         figures={**_errors(prediction.at(0.5), y), "coverage_90": held},
@@ -67,8 +69,8 @@ def _row(known: str, prediction: Prediction, y: Floats, baselines: dict[str, dic
     )
 
 
-def _shared(known: pd.DataFrame, X: pd.DataFrame) -> list[str]:
-    return [name for name in known.columns if name in X.columns and name != "accelerator"]
+def _shared(learned: pd.DataFrame, X: pd.DataFrame) -> list[str]:
+    return [name for name in learned.columns if name in X.columns and name != "accelerator"]
 
 
 def _errors(predicted: Floats, y: Floats) -> dict[str, float]:

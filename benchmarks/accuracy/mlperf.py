@@ -64,8 +64,8 @@ def leaving_out(table: pd.DataFrame, column: str) -> Masks:
 
 def later(table: pd.DataFrame, first: float, end: float) -> Masks:
     """Rounds before `first` and the workloads of those up to `end` that these have."""
-    known, new = ((table["published"] < first).to_numpy(), table["published"].between(first, end).to_numpy())
-    return [(known, new & table["workload"].isin(table["workload"][known]).to_numpy())]
+    earlier, new = ((table["published"] < first).to_numpy(), table["published"].between(first, end).to_numpy())
+    return [(earlier, new & table["workload"].isin(table["workload"][earlier]).to_numpy())]
 
 
 def larger(table: pd.DataFrame) -> Masks:
@@ -121,16 +121,16 @@ def _spread_row(table: pd.DataFrame, all_runs: pd.DataFrame) -> Row:
     for training, asked in leaving_out(ratios, "site"):
         groups = GroupErrors(SPREAD_GROUPS).fit(ratios[training], truth[training])
         ours[asked] = groups.quantiles(ratios[asked], [LEVEL])[:, 0]
-        known = pd.Series(truth[training]).groupby(ratios.loc[training, "workload"].to_numpy()).quantile(LEVEL)
+        by_workload = pd.Series(truth[training]).groupby(ratios.loc[training, "workload"].to_numpy()).quantile(LEVEL)
         whole = float(np.quantile(truth[training], LEVEL))
-        empirical[asked] = ratios.loc[asked, "workload"].map(known).fillna(whole).to_numpy()
-    found = pinball(truth, ours)
-    holds = found["pinball_q90"] < 0.0236 and 0.88 <= found["coverage_q90"] <= 0.92
+        empirical[asked] = ratios.loc[asked, "workload"].map(by_workload).fillna(whole).to_numpy()
+    scores = pinball(truth, ours)
+    holds = scores["pinball_q90"] < 0.0236 and 0.88 <= scores["coverage_q90"] <= 0.92
     return Row(
         "spread_over_repeats",
         "q90 of log(time to train / median of the configuration), submitters left out, a row a run",
         len(ratios),
-        found,
+        scores,
         "pinball < 0.0236 at coverage 88-92 %",
         holds,
         {"empirical_by_workload": pinball(truth, empirical)},
@@ -158,8 +158,8 @@ def main() -> None:
     started = time.monotonic()
     for row in rows():
         print(f"{row.task} ({row.rows} rows; asked {row.asked}): {'holds' if row.holds else 'MISSED'}")
-        for name, found in {"crosswind": row.figures, **row.baselines}.items():
-            print(f"  {name:<26}" + "  ".join(f"{figure} {value:.4f}" for figure, value in found.items()))
+        for name, figures in {"crosswind": row.figures, **row.baselines}.items():
+            print(f"  {name:<26}" + "  ".join(f"{figure} {value:.4f}" for figure, value in figures.items()))
     print(json.dumps({"seconds": round(time.monotonic() - started, 1)}))
 
 

@@ -1,4 +1,4 @@
-"""What anyone would try first on MLPerf's configurations, to compare with."""
+"""Baselines to compare with: what anyone would try first on MLPerf's configurations."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -61,13 +61,13 @@ class NearestWithScalingLaw:
         return self
 
     def minutes(self, X: pd.DataFrame) -> Floats:
-        rows, known = (_logs(each, LAW, self._fill) * self.weights for each in (X, self._X))
+        rows, learned = (_logs(table, LAW, self._fill) * self.weights for table in (X, self._X))
         scale, known_scale = self._scale(X), self._scale(self._X)
         result = np.full(len(X), float(np.median(self._y)))
         for place, workload in enumerate(X["workload"]):
             same = np.flatnonzero((self._X["workload"] == workload).to_numpy())
             if len(same):
-                far = np.linalg.norm(known[same] - rows[place], axis=1)
+                far = np.linalg.norm(learned[same] - rows[place], axis=1)
                 near = np.argsort(far, kind="stable")[: self.n_nearest]
                 carried = self._y[same[near]] + (scale[place] - known_scale[same[near]]) @ self._powers
                 result[place] = np.average(carried, weights=1 / (far[near] + 0.1))

@@ -66,7 +66,7 @@ def configurations(table: pd.DataFrame) -> pd.DataFrame:
     rows["learning_rate"] = first[list(RATES)].astype(np.float64).bfill(axis=1).iloc[:, 0]
     rows["accumulation"] = first["hp_gradient_accumulation_steps"].clip(lower=1)
     rows["samples"] = first["hp_train_samples"]
-    rows["workload"] = [_workload(*each) for each in zip(first["benchmark"], rows["published"], strict=True)]
+    rows["workload"] = [_workload(*entry) for entry in zip(first["benchmark"], rows["published"], strict=True)]
     rows["site"] = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in first["submitter_dir"]]
     rows = rows.join(pd.DataFrame([_device(row) for _, row in first.reset_index().iterrows()], index=first.index))
     rows["minutes"] = grouped["ttt_min"].median()
@@ -88,7 +88,7 @@ def _workload(benchmark: str, published: float) -> str:
 def _device(row: "pd.Series[Any]") -> dict[str, object]:
     names = [row["sys_accelerator_model_name"], row["acc_family"], row["system"]]
     names += [row["sys_host_processor_model_name"]] if row["n_accelerators"] == 0 else []
-    device = next((found for name in names if (found := device_named(str(name)))), None)
+    device = next((match for name in names if (match := device_named(str(name)))), None)
     figures = {name: getattr(device, name) if device else math.nan for name in DEVICE_FIGURES}
     name = device.name if device else None
     family = name if row["acc_family"] in {"TPU", "CPU"} else row["acc_family"]

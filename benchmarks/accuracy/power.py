@@ -73,14 +73,14 @@ def _watts(runs: pd.DataFrame) -> Floats:
     return runs["mean_kW_per_node"].to_numpy(dtype=np.float64) * 1000
 
 
-def _ours(known: pd.DataFrame, asked: pd.DataFrame) -> Told:
-    told = NodePower().fit(_described(known), _watts(known)).predict(_described(asked))
-    low, middle, high = (told.at(level) for level in LEVELS)
+def _ours(training: pd.DataFrame, asked: pd.DataFrame) -> Told:
+    prediction = NodePower().fit(_described(training), _watts(training)).predict(_described(asked))
+    low, middle, high = (prediction.at(level) for level in LEVELS)
     return low, middle, high
 
 
-def _median(known: pd.DataFrame, asked: pd.DataFrame) -> Told:
-    low, middle, high = (np.full(len(asked), np.quantile(_watts(known), level)) for level in LEVELS)
+def _median(training: pd.DataFrame, asked: pd.DataFrame) -> Told:
+    low, middle, high = (np.full(len(asked), np.quantile(_watts(training), level)) for level in LEVELS)
     return low, middle, high
 
 

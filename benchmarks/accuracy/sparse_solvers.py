@@ -1,9 +1,9 @@
-"""Which solver and preconditioner for a sparse matrix of a kind not learned from, on our own measurements.
+"""Choice of a solver and preconditioner for a sparse matrix of a kind not learned from, on our own measurements.
 
 A kind is left out as a whole, and the chooser learns from the other kinds. The chooser's design was settled on kinds
 left out in turn; those of KEPT_ASIDE were named before they were measured and are scored once, by what was learned
 from all others. CG and MINRES are no choice for a matrix that is not symmetric. A pick that did not end within its
-limit is a failure, whether it is slow or does not converge: its share is told, and in `mean_regret` it counts as ten
+limit is a failure, whether it is slow or does not converge: its share is given, and in `mean_regret` it counts as ten
 times the best.
 """
 
@@ -56,13 +56,16 @@ class System:
 def rows() -> list[Row]:
     """Both splits, beside the best single variant, a rule of thumb and chance."""
     systems = measured()
-    known = [each for each in systems if each.kind not in KEPT_ASIDE]
-    aside = [each for each in systems if each.kind in KEPT_ASIDE]
-    folds = [([each for each in known if each.kind != kind], kind) for kind in sorted({each.kind for each in known})]
-    developed = [(learned, [each for each in known if each.kind == kind]) for learned, kind in folds]
+    development = [system for system in systems if system.kind not in KEPT_ASIDE]
+    aside = [system for system in systems if system.kind in KEPT_ASIDE]
+    folds = [
+        ([system for system in development if system.kind != kind], kind)
+        for kind in sorted({system.kind for system in development})
+    ]
+    developed = [(learned, [system for system in development if system.kind == kind]) for learned, kind in folds]
     return [
         _row("solvers, kinds left out in turn", "leave a kind out, development kinds", developed),
-        _row("solvers, kinds kept aside", "kinds not looked at: " + ", ".join(KEPT_ASIDE), [(known, aside)]),
+        _row("solvers, kinds kept aside", "kinds not looked at: " + ", ".join(KEPT_ASIDE), [(development, aside)]),
     ]
 
 
@@ -77,7 +80,7 @@ def measured() -> list[System]:
 def _system(
     row: Mapping[str, object], names: Sequence[str], variants: Sequence[tuple[str, str]], solves: pd.DataFrame
 ) -> System:
-    told = {
+    solve_seconds = {
         (solver, preconditioner): seconds
         for solver, preconditioner, seconds in zip(
             solves["solver"], solves["preconditioner"], solves["seconds"].tolist(), strict=True
@@ -85,11 +88,11 @@ def _system(
         if np.isfinite(seconds)
     }
     context = Context(f"{row['kind']} {row['seed']}", {name: float(str(row[name])) for name in names})
-    return System(str(row["kind"]), context, {variant: told.get(variant) for variant in variants})
+    return System(str(row["kind"]), context, {variant: solve_seconds.get(variant) for variant in variants})
 
 
 def applies(variant: Configuration, context: Context) -> bool:
-    """Whether the variant has a theory for the matrix."""
+    """Return whether the variant has a theory for the matrix."""
     return variant["solver"] not in FOR_SYMMETRIC or context.features["is_symmetric"] == 1
 
 
@@ -113,27 +116,27 @@ def _chosen(folds: Sequence[tuple[list[System], list[System]]]) -> Iterator[tupl
     """The same chooser for all systems of a fold: what is tried on one teaches it nothing about another."""
     for learned, scored in folds:
         variants = [configuration(variant) for variant in learned[0].seconds]
-        told = [each.experience(variant) for each in learned for variant in each.variants]
-        chooser = VariantChooser(variants, applies=applies).learn(told)
+        experiences = [system.experience(variant) for system in learned for variant in system.variants]
+        chooser = VariantChooser(variants, applies=applies).learn(experiences)
         yield from ((chooser, system) for system in scored)
 
 
 def picks(chooser: VariantChooser, system: System) -> list[float]:
     """The regret of what it would use after each count of TRIALS on this system, NaN for a failure."""
-    found = []
+    regrets = []
     for _ in TRIALS:
-        found.append(system.regret(_variant(chooser.best(system.context).variant)))
+        regrets.append(system.regret(_variant(chooser.best(system.context).variant)))
         [tried] = chooser.suggest(system.context)
         chooser.observe([system.experience(_variant(tried))])
-    return found
+    return regrets
 
 
 def _variant(configured: Configuration) -> tuple[str, str]:
     return str(configured["solver"]), str(configured["preconditioner"])
 
 
-def _told(found: Sequence[Sequence[float]], count: int) -> dict[str, float]:
-    return _summary(np.array([each[TRIALS.index(count)] for each in found]))
+def _told(regrets: Sequence[Sequence[float]], count: int) -> dict[str, float]:
+    return _summary(np.array([of_system[TRIALS.index(count)] for of_system in regrets]))
 
 
 def _summary(regrets: Floats) -> dict[str, float]:
@@ -150,26 +153,26 @@ def baselines(folds: Sequence[tuple[list[System], list[System]]]) -> dict[str, d
     scored = [(learned, system) for learned, systems in folds for system in systems]
     singles = [system.regret(_single(learned)) for learned, system in scored]
     rules = [system.regret(rule_of_thumb(system.context)) for _, system in scored]
-    each = np.array([[system.regret(variant) for variant in system.seconds] for _, system in scored])
-    chance = np.where(np.isnan(each), FAILED, each)
+    regrets = np.array([[system.regret(variant) for variant in system.seconds] for _, system in scored])
+    chance = np.where(np.isnan(regrets), FAILED, regrets)
     return {
         "best single variant": _summary(np.array(singles)),
         "rule of thumb": _summary(np.array(rules)),
-        "random": {"mean_regret": float(chance.mean()), "failures": float(np.isnan(each).mean())},
+        "random": {"mean_regret": float(chance.mean()), "failures": float(np.isnan(regrets).mean())},
     }
 
 
 def _single(learned: Sequence[System]) -> tuple[str, str]:
     """The variant of the least mean regret over all, failures as FAILED."""
     regrets = {
-        variant: np.mean([np.nan_to_num(each.regret(variant), nan=FAILED) for each in learned])
+        variant: np.mean([np.nan_to_num(system.regret(variant), nan=FAILED) for system in learned])
         for variant in learned[0].seconds
     }
     return min(regrets, key=lambda variant: float(regrets[variant]))
 
 
 def rule_of_thumb(context: Context) -> tuple[str, str]:
-    """What textbooks advise: multigrid with CG where symmetric and positive, direct if small, else BiCGSTAB and ILU."""
+    """Return textbook advice: multigrid with CG if symmetric and positive, direct if small, else BiCGSTAB and ILU."""
     features = {name: float(value) for name, value in context.features.items()}
     if features["log_rows"] < np.log(10_000):
         return "direct", "mmd" if features["symmetric_pattern_ratio"] > 0.9 else "colamd"

@@ -109,13 +109,13 @@ def _draw(target: str, sources: Sequence[str], runs: int, seed: int) -> Draw:
         times.append(seconds[chosen])
     described, seconds = _read(target)
     order = rng.permutation(len(seconds))
-    known, asked = order[:runs], order[max(RUNS) :][:SCORED_ROWS]  # the same rows are scored whatever the runs
+    training, asked = order[:runs], order[max(RUNS) :][:SCORED_ROWS]  # the same rows are scored whatever the runs
     described = described.assign(**{SOURCE: target})
     return Draw(
         pd.concat(tables, ignore_index=True),
         np.concatenate(times),
-        described.iloc[known],
-        seconds[known],
+        described.iloc[training],
+        seconds[training],
         described.iloc[asked],
         seconds[asked],
     )
@@ -135,16 +135,16 @@ def _scores(draw: Draw) -> dict[str, dict[str, float]]:
     return scores
 
 
-def _figures(told: Floats, measured: Floats) -> dict[str, float]:
-    errors = np.abs(told / measured - 1)
-    alike = np.ptp(told) == 0  # one value for all rows ranks nothing
-    tau = 0.0 if alike else float(kendalltau(told, measured).statistic)
+def _figures(predicted: Floats, measured: Floats) -> dict[str, float]:
+    errors = np.abs(predicted / measured - 1)
+    alike = np.ptp(predicted) == 0  # one value for all rows ranks nothing
+    tau = 0.0 if alike else float(kendalltau(predicted, measured).statistic)
     return {"mape": float(errors.mean()), "median_ape": float(np.median(errors)), RANKS: tau}
 
 
 def _mean(scores: Sequence[Scores]) -> dict[str, dict[str, float]]:
     return {
-        name: {figure: float(np.mean([each[name][figure] for each in scores])) for figure in figures}
+        name: {figure: float(np.mean([score[name][figure] for score in scores])) for figure in figures}
         for name, figures in scores[0].items()
     }
 
@@ -153,9 +153,9 @@ def _over_tables(scores: Sequence[Scores]) -> dict[str, dict[str, float]]:
     logs = [
         {
             name: {figure: value if figure == RANKS else float(np.log(value)) for figure, value in figures.items()}
-            for name, figures in each.items()
+            for name, figures in table_scores.items()
         }
-        for each in scores
+        for table_scores in scores
     ]
     return {
         name: {figure: value if figure == RANKS else float(np.exp(value)) for figure, value in figures.items()}

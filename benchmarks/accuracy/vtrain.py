@@ -109,11 +109,11 @@ class _Predicted:
     xgboost: Floats
 
     @classmethod
-    def of(cls, X: pd.DataFrame, y: Floats, known: Mask, groups: tuple[str, ...]) -> Self:
-        model = CorrectedPrior(groups).fit(X[known], y[known])
-        asked = X[~known]
-        formulas, trees = model.prior.seconds(asked), _xgboost(X[known], y[known], asked)
-        return cls(y[~known], model.predict(asked), model.chosen, formulas, trees)
+    def of(cls, X: pd.DataFrame, y: Floats, training: Mask, groups: tuple[str, ...]) -> Self:
+        model = CorrectedPrior(groups).fit(X[training], y[training])
+        asked = X[~training]
+        formulas, trees = model.prior.seconds(asked), _xgboost(X[training], y[training], asked)
+        return cls(y[~training], model.predict(asked), model.chosen, formulas, trees)
 
     def figures(self) -> dict[str, float]:
         held = coverage(self.ours, self.y, low=0.05, high=0.95)
@@ -124,9 +124,9 @@ class _Predicted:
 
 
 def _with_some_more(small: Mask, k: int, seed: int) -> Mask:
-    known = small.copy()
-    known[np.random.default_rng(seed).choice(np.flatnonzero(~small), k, replace=False)] = True
-    return known
+    training = small.copy()
+    training[np.random.default_rng(seed).choice(np.flatnonzero(~small), k, replace=False)] = True
+    return training
 
 
 def _xgboost(X: pd.DataFrame, y: Floats, asked: pd.DataFrame) -> Floats:
@@ -141,11 +141,11 @@ def _errors(predicted: Floats, y: Floats) -> dict[str, float]:
 
 
 def _mean_baselines(tried: Sequence[_Predicted]) -> dict[str, dict[str, float]]:
-    return {name: _mean([each.baselines()[name] for each in tried]) for name in tried[0].baselines()}
+    return {name: _mean([predicted.baselines()[name] for predicted in tried]) for name in tried[0].baselines()}
 
 
 def _mean(errors: list[dict[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([each[name] for each in errors])) for name in errors[0]}
+    return {name: float(np.mean([figures[name] for figures in errors])) for name in errors[0]}
 
 
 def main() -> None:

@@ -29,11 +29,13 @@ MEMORY_HOURS = (0.02, 0.1, 0.5)
 WORSE_MAX = 0.02  # of skill below the climate that still counts as no worse
 
 
-def ratios(known: Lab) -> pd.DataFrame:
+def ratios(samples: Lab) -> pd.DataFrame:
     """Columns started_ns known_ns workload log_ratio split."""
     rows = []
-    for row, (run, past) in enumerate(zip(known.runs, known.past, strict=True)):
-        earlier = [known.past[other].seconds.sum() for other in range(row) if known.past[other].cohort == past.cohort]
+    for row, (run, past) in enumerate(zip(samples.runs, samples.past, strict=True)):
+        earlier = [
+            samples.past[other].seconds.sum() for other in range(row) if samples.past[other].cohort == past.cohort
+        ]
         if len(earlier) >= EARLIER_MIN:
             ratio = float(np.log(past.seconds.sum() / np.median(earlier)))
             rows.append((run.started_ns, run.ended_ns, run.workload, ratio, run.tags["split"]))
@@ -50,9 +52,9 @@ def foretold(weather: Weather, runs: pd.DataFrame, ahead_hours: float) -> Floats
 
 
 def rows() -> list[Row]:
-    known = ratios(lab())
-    past = known[known["split"] != "test"].drop(columns="split")
-    test = known[known["split"] == "test"].drop(columns="split")
+    table = ratios(lab())
+    past = table[table["split"] != "test"].drop(columns="split")
+    test = table[table["split"] == "test"].drop(columns="split")
     weather = Weather(horizons_hours=HORIZONS_HOURS, memory_hours=MEMORY_HOURS).fit(past)
     weather.observe(test)  # a question looks back from its own time only
     climate = np.tile(np.quantile(past["log_ratio"], LEVELS), (len(test), 1))
@@ -62,26 +64,26 @@ def rows() -> list[Row]:
 def _row(weather: Weather, test: pd.DataFrame, climate: Floats, ahead_hours: float) -> Row:
     truth = test["log_ratio"].to_numpy()
     said, naive = Prediction(LEVELS, foretold(weather, test, ahead_hours)), Prediction(LEVELS, climate)
-    found = skill(pinball_loss(said, truth), pinball_loss(naive, truth))
+    crps_skill = skill(pinball_loss(said, truth), pinball_loss(naive, truth))
     tried = ", ".join(f"{score.name} {score.skill:.3f}" for score in weather.scores)
     return Row(
         task=f"weather of the lab, {ahead_hours * 60:.0f} minutes ahead",
         split="by time: 70 % to learn and choose, the last 86 runs tested once",
         rows=len(test),
-        figures={"crps_skill": found, "coverage_90": coverage(said, truth, low=0.05, high=0.95)},
+        figures={"crps_skill": crps_skill, "coverage_90": coverage(said, truth, low=0.05, high=0.95)},
         asked="no worse than the climate: faults were drawn in random order",
-        holds=found >= -WORSE_MAX,
+        holds=crps_skill >= -WORSE_MAX,
         baselines={"climate": {"crps_skill": 0.0, "coverage_90": coverage(naive, truth, low=0.05, high=0.95)}},
         note=f"chosen: {weather.chosen}; skill in the backtest before: {tried}",
     )
 
 
 def main() -> None:
-    found = rows()
-    for row in found:
+    task_rows = rows()
+    for row in task_rows:
         print(f"{row.task} ({row.rows} runs): {dict(row.figures)}; {row.note}")
     figures = {
-        f"{name}_{row.task.split(', ')[1]}": round(value, 4) for row in found for name, value in row.figures.items()
+        f"{name}_{row.task.split(', ')[1]}": round(value, 4) for row in task_rows for name, value in row.figures.items()
     }
     print(json.dumps(figures | {"machine": f"{platform.machine()}, Python {platform.python_version()}"}))
 

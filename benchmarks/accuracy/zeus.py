@@ -97,21 +97,21 @@ def _row(gpu: str, column: str, runs: int, n_rows: int, scores: Mapping[str, Map
 
 def _scored(tables: Mapping[str, pd.DataFrame], gpu: str, runs: int) -> dict[str, dict[str, dict[str, float]]]:
     target, sources = tables[gpu], {name: table for name, table in tables.items() if name != gpu}
-    known, asked = _split(target, cross, runs)
-    predictions = {"ours": DeviceTransfer().fit(sources, known).predict(asked)}
+    training, asked = _split(target, cross, runs)
+    predictions = {"ours": DeviceTransfer().fit(sources, training).predict(asked)}
     scores = {
         column: {
             "ours": _figures(predictions["ours"][place], asked[column].to_numpy(dtype=np.float64)),
-            "scaled copy": _errors(_scaled_copy(sources, known, asked, column), asked[column]),
-            "target only": _errors(_target_only(known, asked, column), asked[column]),
+            "scaled copy": _errors(_scaled_copy(sources, training, asked, column), asked[column]),
+            "target only": _errors(_target_only(training, asked, column), asked[column]),
         }
         for place, column in enumerate(("seconds", "watts"))
     }
     if runs == 1:
         default, others = _split(target, largest_batch, 1)
         for place, column in enumerate(("seconds", "watts")):
-            told = DeviceTransfer().fit(sources, default).predict(others)[place]
-            scores[column]["ours, anchored at the largest batch"] = _errors(told.at(0.5), others[column])
+            prediction = DeviceTransfer().fit(sources, default).predict(others)[place]
+            scores[column]["ours, anchored at the largest batch"] = _errors(prediction.at(0.5), others[column])
     return scores
 
 
@@ -120,14 +120,16 @@ def _split(table: pd.DataFrame, rule: Rule, runs: int) -> tuple[pd.DataFrame, pd
     return table.loc[chosen], table.drop(index=chosen)
 
 
-def _scaled_copy(sources: Mapping[str, pd.DataFrame], known: pd.DataFrame, asked: pd.DataFrame, column: str) -> Floats:
+def _scaled_copy(
+    sources: Mapping[str, pd.DataFrame], training: pd.DataFrame, asked: pd.DataFrame, column: str
+) -> Floats:
     """The sources' row of the nearest batch and share of the highest limit, times each job's ratio at its runs."""
-    told = np.empty(len(asked))
+    predicted = np.empty(len(asked))
     for job in asked["job"].unique():
-        mine, here = known[known["job"] == job], (asked["job"] == job).to_numpy()
+        mine, here = training[training["job"] == job], (asked["job"] == job).to_numpy()
         ratios = np.log(mine[column].to_numpy(dtype=np.float64)) - _copied(sources, mine, column)
-        told[here] = np.exp(_copied(sources, asked[here], column) + np.median(ratios))
-    return told
+        predicted[here] = np.exp(_copied(sources, asked[here], column) + np.median(ratios))
+    return predicted
 
 
 def _copied(sources: Mapping[str, pd.DataFrame], wanted: pd.DataFrame, column: str) -> Floats:
@@ -141,13 +143,13 @@ def _copied(sources: Mapping[str, pd.DataFrame], wanted: pd.DataFrame, column: s
     return np.asarray(np.mean(answers, axis=0), dtype=np.float64)
 
 
-def _target_only(known: pd.DataFrame, asked: pd.DataFrame, column: str) -> Floats:
+def _target_only(training: pd.DataFrame, asked: pd.DataFrame, column: str) -> Floats:
     def described(table: pd.DataFrame) -> pd.DataFrame:
         numbers = {name: np.log(table[name].to_numpy(dtype=np.float64)) for name in ("batch", "limit_watts")}
         return pd.DataFrame({"job": table["job"].to_numpy(dtype=str), **numbers})
 
-    values = known[column].to_numpy(dtype=np.float64)
-    model = MultiTaskGp().fit(described(known).iloc[:0], np.empty(0), described(known), values)
+    values = training[column].to_numpy(dtype=np.float64)
+    model = MultiTaskGp().fit(described(training).iloc[:0], np.empty(0), described(training), values)
     return model.predict(described(asked)).at(0.5)
 
 
@@ -156,6 +158,6 @@ def _figures(prediction: Prediction, measured: Floats) -> dict[str, float]:
     return {**_errors(prediction.at(0.5), pd.Series(measured)), "coverage_90": float(inside.mean())}
 
 
-def _errors(told: Floats, measured: "pd.Series[float]") -> dict[str, float]:
-    errors = np.abs(told / measured.to_numpy(dtype=np.float64) - 1)
+def _errors(predicted: Floats, measured: "pd.Series[float]") -> dict[str, float]:
+    errors = np.abs(predicted / measured.to_numpy(dtype=np.float64) - 1)
     return {"mape": float(errors.mean()), "median_ape": float(np.median(errors))}

@@ -1,4 +1,4 @@
-"""What the benchmark of readers wants to know of a format."""
+"""Description of a format for the benchmark of readers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

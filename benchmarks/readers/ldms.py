@@ -22,8 +22,8 @@ def write(path: Path, values: int) -> None:
         for number in range(max(1, values // (len(sizes) + IDENTITY))):
             second, node = divmod(number, NODES)
             micros = 1000 + node * 37
-            told = ",".join([str(size + 4 * chance.randrange(1000)) if size else "0" for size in sizes])
-            file.write(f"{BEGAN + second}.{micros:06d},{micros},nid{node:05d},{node},4711,0,{told}\n")
+            cells = ",".join([str(size + 4 * chance.randrange(1000)) if size else "0" for size in sizes])
+            file.write(f"{BEGAN + second}.{micros:06d},{micros},nid{node:05d},{node},4711,0,{cells}\n")
 
 
 def _pandas(path: Path, folder: Path) -> None:

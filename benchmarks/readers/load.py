@@ -16,20 +16,20 @@ from crosswind.ingest.readers.reader import Context
 
 def main() -> None:
     name, who, path, folder = sys.argv[1:]
-    [each] = (each for each in FORMATS if each.name == name)
+    [file_format] = (file_format for file_format in FORMATS if file_format.name == name)
     warm_up = Path(folder) / "few"
-    each.make(warm_up, 10)
-    take = _ours if who == "ours" else partial(_peers, each.peers[who])
-    take(each, warm_up, Path(folder) / "warm")
+    file_format.make(warm_up, 10)
+    take = _ours if who == "ours" else partial(_peers, file_format.peers[who])
+    take(file_format, warm_up, Path(folder) / "warm")
     began = time.process_time()
-    take(each, Path(path), Path(folder) / "home")
+    take(file_format, Path(path), Path(folder) / "home")
     print(json.dumps({"cpu_seconds": time.process_time() - began, "peak_megabytes": _peak_megabytes()}))
 
 
-def _ours(each: Format, path: Path, home: Path) -> None:
+def _ours(file_format: Format, path: Path, home: Path) -> None:
     loaded = Loaded()
     with Store.open(home) as store:
-        load_file(store, path, each.reader, loaded, context=Context("bench"))
+        load_file(store, path, file_format.reader, loaded, context=Context("bench"))
     [report] = loaded.reports
     assert report.read, report
     assert not report.skipped, report.quoted

@@ -15,8 +15,8 @@ LINES = 15  # of which the last is an event
 
 
 def _event(time_ms: int, key: str, value: object, **metadata: object) -> str:
-    told = {"namespace": "", "time_ms": time_ms, "event_type": "POINT_IN_TIME", "key": key, "value": value}
-    return f":::MLLOG {json.dumps(told | {'metadata': metadata})}\n"
+    event = {"namespace": "", "time_ms": time_ms, "event_type": "POINT_IN_TIME", "key": key, "value": value}
+    return f":::MLLOG {json.dumps(event | {'metadata': metadata})}\n"
 
 
 def write(path: Path, kilobytes: int) -> None:

@@ -16,13 +16,13 @@ CPU, CLOCK = "node_cpu_seconds_total", "node_time_seconds"
 
 def write(path: Path, samples: int) -> None:
     """So many samples; in whole scrapes. Always the same ones."""
-    told = number = 0
+    written = number = 0
     recorded = _first_scrape()
     with path.open("w") as file:
-        while told < samples:
+        while written < samples:
             for line in _scrape(recorded, number):
                 file.write(line)
-                told += not line.startswith("#")
+                written += not line.startswith("#")
             number += 1
         file.write("# EOF\n")
 

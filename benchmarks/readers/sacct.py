@@ -56,7 +56,7 @@ def _lines(chance: random.Random, steps: tuple[str, ...]) -> Iterator[str]:
 
 
 def _nodes(chance: random.Random) -> tuple[int, str]:
-    """How many, and their list: most have one, some a range, few several ranges."""
+    """Return how many nodes, and their list: most have one, some a range, few several ranges."""
     shape, first = chance.random(), chance.randrange(1, NODES // 2)
     if shape < 0.6:
         return 1, f"node{first:04d}"

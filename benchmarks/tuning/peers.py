@@ -26,12 +26,12 @@ STARTING = 10  # rows that a Gaussian process of BoTorch wants before its first 
 
 
 def has(module: str) -> bool:
-    """Whether a peer is installed."""
+    """Return whether a peer is installed."""
     return importlib.util.find_spec(module) is not None
 
 
 class RowPeer:
-    """What all peers share: the rows that are free, and after the sources' best rows, if any, what the peer asks."""
+    """Base of all peers: the rows that are free, and after the sources' best rows, if any, what the peer asks."""
 
     def __init__(self, space: Space, seed: int, sources: Sequence[Source] = ()) -> None:
         self.space, self.seed = space, seed
@@ -49,13 +49,13 @@ class RowPeer:
     def observe(self, trials: Sequence[Trial]) -> None:
         for trial in trials:
             self._free[self._places[self.space.key(trial.configuration)]] = False
-            self.told(trial.configuration, trial.objective if trial.state is TrialState.DONE else None)
+            self.learn(trial.configuration, trial.objective if trial.state is TrialState.DONE else None)
 
     def asked(self) -> int:
         """The row that the peer asks for."""
         raise NotImplementedError
 
-    def told(self, configuration: Configuration, objective: float | None) -> None:
+    def learn(self, configuration: Configuration, objective: float | None) -> None:
         """Tells the peer of a row; None where it failed."""
         raise NotImplementedError
 
@@ -66,7 +66,7 @@ class RowPeer:
 
     def row_of(self, inside: Sequence[Any]) -> int:
         """The free row nearest to one value a parameter, as the peer has them."""
-        values = {name: self.value(name, each) for name, each in zip(self.space.domains, inside, strict=True)}
+        values = {name: self.value(name, encoded) for name, encoded in zip(self.space.domains, inside, strict=True)}
         return self.row(self.space.coordinates([values])[0])
 
     def values(self, name: str) -> Sequence[Parameter]:
@@ -76,16 +76,16 @@ class RowPeer:
         return not isinstance(self.space.domains[name], CategoricalDomain)
 
     def value(self, name: str, inside: Any) -> Parameter:
-        found: Parameter = self.values(name)[int(inside)] if self.is_ordered(name) else inside
-        return found
+        parameter: Parameter = self.values(name)[int(inside)] if self.is_ordered(name) else inside
+        return parameter
 
     def inside(self, name: str, value: Parameter) -> Any:
         """A value as the peer has it: its place, or itself."""
         return self.values(name).index(value) if self.is_ordered(name) else value
 
-    def worst(self, known: Sequence[float | None]) -> float:
-        """What a failed row is told as where a peer takes numbers alone."""
-        return max((each for each in known if each is not None), default=1.0)
+    def worst(self, objectives: Sequence[float | None]) -> float:
+        """Return what a failed row counts as where a peer takes numbers alone."""
+        return max((objective for objective in objectives if objective is not None), default=1.0)
 
 
 class OptunaTpe(RowPeer):
@@ -110,7 +110,7 @@ class OptunaTpe(RowPeer):
         self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
         return self.row_of([trial.params[name] for name in self.space.domains])
 
-    def told(self, configuration: Configuration, objective: float | None) -> None:
+    def learn(self, configuration: Configuration, objective: float | None) -> None:
         states = self._optuna.trial.TrialState
         made: Any = self._optuna.trial.create_trial(
             params={name: self.inside(name, value) for name, value in configuration.items()},
@@ -157,7 +157,7 @@ class Skopt(RowPeer):
     def asked(self) -> int:
         return self.row_of(self._optimizer.ask())
 
-    def told(self, configuration: Configuration, objective: float | None) -> None:
+    def learn(self, configuration: Configuration, objective: float | None) -> None:
         inside = [self.inside(name, configuration[name]) for name in self.space.domains]
         self._known.append((inside, objective))
         bad = self.worst([value for _, value in self._known])
@@ -167,7 +167,7 @@ class Skopt(RowPeer):
         values = self.values(name)
         if self.is_ordered(name) and len(values) > 1:
             return skopt_space.Integer(0, len(values) - 1)
-        return skopt_space.Categorical([self.inside(name, each) for each in values])
+        return skopt_space.Categorical([self.inside(name, value) for value in values])
 
 
 class Smac(RowPeer):
@@ -203,7 +203,7 @@ class Smac(RowPeer):
         self._seed = info.seed
         return self.row_of([info.config[name] for name in self.space.domains])
 
-    def told(self, configuration: Configuration, objective: float | None) -> None:
+    def learn(self, configuration: Configuration, objective: float | None) -> None:
         inside = {name: self.inside(name, configuration[name]) for name in self.space.domains}
         info = self._runhistory.TrialInfo(self._configuration(self._space, values=inside), seed=self._seed)
         status = self._runhistory.StatusType.CRASHED if objective is None else self._runhistory.StatusType.SUCCESS
@@ -242,15 +242,15 @@ class Botorch(RowPeer):
             free = np.flatnonzero(self._free)
             score = acquisition.LogExpectedImprovement(model, best_f=y.max())
             points = torch.tensor(self._pool.points[free])[:, None]
-            scores = torch.cat([score(each) for each in points.split(2000)])
+            scores = torch.cat([score(batch) for batch in points.split(2000)])
         return int(free[int(scores.argmax())])
 
-    def told(self, configuration: Configuration, objective: float | None) -> None:
+    def learn(self, configuration: Configuration, objective: float | None) -> None:
         self._known.append((self._places[self.space.key(configuration)], objective))
 
 
 def _never_called(config: object, seed: int = 0) -> float:
-    """What SMAC would measure by itself, with its names; here it is asked and told."""
+    """Refuse to measure, as SMAC would by itself, with its names: here it is only asked for rows."""
     raise AssertionError(f"{config} {seed}")
 
 

@@ -43,8 +43,8 @@ class Racer:
 def _shuffled(sources: Sequence[Source], seed: int) -> list[Source]:
     rng = np.random.default_rng(seed)
     return [
-        replace(each, objectives=[each.objectives[i] for i in rng.permutation(len(each.objectives))])
-        for each in sources
+        replace(source, objectives=[source.objectives[i] for i in rng.permutation(len(source.objectives))])
+        for source in sources
     ]
 
 
@@ -87,8 +87,8 @@ def race(racer: Racer, tasks: Sequence[Task], seeds: Sequence[int]) -> Floats:
     """
     wanted = [(racer.name, task, seed) for task, seed in itertools.product(tasks, seeds)]
     with multiprocessing.get_context("fork").Pool(os.cpu_count(), _one_thread) as pool:
-        found = pool.starmap(curve, wanted, chunksize=1)
-    return np.array(found).reshape(len(tasks), len(seeds), TRIALS)
+        curves = pool.starmap(curve, wanted, chunksize=1)
+    return np.array(curves).reshape(len(tasks), len(seeds), TRIALS)
 
 
 def _one_thread() -> None:
@@ -104,12 +104,12 @@ def curve(name: str, task: Task, seed: int) -> Floats:
     kept = _kept(racer, task, seed)
     if kept is not None and kept.exists():
         return np.array(json.loads(kept.read_text()), np.float64)
-    found = _raced(racer, task, seed)
+    ratios = _raced(racer, task, seed)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.with_suffix(".part").write_text(json.dumps(found.tolist()))
+        kept.with_suffix(".part").write_text(json.dumps(ratios.tolist()))
         kept.with_suffix(".part").rename(kept)
-    return found
+    return ratios
 
 
 def geometric(ratios: Floats) -> Floats:

@@ -26,7 +26,7 @@ NEEDLES = {"syr2k/XL": 1.53}  # how much the next row takes longer than a handfu
 
 @dataclass(frozen=True)
 class Table:
-    """What every configuration came to; None where it failed."""
+    """Objective of every configuration; None where it failed."""
 
     name: str
     space: Space
@@ -41,7 +41,9 @@ class Table:
     def source(self, seed: int, features: Mapping[str, float | str], rows: int = SOURCE_ROWS) -> Source:
         """Random rows as another study would have left them."""
         drawn = self.space.random(rows, seed)
-        return Source(self.name, drawn, [self.objectives[self.space.key(each)] for each in drawn], features)
+        return Source(
+            self.name, drawn, [self.objectives[self.space.key(configuration)] for configuration in drawn], features
+        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def stored_table(name: str) -> Table:
     rows = pd.read_parquet(TABLES / f"{name}.parquet")
     objectives = rows["objective"].where(rows["valid"])
     parameters = rows.drop(columns=[column for column in NOT_PARAMETERS if column in rows])
-    return _table(name, parameters, [None if np.isnan(each) else each for each in objectives.tolist()])
+    return _table(name, parameters, [None if np.isnan(objective) else objective for objective in objectives.tolist()])
 
 
 def _table(name: str, parameters: pd.DataFrame, objectives: Sequence[float | None]) -> Table:

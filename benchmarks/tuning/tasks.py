@@ -1,4 +1,4 @@
-"""What is tuned from what, and what had been seen of it while the portfolio was made.
+"""Tasks of the races: what is tuned from what, and what had been seen of it while the portfolio was made.
 
 Races were run on REFERENCE_DESIGN and MORE_DESIGN alone while the portfolio was made, and later while it was made anew;
 REFERENCE_HELD_OUT was raced once after either. That set is not wholly unseen: size, first rows, minimum and median of
@@ -15,7 +15,7 @@ VENDOR = {"MI250X": "amd", "W6600": "amd", "W7800": "amd"}
 
 
 def _gpus(family: str, target: str, others: Sequence[str]) -> Task:
-    names = [f"{family}/{each}" for each in (target, *others)]
+    names = [f"{family}/{gpu}" for gpu in (target, *others)]
     features = {name: {"vendor": VENDOR.get(name.rpartition("/")[2], "nvidia")} for name in names}
     return Task(names[0], tuple(names[1:]), features)
 

@@ -34,7 +34,7 @@ class Truth:
         return sorted(self.repeats, key=lambda key: median(self.repeats[key]))[:count]
 
     def regret(self, key: str) -> float:
-        """How much longer a sample takes than with the best configuration: 0.05 for 5 %."""
+        """Return how much longer a sample takes than with the best configuration: 0.05 for 5 %."""
         [best] = self.best(1)
         return median(self.repeats[key]) / median(self.repeats[best]) - 1
 
@@ -45,12 +45,12 @@ class Truth:
     @property
     def spread(self) -> float:
         """The median variability of a configuration: standard deviation over mean of its repeats."""
-        return median(stdev(each) / mean(each) for each in self.repeats.values())
+        return median(stdev(seconds) / mean(seconds) for seconds in self.repeats.values())
 
 
 def measure_all(plan: Plan, measure: Measure, kept: Kept) -> Truth:
     """Measures what is not kept yet: all in every round, then the finalists in theirs."""
-    configurations = {plan.space.key(each): each for each in plan.space.configurations()}
+    configurations = {plan.space.key(configuration): configuration for configuration in plan.space.configurations()}
     rounds = range(plan.rounds)
     _measure_rounds(configurations, rounds, measure, kept)
     finalists = Truth.of(row for row in kept.measured if row.round in rounds).best(plan.finalists)

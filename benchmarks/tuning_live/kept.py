@@ -1,4 +1,4 @@
-"""What was measured, as it comes, in a file of JSON lines: a benchmark that was cut off goes on where it stood."""
+"""Measurements, kept as they come in a file of JSON lines: a benchmark that was cut off goes on where it stood."""
 
 import json
 from collections.abc import Mapping
@@ -76,9 +76,9 @@ def _read(path: Path, setup: Mapping[str, object]) -> list[Row]:
     *lines, _cut_off = path.read_text().split("\n")
     if not lines:
         return []
-    found = _object(path, 1, lines[0]).get("setup")
-    if found != json.loads(json.dumps(setup)):
-        raise ConflictError(f"{path}: measured with {found}, expected {dict(setup)}: name another file")
+    recorded = _object(path, 1, lines[0]).get("setup")
+    if recorded != json.loads(json.dumps(setup)):
+        raise ConflictError(f"{path}: measured with {recorded}, expected {dict(setup)}: name another file")
     return [_row(path, number, line) for number, line in enumerate(lines[1:], 2)]
 
 
@@ -94,7 +94,7 @@ def _row(path: Path, number: int, line: str) -> Row:
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     with suppress(ValueError):
-        found = json.loads(line)
-        if isinstance(found, dict):
-            return found
+        parsed = json.loads(line)
+        if isinstance(parsed, dict):
+            return parsed
     raise MalformedError(f"{path}:{number}: {line:.80}, expected a JSON object")

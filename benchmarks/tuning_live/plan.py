@@ -1,4 +1,4 @@
-"""What a live study searches, and how much of it is measured."""
+"""Search space of a live study, and how much of it is measured."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ SPACE: Mapping[str, object] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """Extent of the measurements.
 
     Every configuration is measured in `rounds`, the `finalists` best of them in `final_rounds` more. Each of the
     `seeds` is one study of `trials` by every tuner, under a neighbour's load where the seed is odd. A measurement
@@ -42,8 +42,8 @@ class Plan:
     @classmethod
     def from_environment(cls) -> Self:
         """The whole plan, or the studies that TUNER_LIVE_STUDIES names. Raises: InvalidInputError."""
-        told = os.environ.get(STUDIES)
-        return cls() if told is None else replace(cls(), seeds=_seeds(told))
+        studies = os.environ.get(STUDIES)
+        return cls() if studies is None else replace(cls(), seeds=_seeds(studies))
 
     @property
     def space(self) -> Space:
@@ -56,8 +56,8 @@ class Plan:
         return {name: value for name, value in asdict(self).items() if name != "seeds"}
 
 
-def _seeds(told: str) -> tuple[int, ...]:
-    words = [word.strip() for word in told.split(",")]
+def _seeds(text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() for word in words):
-        raise InvalidInputError(f"{STUDIES} is {told!r}, expected seeds by comma, such as 0,1,2")
+        raise InvalidInputError(f"{STUDIES} is {text!r}, expected seeds by comma, such as 0,1,2")
     return tuple(int(word) for word in words)

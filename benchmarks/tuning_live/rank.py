@@ -84,9 +84,9 @@ def seconds_per_sample(configuration: Configuration, windows: Windows, seconds: 
 
 
 def _slowest(seconds: list[float]) -> torch.Tensor:
-    each = torch.tensor(seconds, dtype=torch.float64)
-    distributed.all_reduce(each, op=distributed.ReduceOp.MAX)
-    return each
+    times = torch.tensor(seconds, dtype=torch.float64)
+    distributed.all_reduce(times, op=distributed.ReduceOp.MAX)
+    return times
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ class Ongoing:
         return self
 
     def suggest(self, count: int) -> list[Configuration]:
-        """What the tuner inside suggests."""
+        """Return what the tuner inside suggests."""
         return self._tuner.suggest(count) if self._tuner else []
 
     def observe(self, trials: Sequence[Trial]) -> None:
@@ -71,7 +71,7 @@ def study_all(plan: Plan, measure: Measure, kept: Kept) -> list[Studied]:
 
 
 def has_neighbour(seed: int) -> bool:
-    """Whether the study runs beside somebody else's load."""
+    """Return whether the study runs beside somebody else's load."""
     return seed % 2 == 1
 
 

@@ -1,1 +1,1 @@
-"""Which solver and preconditioner for which sparse system: measured with SciPy and PyAMG on generated matrices."""
+"""Choice of a solver and preconditioner for a sparse system: measured with SciPy and PyAMG on generated matrices."""

@@ -82,15 +82,15 @@ def solves(matrix: Matrix, seed: int) -> Iterator[dict[str, object]]:
 def applicable(matrix: Matrix) -> list[tuple[str, str]]:
     """The variants that have a theory for this matrix."""
     is_symmetric = abs(matrix - matrix.T).max() <= SYMMETRIC * abs(matrix).max()
-    return [each for each in VARIANTS if is_symmetric or each[0] not in FOR_SYMMETRIC]
+    return [variant for variant in VARIANTS if is_symmetric or variant[0] not in FOR_SYMMETRIC]
 
 
 def scouted(matrix: Matrix, right: Vector, variants: list[tuple[str, str]]) -> float:
-    """How long the quickest of some variants takes, without waiting for the slow ones; 0 if none solves it."""
+    """Return how long the quickest of some variants takes, without waiting for the slow ones; 0 if none solves it."""
     for limit in (LIMIT_SECONDS / 32, LIMIT_SECONDS / 8, LIMIT_SECONDS / 2):
-        told = [timed(solver_of(each), matrix, right, Limits(limit, 0)).seconds for each in variants]
-        if found := [seconds for seconds in told if seconds is not None]:
-            return min(found)
+        times = [timed(solver_of(variant), matrix, right, Limits(limit, 0)).seconds for variant in variants]
+        if solved := [seconds for seconds in times if seconds is not None]:
+            return min(solved)
     return 0.0
 
 

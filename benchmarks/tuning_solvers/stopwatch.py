@@ -21,7 +21,7 @@ REPEATS = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a solve: its processor seconds with set-up, or None with the reason why it has no solution."""
+    """Result of a solve: its processor seconds with set-up, or None with the reason why it has no solution."""
 
     seconds: float | None
     reason: str = ""
@@ -29,7 +29,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solve is given up, and from when on it is too slow to be worth a second measurement."""
+    """Seconds after which a solve is given up, and from which on it is too slow to be worth a second measurement."""
 
     give_up_seconds: float
     repeat_seconds: float
@@ -46,8 +46,8 @@ def timed(solve: Callable[[Matrix, Vector], Vector], matrix: Matrix, right: Vect
         os.close(reading)
         _measure_and_leave(solve, (matrix, right), limits, writing)
     os.close(writing)
-    with os.fdopen(reading, "rb") as told:
-        lines = told.read().splitlines()
+    with os.fdopen(reading, "rb") as pipe:
+        lines = pipe.read().splitlines()
     os.waitpid(child, 0)
     return Outcome(**json.loads(lines[-1])) if lines else Outcome(None, "limit")
 
@@ -63,8 +63,8 @@ def _measure_and_leave(
         seconds, reason = _once(solve, *system)
         signal.setitimer(signal.ITIMER_PROF, 0)
         best = min(best, seconds)
-        told = {"seconds": None, "reason": reason} if reason else {"seconds": best}
-        os.write(writing, json.dumps(told).encode() + b"\n")
+        outcome = {"seconds": None, "reason": reason} if reason else {"seconds": best}
+        os.write(writing, json.dumps(outcome).encode() + b"\n")
         if reason or seconds > limits.repeat_seconds:
             break
     os._exit(0)

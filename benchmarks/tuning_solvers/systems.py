@@ -95,8 +95,8 @@ def reaction(random: np.random.Generator, rows: int) -> Matrix:
     spread = poisson((across, across))
     slow, step = 10 ** random.uniform(-3, 0), 10 ** random.uniform(-1, 2.5)
     turning = random.normal(0, 1, (2, 2)) + 1.5 * np.eye(2)
-    each = sparse.eye_array(spread.shape[0])
-    coupled = sparse.kron(spread, sparse.diags_array([1.0, slow])) + sparse.kron(each, turning / across)
+    identity = sparse.eye_array(spread.shape[0])
+    coupled = sparse.kron(spread, sparse.diags_array([1.0, slow])) + sparse.kron(identity, turning / across)
     return sparse.csr_array(sparse.eye_array(coupled.shape[0]) + step * coupled)
 
 

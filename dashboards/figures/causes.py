@@ -1,4 +1,4 @@
-"""What a cohort's slow runs lost their time to."""
+"""The causes to which a cohort's slow runs lost their time."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from crosswind.data.words import opening, words
 
 @dataclass(frozen=True)
 class CauseTotal:
-    """What one cause took over some slow runs: seconds, and in how many runs it was the main cause."""
+    """The total of one cause over some slow runs: seconds, and in how many runs it was the main cause."""
 
     cause: str
     seconds: float
@@ -39,7 +39,7 @@ class CauseTotals:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         return f"Time lost by cause over {count(self.slow_runs, 'slow run')} of {self.explained_runs} explained."
 
     @property
@@ -61,8 +61,8 @@ class CauseTotals:
             textposition="outside",
             cliponaxis=False,
             hovertext=[
-                f"{label(words(each.cause))}: {seconds(each.seconds)}, main cause of {count(each.runs, 'run')}"
-                for each in self.totals
+                f"{label(words(total.cause))}: {seconds(total.seconds)}, main cause of {count(total.runs, 'run')}"
+                for total in self.totals
             ],
             hoverinfo="text",
         )

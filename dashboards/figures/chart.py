@@ -1,4 +1,4 @@
-"""What every figure gives: a finding, a sentence, a table with the same numbers, and a drawing."""
+"""The parts of every figure: a finding, a sentence, a table with the same numbers, and a drawing."""
 
 from dataclasses import dataclass
 from html import escape
@@ -33,7 +33,7 @@ class Chart(Protocol):
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What a check measured on each node, beside what is usual."""
+"""Values that a check measured on each node, beside what is usual."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class CheckedValues:
     @property
     def title(self) -> str:
         """The finding."""
-        slow = [each for each in self.values if each.is_slow]
+        slow = [value for value in self.values if value.is_slow]
         if not slow:
             return f"All {count(len(self.values), 'value')} are as usual"
         worst = slow[0]
@@ -45,8 +45,8 @@ class CheckedValues:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        slow = sum(each.is_slow for each in self.values)
+        """The figure in words, for those who do not see it."""
+        slow = sum(value.is_slow for value in self.values)
         return (
             f"{count(len(self.values), 'value')} as shares of what is usual, {slow} of them slow; of times and noise, "
             "which are better the smaller, the usual over the value."
@@ -56,14 +56,14 @@ class CheckedValues:
     def table(self) -> Table:
         """The numbers drawn, the worst first."""
         rows = (
-            (each.place, words(each.measure), percent(each.goodness), "slow" if each.is_slow else "as usual")
-            for each in self.values[:TABLE_ROWS]
+            (value.place, words(value.measure), percent(value.goodness), "slow" if value.is_slow else "as usual")
+            for value in self.values[:TABLE_ROWS]
         )
         return Table(("where", "measure", "of the usual", "verdict"), tuple(rows))
 
     def draw(self) -> go.Figure:
         """The plotly figure."""
-        present = {each.measure for each in self.values}
+        present = {value.measure for value in self.values}
         measures = [name for name in QUANTITIES if name in present]
         height = AROUND_PIXELS + ROW_PIXELS * len(measures)
         figure = paper(self.title, height=height, x="share of the usual, %", y="")
@@ -71,15 +71,15 @@ class CheckedValues:
             (False, "as usual", BLUE, "circle-open"),
             (True, "slow", VERMILION, "triangle-up"),
         ):
-            shown = [each for name in measures for each in self._of(name) if each.is_slow is is_slow]
+            shown = [value for name in measures for value in self._of(name) if value.is_slow is is_slow]
             if shown:
                 figure.add_scatter(
-                    x=[100 * each.goodness for each in shown],
-                    y=[measures.index(each.measure) for each in shown],
+                    x=[100 * value.goodness for value in shown],
+                    y=[measures.index(value.measure) for value in shown],
                     name=word,
                     mode="markers",
                     marker={"color": colour, "symbol": symbol, "size": 10},
-                    hovertext=[f"{label(each.place)}: {percent(each.goodness)} of usual" for each in shown],
+                    hovertext=[f"{label(value.place)}: {percent(value.goodness)} of usual" for value in shown],
                     hoverinfo="text",
                 )
         figure.add_vline(x=100, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
@@ -92,26 +92,28 @@ class CheckedValues:
         )
 
     def _of(self, measure: str) -> list[CheckedValue]:
-        return [each for each in self.values if each.measure == measure][: DRAWN // 2]
+        return [value for value in self.values if value.measure == measure][: DRAWN // 2]
 
 
 def checked_values(findings: Sequence[Finding]) -> CheckedValues | None:
     """The findings that have something usual beside them, or None without any."""
     values = [
         CheckedValue(
-            place_of(each),
-            each.measure,
-            each.ratio if QUANTITIES[each.measure].is_more_better else 1 / each.ratio,
-            each.is_slow,
+            place_of(finding),
+            finding.measure,
+            finding.ratio if QUANTITIES[finding.measure].is_more_better else 1 / finding.ratio,
+            finding.is_slow,
         )
-        for each in findings
-        if each.ratio
+        for finding in findings
+        if finding.ratio
     ]
-    return CheckedValues(tuple(sorted(values, key=lambda each: (not each.is_slow, each.goodness)))) if values else None
+    return (
+        CheckedValues(tuple(sorted(values, key=lambda value: (not value.is_slow, value.goodness)))) if values else None
+    )
 
 
 def place_of(finding: Finding) -> str:
-    """Where it was measured: `n0 - n2`, `n1 gpu3`, `n1`."""
+    """Return where a finding was measured: `n0 - n2`, `n1 gpu3`, `n1`."""
     if finding.peer:
         return f"{finding.node} - {finding.peer}"
     return f"{finding.node} {finding.device}" if finding.device and finding.device != "cpu" else finding.node

@@ -1,4 +1,4 @@
-"""What a model is worth: whether its quantiles hold what they promise, and its loss beside the naive baselines'."""
+"""The worth of a model: whether its quantiles hold what they promise, and its loss beside the naive baselines'."""
 
 import math
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ class CoveragePoint:
 
     @property
     def is_off(self) -> bool:
-        """Whether the level lies outside the share's interval."""
+        """Return whether the level lies outside the share's interval."""
         return not self.low <= self.level <= self.high
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many validation runs each quantile of a model held, beside how many it promised to hold."""
+    """The number of validation runs that each quantile of a model held, beside how many it promised to hold."""
 
     name: ClassVar[str] = "coverage"
     runs: int
@@ -48,7 +48,7 @@ class Coverage:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         off = sum(point.is_off for point in self.points)
         return (
             f"Share of {count(self.runs, 'validation run')} at or below each of {count(len(self.points), 'quantile')}; "
@@ -79,10 +79,10 @@ class Coverage:
 
 def coverage_plot(points: pd.DataFrame, *, runs: int) -> Coverage | None:
     """The figure of one model, or None without any level; columns level and share, of so many validation runs."""
-    known = points.dropna(subset=["level", "share"]).sort_values("level")
-    if known.empty or runs < 1:
+    complete = points.dropna(subset=["level", "share"]).sort_values("level")
+    if complete.empty or runs < 1:
         return None
-    pairs = zip(known["level"], known["share"], strict=True)
+    pairs = zip(complete["level"], complete["share"], strict=True)
     return Coverage(runs, tuple(_point(float(level), float(share), runs) for level, share in pairs))
 
 
@@ -126,8 +126,8 @@ class Leaderboard:
     @property
     def title(self) -> str:
         """The finding."""
-        model = next(each for each in self.contenders if each.is_model)
-        rivals = [each for each in self.contenders if not each.is_model]
+        model = next(contender for contender in self.contenders if contender.is_model)
+        rivals = [contender for contender in self.contenders if not contender.is_model]
         if not rivals or rivals[0].loss <= 0:
             return f"{model.method} has no baseline to be compared with"
         skill = 1 - model.loss / rivals[0].loss
@@ -136,7 +136,7 @@ class Leaderboard:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         return (
             f"Mean pinball loss of log seconds of {count(len(self.contenders), 'method')} on the same runs; "
             "lower is better, and 1 % is an error of about 1 % of the run time."
@@ -145,7 +145,7 @@ class Leaderboard:
     @property
     def table(self) -> Table:
         """The numbers drawn, best first."""
-        rows = ((each.method, percent(each.loss)) for each in self.contenders[:TABLE_ROWS])
+        rows = ((contender.method, percent(contender.loss)) for contender in self.contenders[:TABLE_ROWS])
         return Table(("method", "loss"), tuple(rows))
 
     def draw(self) -> go.Figure:
@@ -153,26 +153,26 @@ class Leaderboard:
         shown = self.contenders[:TABLE_ROWS]
         figure = paper(self.title, height=min(120 + 28 * len(shown), 640), x="mean pinball loss, %", y="")
         figure.add_bar(
-            x=[100 * each.loss for each in shown],
-            y=[label(each.method) for each in shown],
+            x=[100 * contender.loss for contender in shown],
+            y=[label(contender.method) for contender in shown],
             orientation="h",
             marker={
-                "color": [BLUE if each.is_model else PEER for each in shown],
-                "pattern": {"shape": ["" if each.is_model else "/" for each in shown]},
+                "color": [BLUE if contender.is_model else PEER for contender in shown],
+                "pattern": {"shape": ["" if contender.is_model else "/" for contender in shown]},
             },
-            text=["the model" if each.is_model else "baseline" for each in shown],
+            text=["the model" if contender.is_model else "baseline" for contender in shown],
             textposition="outside",
             cliponaxis=False,
             hovertemplate="%{y}: %{x:.3~g} %<extra></extra>",
         )
-        figure.update_xaxes(range=[0, max(1.25 * max(100 * each.loss for each in shown), 1e-6)])
+        figure.update_xaxes(range=[0, max(1.25 * max(100 * contender.loss for contender in shown), 1e-6)])
         return figure.update_yaxes(autorange="reversed", showgrid=False)
 
 
 def leaderboard(losses: pd.DataFrame) -> Leaderboard | None:
     """The figure, or None without a model; columns method, loss and is_model, which is true of one row."""
-    known = losses.dropna(subset=["loss"]).sort_values("loss", kind="stable")
-    if int(known["is_model"].sum()) != 1:
+    complete = losses.dropna(subset=["loss"]).sort_values("loss", kind="stable")
+    if int(complete["is_model"].sum()) != 1:
         return None
-    rows = zip(known["method"], known["loss"], known["is_model"], strict=True)
+    rows = zip(complete["method"], complete["loss"], complete["is_model"], strict=True)
     return Leaderboard(tuple(Contender(str(method), float(loss), bool(is_model)) for method, loss, is_model in rows))

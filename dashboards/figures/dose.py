@@ -1,4 +1,4 @@
-"""Whether more of a neighbour goes with more delay."""
+"""The dose of a neighbour: whether more of it goes with more delay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Doses:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         return (
             f"Time relative to runs without the neighbour, over thirds of the exposed runs by how much of it they had; "
             f"{count(len(self.lines), 'neighbour')} with nine such runs or more."

@@ -45,8 +45,8 @@ class Effects:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
-        sure = sum(each.is_sure for each in self.effects)
+        """The figure in words, for those who do not see it."""
+        sure = sum(effect.is_sure for effect in self.effects)
         return (
             f"{self.axis[:1].upper()}{self.axis[1:]}, of the {len(self.effects)} told most surely; {sure} marked: "
             f"{self.verdicts[0]}. Lines are 90 % intervals, 1 is no difference."
@@ -55,31 +55,31 @@ class Effects:
     @property
     def table(self) -> Table:
         """The numbers drawn."""
-        rows = ((each.name, _range(each), each.note, self._word(each)) for each in self.effects)
+        rows = ((effect.name, _range(effect), effect.note, self._word(effect)) for effect in self.effects)
         return Table(("what", f"{self.axis} [90 % interval]", "how sure", "verdict"), tuple(rows))
 
     def draw(self) -> go.Figure:
         """The plotly figure; names stand above their rows, so that they take no width from a narrow page."""
         figure = paper(self.title, height=AROUND_PIXELS + ROW_PIXELS * len(self.effects), x=self.axis, y="")
         for is_sure, colour, symbol in ((True, VERMILION, "triangle-up"), (False, PEER, "circle-open")):
-            places = [place for place, each in enumerate(self.effects) if each.is_sure is is_sure]
+            places = [place for place, effect in enumerate(self.effects) if effect.is_sure is is_sure]
             if places:
                 figure.add_scatter(**self._marks(places), marker={"color": colour, "symbol": symbol, "size": 10})
-        for place, each in enumerate(self.effects):
+        for place, labelled in enumerate(self.effects):
             figure.add_annotation(
                 x=0,
                 xref="paper",
                 y=place,
-                text=label(each.name if len(each.name) <= LETTERS else f"{each.name[: LETTERS - 1]}\u2026"),
+                text=label(labelled.name if len(labelled.name) <= LETTERS else f"{labelled.name[: LETTERS - 1]}\u2026"),
                 showarrow=False,
                 xanchor="left",
                 yshift=13,
-                font={"size": 12, "color": INK if each.is_sure else MUTED},
+                font={"size": 12, "color": INK if labelled.is_sure else MUTED},
             )
         figure.add_vline(x=1, line={"color": MUTED, "width": 1, "dash": "dash"}, layer="below")
         least, most = (
-            min([1.0, *(each.low for each in self.effects)]),
-            max([1.0, *(each.high for each in self.effects)]),
+            min([1.0, *(effect.low for effect in self.effects)]),
+            max([1.0, *(effect.high for effect in self.effects)]),
         )
         figure.update_xaxes(range=[least - MARGIN * (most - least), most + MARGIN * (most - least)])
         rows = {"range": [len(self.effects) - 0.4, -0.9], "showticklabels": False, "showgrid": False, "ticks": ""}
@@ -88,18 +88,18 @@ class Effects:
     def _marks(self, places: Sequence[int]) -> dict[str, object]:
         rows = [self.effects[place] for place in places]
         return {
-            "x": [each.ratio for each in rows],
+            "x": [effect.ratio for effect in rows],
             "y": list(places),
             "error_x": {
                 "type": "data",
-                "array": [each.high - each.ratio for each in rows],
-                "arrayminus": [each.ratio - each.low for each in rows],
+                "array": [effect.high - effect.ratio for effect in rows],
+                "arrayminus": [effect.ratio - effect.low for effect in rows],
                 "thickness": 1.5,
                 "width": 0,
             },
             "mode": "markers",
             "name": self._word(rows[0]),
-            "hovertext": [f"{label(each.name)}<br>{_range(each)}, {label(each.note)}" for each in rows],
+            "hovertext": [f"{label(effect.name)}<br>{_range(effect)}, {label(effect.note)}" for effect in rows],
             "hoverinfo": "text",
         }
 

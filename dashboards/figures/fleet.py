@@ -33,19 +33,19 @@ class Fleet:
     @property
     def title(self) -> str:
         """The finding."""
-        named = [each for each in self.ranked if each.named]
+        named = [entry for entry in self.ranked if entry.named]
         if not named:
             return f"No {self.kind} of {self.compared} is surely slower than its peers"
-        worst = max(named, key=lambda each: each.ratio)
+        worst = max(named, key=lambda entry: entry.ratio)
         if len(named) == 1:
             return f"{worst.name} takes {times(worst.ratio)} the time of its peers"
-        return f"{count(len(named), str(self.kind))} take {number(min(each.ratio for each in named))} to " + (
+        return f"{count(len(named), str(self.kind))} take {number(min(entry.ratio for entry in named))} to " + (
             f"{times(worst.ratio)} the time of their peers"
         )
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         part = f"the {len(self.ranked)} slowest of " if len(self.ranked) < self.compared else ""
         return (
             f"Time over the peers' median of {part}{count(self.compared, str(self.kind))}, shrunken by how little is "
@@ -56,8 +56,8 @@ class Fleet:
     def table(self) -> Table:
         """The numbers drawn, the slowest first."""
         rows = (
-            (each.name, each.system, _range(each), percent(each.chance_slower), str(each.runs))
-            for each in self.ranked[:TABLE_ROWS]
+            (entry.name, entry.system, _range(entry), percent(entry.chance_slower), str(entry.runs))
+            for entry in self.ranked[:TABLE_ROWS]
         )
         return Table(
             (str(self.kind), "system", "time of its peers [90 % interval]", "surely slower", "runs"), tuple(rows)
@@ -67,11 +67,11 @@ class Fleet:
         """The plotly figure."""
         figure = paper(self.title, height=320, x=f"{self.kind}s, the slowest first", y="time / peers' median")
         for word, (colour, symbol) in LOOKS.items():
-            places = [place for place, each in enumerate(self.ranked) if _word(each) == word]
+            places = [place for place, entry in enumerate(self.ranked) if _word(entry) == word]
             if places:
                 marker = {"color": colour, "symbol": symbol, "size": 9}
                 figure.add_scatter(**self._marks(places), name=word, marker=marker)
-        named = [place for place, each in enumerate(self.ranked) if each.named][:LABELLED]
+        named = [place for place, entry in enumerate(self.ranked) if entry.named][:LABELLED]
         for place in named:
             text = label(self.ranked[place].name[:24])
             figure.add_annotation(
@@ -86,32 +86,34 @@ class Fleet:
         rows = [self.ranked[place] for place in places]
         return {
             "x": [place + 1 for place in places],
-            "y": [each.ratio for each in rows],
+            "y": [entry.ratio for entry in rows],
             "error_y": {
                 "type": "data",
-                "array": [each.high_ratio - each.ratio for each in rows],
-                "arrayminus": [each.ratio - each.low_ratio for each in rows],
+                "array": [entry.high_ratio - entry.ratio for entry in rows],
+                "arrayminus": [entry.ratio - entry.low_ratio for entry in rows],
                 "thickness": 1,
                 "width": 0,
             },
             "mode": "markers",
-            "customdata": [[each.name, f"{label(each.name)}<br>{_range(each)}, {each.runs} runs"] for each in rows],
+            "customdata": [
+                [entry.name, f"{label(entry.name)}<br>{_range(entry)}, {entry.runs} runs"] for entry in rows
+            ],
             "hovertemplate": "%{customdata[1]}<extra></extra>",
         }
 
 
 def fleet_plot(kind: Kind, ranked: Sequence[Ranked]) -> Fleet | None:
     """The things of a kind among those ranked, or None without any."""
-    of_kind = sorted((each for each in ranked if each.kind is kind), key=lambda each: -each.ratio)
+    of_kind = sorted((entry for entry in ranked if entry.kind is kind), key=lambda entry: -entry.ratio)
     return Fleet(kind, tuple(of_kind[:DRAWN]), len(of_kind)) if of_kind else None
 
 
-def _word(each: Ranked) -> str:
+def _word(entry: Ranked) -> str:
     slower, maybe, alike = LOOKS
-    if each.named:
+    if entry.named:
         return slower
-    return maybe if each.chance_slower >= MAYBE else alike
+    return maybe if entry.chance_slower >= MAYBE else alike
 
 
-def _range(each: Ranked) -> str:
-    return f"{times(each.ratio)} [{number(each.low_ratio)} to {number(each.high_ratio)}]"
+def _range(entry: Ranked) -> str:
+    return f"{times(entry.ratio)} [{number(entry.low_ratio)} to {number(entry.high_ratio)}]"

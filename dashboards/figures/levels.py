@@ -33,7 +33,7 @@ class Levels:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         return (
             f"Time of {count(len(self.history.runs), 'run')} on {self.history.system} over the usual time of their "
             f"cohort, by start; the thick lines are {count(len(self.history.levels), 'level')}, the medians of runs "
@@ -44,8 +44,8 @@ class Levels:
     def table(self) -> Table:
         """The levels, newest first."""
         rows = (
-            (utc(each.since_ns), utc(each.until_ns), str(each.runs), times(each.ratio))
-            for each in self.history.levels[::-1][:TABLE_ROWS]
+            (utc(level.since_ns), utc(level.until_ns), str(level.runs), times(level.ratio))
+            for level in self.history.levels[::-1][:TABLE_ROWS]
         )
         return Table(("first run", "last run", "runs", "time / usual"), tuple(rows))
 
@@ -55,9 +55,9 @@ class Levels:
         figure.add_scatter(**self._dots())
         x: list[object] = []
         y: list[float | None] = []
-        for each in self.history.levels:
-            x += [moment(each.since_ns), moment(each.until_ns), None]
-            y += [each.ratio, each.ratio, None]
+        for level in self.history.levels:
+            x += [moment(level.since_ns), moment(level.until_ns), None]
+            y += [level.ratio, level.ratio, None]
         figure.add_scatter(x=x, y=y, name="level", mode="lines", line={"color": BLUE, "width": 3}, hoverinfo="skip")
         for before, after in pairwise(self.history.levels):
             figure.add_vline(

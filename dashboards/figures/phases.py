@@ -1,4 +1,4 @@
-"""What each rank did with its time: the phases of its steps."""
+"""The use of each rank's time: the phases of its steps."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -58,7 +58,7 @@ class PhaseStack:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         shown = "" if self.rank_count == len(self.ranks) else f" ({len(self.ranks)} of {self.rank_count} ranks)"
         return f"Mean time a step by rank{shown}, split into {', '.join(self.phases)}; the phases sum to the step."
 

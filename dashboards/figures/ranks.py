@@ -1,4 +1,4 @@
-"""Who waits, and who is waited for: exposed wait by rank and step."""
+"""Exposed wait by rank and step: who waits, and who is waited for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class RankHeatMap:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         longest = max(self.ranks, key=lambda row: row.wait_seconds)
         shown = "" if self.rank_count == len(self.ranks) else f", the {len(self.ranks)} that wait least"
         cell = "" if self.steps_a_cell == 1 else f" Each cell is the longest wait of {self.steps_a_cell} steps."

@@ -53,7 +53,7 @@ class RunsOverTime:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         left = f" {count(self.left_out, 'run')} without enough evidence left out." if self.left_out else ""
         return f"Measured over expected time by start; whiskers are 90 % intervals, 1 is as expected.{left}"
 
@@ -101,11 +101,11 @@ def runs_over_time(points: pd.DataFrame) -> RunsOverTime | None:
         points: columns run_id, workload, started_ns, verdict, measured_seconds, expected_seconds, excess_low,
             excess_high (seconds); null where an explanation abstains.
     """
-    known = points.dropna(subset=["started_ns", "measured_seconds", "expected_seconds"])
-    known = known[known["expected_seconds"] > 0].sort_values("started_ns")
-    if known.empty:
+    comparable = points.dropna(subset=["started_ns", "measured_seconds", "expected_seconds"])
+    comparable = comparable[comparable["expected_seconds"] > 0].sort_values("started_ns")
+    if comparable.empty:
         return None
-    return RunsOverTime(tuple(_point(row) for row in known.to_dict("records")), len(points) - len(known))
+    return RunsOverTime(tuple(_point(row) for row in comparable.to_dict("records")), len(points) - len(comparable))
 
 
 def _point(row: Mapping[Hashable, Any]) -> RunPoint:

@@ -55,7 +55,7 @@ class StepRibbon:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         run = f"Step time of the slowest rank over {count(self.step_count, 'step')}"
         if self.band is None:
             return f"{run}. No other run of the cohort has steps to compare with."

@@ -1,4 +1,4 @@
-"""What the trials of a study came to, in the order in which they were begun, and the best so far."""
+"""The values of a study's trials, in the order in which they were begun, and the best so far."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,13 +40,13 @@ class TrialValues:
     @property
     def best_so_far(self) -> list[float]:
         """The best value up to each complete trial."""
-        return list(accumulate((each.value for each in self.values), max if self.is_maximised else min))
+        return list(accumulate((trial.value for trial in self.values), max if self.is_maximised else min))
 
     @property
     def title(self) -> str:
         """The finding."""
         first, best = self.values[0].value, self.best_so_far[-1]
-        at = next(each.number for each in self.values if each.value == best)
+        at = next(trial.number for trial in self.values if trial.value == best)
         if best == first:
             return f"No trial is better than the first: {quantity(first, self.unit)}"
         gain = best / first if self.is_maximised else first / best if best else None
@@ -55,7 +55,7 @@ class TrialValues:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         others = f"; {count(len(self.unmeasured), 'trial')} ended without a value" if self.unmeasured else ""
         order = "larger" if self.is_maximised else "smaller"
         return f"{self.objective} of {count(len(self.values), 'complete trial')}, {order} is better{others}."
@@ -64,16 +64,18 @@ class TrialValues:
     def table(self) -> Table:
         """The numbers drawn, the newest last."""
         rows = zip(self.values, self.best_so_far, strict=True)
-        told = [(str(each.number), quantity(each.value, self.unit), quantity(best, self.unit)) for each, best in rows]
-        return Table(("trial", self.objective, "best so far"), tuple(told[-TABLE_ROWS:]))
+        cells = [
+            (str(trial.number), quantity(trial.value, self.unit), quantity(best, self.unit)) for trial, best in rows
+        ]
+        return Table(("trial", self.objective, "best so far"), tuple(cells[-TABLE_ROWS:]))
 
     def draw(self) -> go.Figure:
         """The plotly figure."""
-        scale, unit = unit_of(*(each.value for each in self.values)) if self.unit == "seconds" else (1.0, self.unit)
+        scale, unit = unit_of(*(trial.value for trial in self.values)) if self.unit == "seconds" else (1.0, self.unit)
         of_unit = f", {label(unit)}" if unit else ""
         figure = paper(self.title, height=HEIGHT, x="trial", y=f"{label(self.objective)}{of_unit}")
         shown, best = self.values[-DRAWN:], self.best_so_far[-DRAWN:]
-        numbers = [each.number for each in shown]
+        numbers = [trial.number for trial in shown]
         figure.add_scatter(
             x=numbers,
             y=[value / scale for value in best],
@@ -84,15 +86,15 @@ class TrialValues:
         )
         figure.add_scatter(
             x=numbers,
-            y=[each.value / scale for each in shown],
+            y=[trial.value / scale for trial in shown],
             name="complete",
             mode="markers",
             marker={"color": BLUE, "size": 9},
-            hovertext=[f"trial {each.number}: {_told(each.configuration)}" for each in shown],
+            hovertext=[f"trial {trial.number}: {_told(trial.configuration)}" for trial in shown],
             hovertemplate="%{hovertext}<br>%{y:.4~g}<extra></extra>",
         )
         if self.unmeasured:
-            worst = (min if self.is_maximised else max)(each.value for each in shown)
+            worst = (min if self.is_maximised else max)(trial.value for trial in shown)
             figure.add_scatter(
                 x=self.unmeasured[-DRAWN:],
                 y=[worst / scale] * len(self.unmeasured[-DRAWN:]),

@@ -1,4 +1,4 @@
-"""How much runs of one cohort differ: over time, and as distributions."""
+"""Differences between the runs of one cohort: over time, and as distributions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class CohortOverTime:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         return (
             f"Mean step time of {count(len(self.runs), 'run')} by start: median {seconds(self.p50)}, "
             f"P10 {seconds(self.p10)}, P90 {seconds(self.p90)}."
@@ -87,15 +87,15 @@ class CohortOverTime:
 
 def cohort_over_time(runs: pd.DataFrame, verdicts: Mapping[str, Verdict]) -> CohortOverTime | None:
     """The figure of one cohort, or None when no run has steps; columns run_id, started_ns, step_mean_seconds."""
-    known = runs.dropna(subset=["started_ns", "step_mean_seconds"]).sort_values("started_ns")
-    if known.empty:
+    timed = runs.dropna(subset=["started_ns", "step_mean_seconds"]).sort_values("started_ns")
+    if timed.empty:
         return None
     p10, p50, p90 = (
-        float(value) for value in np.quantile(known["step_mean_seconds"].to_numpy(np.float64), (0.1, 0.5, 0.9))
+        float(value) for value in np.quantile(timed["step_mean_seconds"].to_numpy(np.float64), (0.1, 0.5, 0.9))
     )
     dots = (
         CohortRun(str(run_id), int(started), float(mean), verdicts.get(str(run_id)))
-        for run_id, started, mean in zip(known["run_id"], known["started_ns"], known["step_mean_seconds"], strict=True)
+        for run_id, started, mean in zip(timed["run_id"], timed["started_ns"], timed["step_mean_seconds"], strict=True)
     )
     return CohortOverTime(tuple(dots), p10, p50, p90)
 
@@ -146,13 +146,13 @@ class CohortDistributions:
     @property
     def title(self) -> str:
         """The finding."""
-        worst = min(self.cohorts, key=lambda each: each.at_most(1.1))
+        worst = min(self.cohorts, key=lambda cohort: cohort.at_most(1.1))
         slow = percent(1 - worst.at_most(1.1))
         return f"In {worst.label}, {slow} of runs take over 1.1x their cohort's median"
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         return (
             f"Share of runs at or below a step time, for {count(len(self.cohorts), 'cohort')}; "
             "step times relative to the cohort's median. The steeper, the steadier."
@@ -163,39 +163,39 @@ class CohortDistributions:
         """The numbers drawn, as quantiles."""
         rows = (
             (
-                each.label,
-                str(len(each.ratios)),
-                *(times(float(value)) for value in np.quantile(each.ratios, (0.1, 0.5, 0.9, 1))),
+                cohort.label,
+                str(len(cohort.ratios)),
+                *(times(float(value)) for value in np.quantile(cohort.ratios, (0.1, 0.5, 0.9, 1))),
             )
-            for each in self.cohorts[:TABLE_ROWS]
+            for cohort in self.cohorts[:TABLE_ROWS]
         )
         return Table(("cohort", "runs", "P10", "P50", "P90", "slowest"), tuple(rows))
 
     def draw(self) -> go.Figure:
         """The plotly figure."""
         figure = paper(self.title, height=320, x="mean step time / cohort median", y="share of runs, %")
-        others = [each for each in self.cohorts if not each.is_selected]
+        others = [other for other in self.cohorts if not other.is_selected]
         if others:  # one entry of the legend stands for all of them
             figure.add_scatter(
                 x=[None], y=[None], name="other cohorts", mode="lines", line={"color": PEER, "width": 1.25}
             )
-        for each in (*others, *(each for each in self.cohorts if each.is_selected)):
-            figure.add_scatter(**_stairs(each))
+        for cohort in (*others, *(selected for selected in self.cohorts if selected.is_selected)):
+            figure.add_scatter(**_stairs(cohort))
         return figure.update_yaxes(range=[0, 102], tickvals=[0, 25, 50, 75, 100])
 
 
-def _stairs(each: Distribution) -> dict[str, object]:
-    ratios = np.array(each.ratios)
+def _stairs(cohort: Distribution) -> dict[str, object]:
+    ratios = np.array(cohort.ratios)
     shares = np.arange(1, len(ratios) + 1) / len(ratios) * 100
     kept = np.unique(np.linspace(0, len(ratios) - 1, min(len(ratios), ECDF_POINTS)).astype(int))
-    colour, width = (BLUE, 2.25) if each.is_selected else (PEER, 1.25)
+    colour, width = (BLUE, 2.25) if cohort.is_selected else (PEER, 1.25)
     return {
         "x": [ratios[0], *ratios[kept]],
         "y": [0, *shares[kept]],
-        "name": label(each.label),
+        "name": label(cohort.label),
         "mode": "lines",
         "line": {"shape": "hv", "color": colour, "width": width},
-        "showlegend": each.is_selected,
+        "showlegend": cohort.is_selected,
         "hovertemplate": "%{fullData.name}<br>%{y:.0f} % of runs take at most %{x:.3~g}x<extra></extra>",
     }
 
@@ -208,8 +208,8 @@ def cohort_distributions(runs: pd.DataFrame, labels: Mapping[str, str], *, selec
         labels: cohort -> how it is called, in the order wanted.
         selected: the cohort to stand out.
     """
-    known = runs.dropna(subset=["step_mean_seconds"])
-    groups = {key: group["step_mean_seconds"].to_numpy(np.float64) for key, group in known.groupby("cohort")}
+    timed = runs.dropna(subset=["step_mean_seconds"])
+    groups = {key: group["step_mean_seconds"].to_numpy(np.float64) for key, group in timed.groupby("cohort")}
     drawn = tuple(
         Distribution(
             name, key == selected, tuple(float(value) for value in np.sort(groups[key] / np.median(groups[key])))

@@ -1,4 +1,4 @@
-"""How a verdict looks in a figure: by colour, by symbol and by word."""
+"""The look of a verdict in a figure: by colour, by symbol and by word."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Where the time went: from what was expected, cause by cause, to what was measured."""
+"""The way from the time that was expected, cause by cause, to the time that was measured."""
 
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -29,7 +29,7 @@ class Drop:
 
     @property
     def end(self) -> float:
-        """Where the bar ends."""
+        """The end of the bar."""
         return self.start + self.seconds.value
 
 
@@ -53,7 +53,7 @@ class Waterfall:
 
     @property
     def sentence(self) -> str:
-        """What the figure shows, for those who do not see it."""
+        """The figure in words, for those who do not see it."""
         parts = ", ".join(f"{words(drop.cause)} {seconds(drop.seconds.value)}" for drop in self.drops)
         return (
             f"From {seconds(self.expected_seconds)} expected to {seconds(self.measured_seconds)} measured: {parts}. "
@@ -101,7 +101,7 @@ class Waterfall:
         return figure.update_layout(showlegend=False, bargap=0)
 
     def _least_span(self) -> tuple[float, float] | None:
-        """What the time axis shows of a run that took just what was expected; None where the drops span more."""
+        """Return the time axis of a run that took just what was expected; None where the drops span more."""
         ends = [
             edge
             for drop in self.drops

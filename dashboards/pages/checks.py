@@ -48,7 +48,7 @@ class ReasonRow:
 
 @dataclass(frozen=True)
 class ChecksView:
-    """What the page shows; of the selected check's `values` the worst are in `findings`."""
+    """The page's contents; of the selected check's `values` the worst are in `findings`."""
 
     sentence: str
     system: str | None
@@ -68,24 +68,26 @@ class ChecksView:
 def view(sources: Sources, asked: Asked) -> ChecksView:
     """The newest checks of a system, and one of them in detail. Raises: NotFoundError."""
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    known = sources.ask(checked_systems)
-    system = asked.word("system") or (known[0] if known else None)
-    checks = sources.ask(past_checks, system) if system in known and system else ()
-    systems = tuple(sorted({*known, *([system] if system else [])}))
+    checked = sources.ask(checked_systems)
+    system = asked.word("system") or (checked[0] if checked else None)
+    checks = sources.ask(past_checks, system) if system in checked and system else ()
+    systems = tuple(sorted({*checked, *([system] if system else [])}))
     selected = _selected(checks, asked.word("check"))
     if selected is None:
         return ChecksView("", system, systems, (), None, (), (), "", (), ())
     verdict = selected.verdict
     chart = checked_values(verdict.findings)
-    worst = sorted(verdict.findings, key=lambda each: (not each.is_slow, each.z if each.z is not None else 0.0))
+    worst = sorted(
+        verdict.findings, key=lambda finding: (not finding.is_slow, finding.z if finding.z is not None else 0.0)
+    )
     return ChecksView(
         sentence=_sentence(selected),
         system=system,
         systems=systems,
         checks=tuple(map(_row, checks)),
         selected=_row(selected),
-        findings=tuple(FindingRow(place_of(each), each) for each in worst[:limit]),
-        reasons=tuple(ReasonRow(each.node, f"{words(each.measure)}: {each.reason}") for each in verdict.blames),
+        findings=tuple(FindingRow(place_of(finding), finding) for finding in worst[:limit]),
+        reasons=tuple(ReasonRow(blame.node, f"{words(blame.measure)}: {blame.reason}") for blame in verdict.blames),
         exclude=_exclude(verdict.excluded),
         notes=verdict.notes,
         charts=() if chart is None else (chart,),
@@ -98,15 +100,15 @@ PAGE = Page("checks", "/checks", "checks.html", view, label="Checks", section="c
 def _selected(checks: Sequence[PastCheck], wanted: str | None) -> PastCheck | None:
     if wanted is None:
         return checks[0] if checks else None
-    for each in checks:
-        if each.check_id == wanted:
-            return each
+    for check in checks:
+        if check.check_id == wanted:
+            return check
     raise NotFoundError(f"check {wanted[:60]!r} is not among the newest {CHECKS} of its system")
 
 
 def _row(check: PastCheck) -> CheckRow:
     verdict = check.verdict
-    slow = sum(each.is_slow for each in verdict.findings)
+    slow = sum(finding.is_slow for finding in verdict.findings)
     counts = (len(check.nodes), check.nodes[0] if check.nodes else "", len(verdict.findings), slow)
     return CheckRow(check.check_id, check.at_ns, check.job_id, *counts, verdict.excluded)
 
@@ -120,14 +122,14 @@ def _exclude(nodes: Sequence[str]) -> str:
 
 def _sentence(check: PastCheck) -> str:
     verdict = check.verdict
-    compared = [each for each in verdict.findings if each.expected is not None]
+    compared = [finding for finding in verdict.findings if finding.expected is not None]
     looked = count(len(check.nodes), "node")
     if verdict.excluded:
         named = ", ".join(verdict.excluded[:3]) + (" and more" if len(verdict.excluded) > 3 else "")
         return f"{len(verdict.excluded)} of {looked} should be left out: {named}."
     if not compared:
         return f"Nobody can say what is usual of {looked} yet, so none is blamed."
-    slow = sum(each.is_slow for each in compared)
+    slow = sum(finding.is_slow for finding in compared)
     if slow:
         return f"{count(slow, 'slow value')} on {looked}, and nothing tells which node that is due to."
     return f"{looked[:1].upper()}{looked[1:]} measured as usual."

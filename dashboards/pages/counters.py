@@ -28,7 +28,7 @@ class CounterRow:
 
 @dataclass(frozen=True)
 class CountersView:
-    """What the page shows; of `tested` counters the first are in the rows, with `show` all also those left out.
+    """The page's contents; of `tested` counters the first are in the rows, with `show` all also those left out.
 
     `following` ones only follow the run's length, and say nothing.
     """
@@ -61,28 +61,28 @@ def view(sources: Sources, asked: Asked) -> CountersView:
     if not scope.runs:
         return _nothing(scope, show)
     try:
-        found = sources.ask(counters, scope.workload, scope.system)
+        ranking = sources.ask(counters, scope.workload, scope.system)
     except InvalidInputError as error:  # runs are there, of which none tells its time
         return _nothing(scope, show, "No counter can be ranked yet.", str(error))
-    told = [each for each in found.counters if not each.follows_duration]
-    listed = told if show == SHOWS[0] else found.counters
+    informative = [counter for counter in ranking.counters if not counter.follows_duration]
+    listed = informative if show == SHOWS[0] else ranking.counters
     return CountersView(
-        sentence=_sentence(found, told),
+        sentence=_sentence(ranking, informative),
         scope=scope,
-        system=found.system,
-        compared_runs=found.compared_runs,
-        runs=found.runs,
-        sampled=found.sampled,
-        constant=found.constant,
-        tested=len(found.counters),
-        following=len(found.counters) - len(told),
-        mattering=len(found.mattering),
+        system=ranking.system,
+        compared_runs=ranking.compared_runs,
+        runs=ranking.runs,
+        sampled=ranking.sampled,
+        constant=ranking.constant,
+        tested=len(ranking.counters),
+        following=len(ranking.counters) - len(informative),
+        mattering=len(ranking.mattering),
         show=show,
         rows=tuple(map(_row, listed[:limit])),
-        warnings=found.warnings,
-        from_ns=found.from_ns,
-        to_ns=found.to_ns,
-        charts=_charts(told),
+        warnings=ranking.warnings,
+        from_ns=ranking.from_ns,
+        to_ns=ranking.to_ns,
+        charts=_charts(informative),
     )
 
 
@@ -97,31 +97,31 @@ def _row(effect: CounterEffect) -> CounterRow:
     return CounterRow(effect.shown.name, effect.shown.description, effect, effect.matters)
 
 
-def _sentence(found: CounterRanking, told: list[CounterEffect]) -> str:
-    if not found.counters and not found.sampled and found.compared_runs >= RUNS_MIN:
-        return f"No counter can be ranked yet: nothing was sampled during {count(found.compared_runs, 'run')}."
-    if not found.counters:
-        return f"No counter can be ranked yet: {found.compared_runs} of {count(found.runs, 'run')} can be compared."
-    tested = count(len(found.counters), "counter")
-    if not found.mattering:
+def _sentence(ranking: CounterRanking, informative: list[CounterEffect]) -> str:
+    if not ranking.counters and not ranking.sampled and ranking.compared_runs >= RUNS_MIN:
+        return f"No counter can be ranked yet: nothing was sampled during {count(ranking.compared_runs, 'run')}."
+    if not ranking.counters:
+        return f"No counter can be ranked yet: {ranking.compared_runs} of {count(ranking.runs, 'run')} can be compared."
+    tested = count(len(ranking.counters), "counter")
+    if not ranking.mattering:
         return f"None of {tested} goes with slow runs beyond luck."
-    first = told[0]
+    first = informative[0]
     way = "high" if first.rho > 0 else "low"
-    goes = "goes" if len(found.mattering) == 1 else "go"
-    return f"{len(found.mattering)} of {tested} {goes} with slow runs; most surely {first.shown.name}, {way} in them."
+    goes = "goes" if len(ranking.mattering) == 1 else "go"
+    return f"{len(ranking.mattering)} of {tested} {goes} with slow runs; most surely {first.shown.name}, {way} in them."
 
 
-def _charts(told: list[CounterEffect]) -> tuple[Chart, ...]:
+def _charts(informative: list[CounterEffect]) -> tuple[Chart, ...]:
     effects = [
         Effect(
-            each.shown.name,
-            each.deviation_ratio,
-            each.deviation_low_ratio,
-            each.deviation_high_ratio,
-            each.matters,
-            f"q {number(each.q)}, among the first ten in {percent(each.stability)} of replicates",
+            counter.shown.name,
+            counter.deviation_ratio,
+            counter.deviation_low_ratio,
+            counter.deviation_high_ratio,
+            counter.matters,
+            f"q {number(counter.q)}, among the first ten in {percent(counter.stability)} of replicates",
         )
-        for each in told
+        for counter in informative
     ]
     if not effects:
         return ()

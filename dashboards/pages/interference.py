@@ -32,7 +32,7 @@ class NeighbourRow:
 
 @dataclass(frozen=True)
 class InterferenceView:
-    """What the page shows; of `told` neighbours the surest are in the rows."""
+    """The page's contents; of `total` neighbours the surest are in the rows."""
 
     sentence: str
     scope: Scope
@@ -43,7 +43,7 @@ class InterferenceView:
     seen: Mapping[str, int]
     candidates: int
     inseparable: int
-    told: int
+    total: int
     blamed: int
     rows: tuple[NeighbourRow, ...]
     warnings: tuple[str, ...]
@@ -56,32 +56,32 @@ class InterferenceView:
 
 
 def view(sources: Sources, asked: Asked) -> InterferenceView:
-    """Who goes with slow runs of a workload, or of all. Raises: InvalidInputError for a query that cannot be meant."""
+    """Return who goes with slow runs of a workload, or of all. Raises: InvalidInputError for a meaningless query."""
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
     scope = scope_of(sources, asked, RunState.COMPLETED)
     if not scope.runs:
         return _nothing(scope)
     try:
-        found = sources.ask(interference, scope.workload, scope.system)
+        answer = sources.ask(interference, scope.workload, scope.system)
     except InvalidInputError as error:  # runs are there, of which none tells its time
         return _nothing(scope, "Nobody can be judged yet.", str(error))
     return InterferenceView(
-        sentence=_sentence(found),
+        sentence=_sentence(answer),
         scope=scope,
-        system=found.system,
-        compared_runs=found.compared_runs,
-        runs=found.runs,
-        accompanied_runs=found.accompanied_runs,
-        seen={str(kind): seen for kind, seen in found.seen.items()},
-        candidates=found.candidates,
-        inseparable=found.inseparable,
-        told=len(found.suspects),
-        blamed=len(found.blamed),
-        rows=tuple(map(_row, found.suspects[:limit])),
-        warnings=found.warnings,
-        from_ns=found.from_ns,
-        to_ns=found.to_ns,
-        charts=_charts(found),
+        system=answer.system,
+        compared_runs=answer.compared_runs,
+        runs=answer.runs,
+        accompanied_runs=answer.accompanied_runs,
+        seen={str(kind): seen for kind, seen in answer.seen.items()},
+        candidates=answer.candidates,
+        inseparable=answer.inseparable,
+        total=len(answer.suspects),
+        blamed=len(answer.blamed),
+        rows=tuple(map(_row, answer.suspects[:limit])),
+        warnings=answer.warnings,
+        from_ns=answer.from_ns,
+        to_ns=answer.to_ns,
+        charts=_charts(answer),
     )
 
 
@@ -102,42 +102,42 @@ def _name(candidate: Candidate) -> str:
     return f"{candidate.kind} {candidate.name}{where}"
 
 
-def _sentence(found: Interference) -> str:
-    if not found.suspects:
-        return f"Nobody can be judged yet: {count(found.accompanied_runs, 'run')} had somebody beside."
-    if not found.blamed:
-        return f"Nobody is shown to slow runs down, of {count(len(found.suspects), 'neighbour')} tested."
-    worst = max(found.blamed, key=lambda each: each.slowdown_ratio)
-    others = f"; {len(found.blamed) - 1} more are held to slow runs down" if len(found.blamed) > 1 else ""
+def _sentence(answer: Interference) -> str:
+    if not answer.suspects:
+        return f"Nobody can be judged yet: {count(answer.accompanied_runs, 'run')} had somebody beside."
+    if not answer.blamed:
+        return f"Nobody is shown to slow runs down, of {count(len(answer.suspects), 'neighbour')} tested."
+    worst = max(answer.blamed, key=lambda suspect: suspect.slowdown_ratio)
+    others = f"; {len(answer.blamed) - 1} more are held to slow runs down" if len(answer.blamed) > 1 else ""
     took = f"{times(worst.slowdown_ratio)} [{number(worst.slowdown_low_ratio)} to {number(worst.slowdown_high_ratio)}]"
     return f"Runs beside {_name(worst.candidate)} took {took} the time{others}."
 
 
-def _charts(found: Interference) -> tuple[Chart, ...]:
+def _charts(answer: Interference) -> tuple[Chart, ...]:
     effects = [
         Effect(
-            _name(each.candidate),
-            each.slowdown_ratio,
-            each.slowdown_low_ratio,
-            each.slowdown_high_ratio,
-            each.is_blamed,
-            f"q {number(each.q)}, beside {count(each.exposed_runs, 'run')}",
+            _name(suspect.candidate),
+            suspect.slowdown_ratio,
+            suspect.slowdown_low_ratio,
+            suspect.slowdown_high_ratio,
+            suspect.is_blamed,
+            f"q {number(suspect.q)}, beside {count(suspect.exposed_runs, 'run')}",
         )
-        for each in found.suspects
+        for suspect in answer.suspects
     ]
-    finding = f"{len(found.blamed)} of {count(len(found.suspects), 'neighbour')} surely go with slower runs"
+    finding = f"{len(answer.blamed)} of {count(len(answer.suspects), 'neighbour')} surely go with slower runs"
     axis = "time of runs beside it over that of runs without it"
-    charts = (effects_plot(effects, finding=finding, axis=axis, verdicts=VERDICTS), dose_plot(_doses(found)))
+    charts = (effects_plot(effects, finding=finding, axis=axis, verdicts=VERDICTS), dose_plot(_doses(answer)))
     return tuple(chart for chart in charts if chart is not None)
 
 
-def _doses(found: Interference) -> Sequence[DoseLine]:
+def _doses(answer: Interference) -> Sequence[DoseLine]:
     return [
         DoseLine(
-            _name(each.candidate),
-            (each.dose.low_ratio, each.dose.middle_ratio, each.dose.high_ratio),
-            each.dose.is_rising,
+            _name(suspect.candidate),
+            (suspect.dose.low_ratio, suspect.dose.middle_ratio, suspect.dose.high_ratio),
+            suspect.dose.is_rising,
         )
-        for each in found.blamed
-        if each.dose is not None
+        for suspect in answer.blamed
+        if suspect.dose is not None
     ]

@@ -48,7 +48,7 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class ModelsView:
-    """What the page shows; `selected` is the model and version in detail, of `held` versions the newest are told."""
+    """The page's contents; `selected` is the model and version in detail, of `held` versions the newest are listed."""
 
     sentence: str
     models: tuple[ModelRow, ...]
@@ -70,12 +70,14 @@ class ModelsView:
 def view(sources: Sources, asked: Asked) -> ModelsView:
     """Every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
     with sources.store.catalog.read() as session:
-        groups = {name: list(records) for name, records in groupby(session.models.all(), key=lambda each: each.name)}
+        groups = {
+            name: list(records) for name, records in groupby(session.models.all(), key=lambda version: version.name)
+        }
     untrained = tuple(name for name in TRAINERS if name not in groups)
     if not groups:
         return ModelsView("", (), untrained, None, None, 0, (), (), None, None, (), ())
     models = tuple(_model(name, records) for name, records in groups.items())
-    name = asked.word("model") or next((each.name for each in models if each.promoted), models[0].name)
+    name = asked.word("model") or next((model.name for model in models if model.promoted), models[0].name)
     record = _record(groups, name, asked)
     return ModelsView(
         sentence=_sentence(models),
@@ -104,14 +106,14 @@ def _record(groups: dict[str, list[ModelRecord]], name: str, asked: Asked) -> Mo
     if asked.word("version") is None:
         return _answering(records) or records[0]
     number = asked.amount("version", 1, most=10**9)
-    for each in records:
-        if each.version == number:
-            return each
+    for record in records:
+        if record.version == number:
+            return record
     raise NotFoundError(f"version {number} of model {name[:60]!r} is not registered")
 
 
 def _answering(records: list[ModelRecord]) -> ModelRecord | None:
-    return next((each for each in records if each.state is ModelState.PROMOTED), None)
+    return next((record for record in records if record.state is ModelState.PROMOTED), None)
 
 
 def _model(name: str, records: list[ModelRecord]) -> ModelRow:
@@ -140,13 +142,13 @@ def _version(record: ModelRecord) -> VersionRow:
 
 
 def _sentence(models: tuple[ModelRow, ...]) -> str:
-    answering = [each for each in models if each.promoted is not None]
+    answering = [model for model in models if model.promoted is not None]
     if not answering:
         return f"No model answers yet: none of {count(len(models), 'model')} has a promoted version."
-    known = [each for each in answering if each.shown.skill is not None]
-    if not known:
+    compared = [model for model in answering if model.shown.skill is not None]
+    if not compared:
         return f"{count(len(answering), 'model')} answer, none of them compared with a baseline."
-    best = max(known, key=lambda each: each.shown.skill or 0.0)
+    best = max(compared, key=lambda model: model.shown.skill or 0.0)
     answer = "answers" if len(answering) == 1 else "answer"
     err = f"{best.name} errs {percent(best.shown.skill)} less than the best naive baseline"
     return f"{count(len(answering), 'model')} of {len(models)} {answer}; {err}."

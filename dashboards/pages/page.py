@@ -1,4 +1,4 @@
-"""What every page is made of."""
+"""The parts of every page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ def asked_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args
 
 @dataclass(frozen=True)
 class Sources:
-    """Where pages get what they show."""
+    """The store, explanations and answers from which pages get what they show."""
 
     store: Store
     explain: Explain
@@ -46,7 +46,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reader asked for: the query's words, the run in the path, and where in the list to go on."""
+    """The request of a reader: the query's words, the run in the path, and where in the list to go on."""
 
     query: Mapping[str, str] = field(default_factory=dict)
     run_id: str = ""
@@ -74,7 +74,7 @@ class Asked:
 
 
 class View(Protocol):
-    """What a page shows, computed: plain values that become HTML or JSON."""
+    """The contents of a page, computed: plain values that become HTML or JSON."""
 
     @property
     def title(self) -> str:
@@ -88,7 +88,7 @@ class View(Protocol):
 
     @property
     def next_place(self) -> Place | None:
-        """Where a list goes on; None at its end and on other pages."""
+        """The place where a list goes on; None at its end and on other pages."""
         ...
 
 

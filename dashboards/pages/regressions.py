@@ -18,13 +18,13 @@ MOST_SHOWN = 50  # changes, the newest
 
 @dataclass(frozen=True)
 class RegressionsView:
-    """What the page shows; of `told` changes the newest are in `changes`."""
+    """The page's contents; of `total` changes the newest are in `changes`."""
 
     sentence: str
     scope: Scope
     runs: int
     workloads: int
-    told: int
+    total: int
     slower: int
     changes: tuple[Regression, ...]
     drawn: tuple[str, str] | None  # system and workload of the figure
@@ -41,20 +41,20 @@ def view(sources: Sources, asked: Asked) -> RegressionsView:
     scope = scope_of(sources, asked, RunState.COMPLETED)
     if not scope.runs:
         return RegressionsView("", scope, 0, 0, 0, 0, (), None, (), (), ())
-    found = sources.ask(regressions, scope.system, scope.workload)
-    drawn = _drawn(found, scope)
+    answer = sources.ask(regressions, scope.system, scope.workload)
+    drawn = _drawn(answer, scope)
     chart = None if drawn is None else levels_plot(sources.ask(history, *drawn))
     return RegressionsView(
-        sentence=_sentence(found),
+        sentence=_sentence(answer),
         scope=scope,
-        runs=found.runs,
-        workloads=found.workloads,
-        told=len(found.changes),
-        slower=sum(each.ratio > 1 for each in found.changes),
-        changes=found.changes[:MOST_SHOWN],
+        runs=answer.runs,
+        workloads=answer.workloads,
+        total=len(answer.changes),
+        slower=sum(change.ratio > 1 for change in answer.changes),
+        changes=answer.changes[:MOST_SHOWN],
         drawn=drawn if chart else None,
-        too_few=found.too_few[:MOST_SHOWN],
-        warnings=found.warnings,
+        too_few=answer.too_few[:MOST_SHOWN],
+        warnings=answer.warnings,
         charts=() if chart is None else (chart,),
     )
 
@@ -62,25 +62,25 @@ def view(sources: Sources, asked: Asked) -> RegressionsView:
 PAGE = Page("regressions", "/regressions", "regressions.html", view, label="Regressions", section="regressions")
 
 
-def _drawn(found: Regressions, scope: Scope) -> tuple[str, str] | None:
+def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:
     """The workload with the newest change; the one asked for, where nothing changed."""
-    if found.changes:
-        newest = next((each for each in found.changes if each.ratio > 1), found.changes[0])
+    if answer.changes:
+        newest = next((change for change in answer.changes if change.ratio > 1), answer.changes[0])
         return newest.system, newest.workload
     workload = scope.workload or (scope.workloads[0] if len(scope.workloads) == 1 else None)
     system = scope.system or (scope.systems[0] if len(scope.systems) == 1 else None)
     return (system, workload) if workload and system else None
 
 
-def _sentence(found: Regressions) -> str:
-    looked = count(found.workloads, "workload")
-    if found.workloads == len(found.too_few):
+def _sentence(answer: Regressions) -> str:
+    looked = count(answer.workloads, "workload")
+    if answer.workloads == len(answer.too_few):
         return "No workload has runs enough to tell a lasting change."
-    if not found.changes:
-        return f"Nothing changed for good in {looked}, over {count(found.runs, 'run')}."
-    slower = [each for each in found.changes if each.ratio > 1]
+    if not answer.changes:
+        return f"Nothing changed for good in {looked}, over {count(answer.runs, 'run')}."
+    slower = [change for change in answer.changes if change.ratio > 1]
     if not slower:
-        newest = found.changes[0]
+        newest = answer.changes[0]
         return f"Nothing became slower for good in {looked}; {newest.workload} became faster, {times(newest.ratio)}."
     newest = slower[0]
     since = f"has taken {times(newest.ratio)} its time since {utc(newest.since_ns)[:10]}"

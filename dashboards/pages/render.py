@@ -28,7 +28,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 @dataclass(frozen=True)
 class Address:
-    """Where a page stands: `root` leads from it to the top (`../`), `next_cursor` goes on in its list."""
+    """The place of a page: `root` leads from it to the top (`../`), `next_cursor` goes on in its list."""
 
     root: str = ""
     path: str = ""
@@ -42,7 +42,7 @@ class Address:
 
     @property
     def next_url(self) -> str:
-        """Where the list goes on."""
+        """The address where the list goes on."""
         return self._here({**self.query, "cursor": self.next_cursor})
 
     @property
@@ -74,7 +74,7 @@ def render_waiting(*, root: str = "/") -> str:
 
 
 def as_json(page: Page, view: View, address: Address) -> dict[str, Json]:
-    """What the page shows, for machines; what is missing is null."""
+    """Return what the page shows, for machines; what is missing is null."""
     facts = {field.name: getattr(view, field.name) for field in dataclasses.fields(view)}  # type: ignore[arg-type]
     shown = {name: plain(value) for name, value in facts.items() if name not in {"charts", "next_place"}}
     charts: list[Json] = [_chart(chart) for chart in view.charts]
@@ -92,11 +92,11 @@ def plain(value: object) -> Json:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+        return {str(name): plain(part) for name, part in value.items()}
     if dataclasses.is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(part) for part in value]
     raise TypeError(f"{type(value).__name__} in a view: expected plain values, mappings, lists and dataclasses")
 
 

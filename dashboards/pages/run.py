@@ -21,7 +21,7 @@ from crosswind.models.explain.explanation import Explanation
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of the run was recorded."""
+    """The recorded part of the run."""
 
     steps: int
     warm_up_steps: int
@@ -31,7 +31,7 @@ class Coverage:
 
     @property
     def has_all_ranks(self) -> bool:
-        """Whether every rank of the run recorded steps."""
+        """Return whether every rank of the run recorded steps."""
         return self.ranks_expected is not None and self.ranks_with_steps >= self.ranks_expected
 
 
@@ -55,7 +55,7 @@ LEADS = {  # cause -> the page that knows more of it
 
 @dataclass(frozen=True)
 class RunPageView:
-    """What the page shows."""
+    """The page's contents."""
 
     run: Run
     ranks: tuple[Rank, ...]
@@ -73,7 +73,7 @@ class RunPageView:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the explanation has numbers."""
+        """Return whether the explanation has numbers."""
         return self.explanation.excess is not None
 
 

@@ -76,13 +76,13 @@ class RunsAsked:
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether any filter is set."""
+        """Return whether any filter is set."""
         return any((self.workload, self.state, self.verdict, self.q))
 
 
 @dataclass(frozen=True)
 class RunsView:
-    """What the page shows."""
+    """The page's contents."""
 
     sentence: str
     worst: RunRow | None
@@ -100,7 +100,7 @@ class RunsView:
 
     @property
     def has_truth(self) -> bool:
-        """Whether any run shown tells which disturbance it was given."""
+        """Return whether any run shown tells which disturbance it was given."""
         return any(row.injected for row in self.rows)
 
 
@@ -146,21 +146,21 @@ def _wanted(asked: Asked) -> RunsAsked:
 def _matching(session: Session, wanted: RunsAsked, before: Place | None) -> tuple[list[Run], Place | None]:
     """One page of runs, newest first, and the place where the next one goes on."""
     stored = RunFilter(workload=wanted.workload, state=RunState(wanted.state) if wanted.state else None)
-    found: list[Run] = []
+    matches: list[Run] = []
     searched = 0
     size = BLOCK if wanted.q else wanted.limit + 1
     while searched < MOST_SEARCHED:
         block = session.runs.find(stored, before=before, limit=size)
         for run in block:
-            if len(found) == wanted.limit:
-                return found, before
+            if len(matches) == wanted.limit:
+                return matches, before
             before = (run.started_ns or 0, run.run_id)
             if wanted.q is None or _mentions(run, wanted.q):
-                found.append(run)
+                matches.append(run)
         searched += len(block)
         if len(block) < size:
-            return found, None
-    return found, before
+            return matches, None
+    return matches, before
 
 
 def _mentions(run: Run, text: str) -> bool:
@@ -204,9 +204,9 @@ def _varying(runs: list[Run]) -> dict[str, frozenset[str]]:
 
 def _sorted(rows: list[RunRow], sort: str) -> list[RunRow]:
     key = SORTS[sort.removeprefix("-")]
-    known = [row for row in rows if key(row) is not None]
+    sortable = [row for row in rows if key(row) is not None]
     unknown = [row for row in rows if key(row) is None]
-    return sorted(known, key=key, reverse=sort.startswith("-")) + unknown  # type: ignore[arg-type]
+    return sorted(sortable, key=key, reverse=sort.startswith("-")) + unknown  # type: ignore[arg-type]
 
 
 def _points(rows: list[RunRow]) -> pd.DataFrame:
@@ -222,14 +222,14 @@ def _points(rows: list[RunRow]) -> pd.DataFrame:
     ]
     points = []
     for row in rows:
-        told, excess = row.explanation, row.explanation.excess
+        explanation, excess = row.explanation, row.explanation.excess
         times_ = (
-            told.measured_seconds,
-            told.expected_seconds,
+            explanation.measured_seconds,
+            explanation.expected_seconds,
             excess.low if excess else None,
             excess.high if excess else None,
         )
-        points.append((row.run.run_id, row.run.workload, row.run.started_ns, told.verdict.value, *times_))
+        points.append((row.run.run_id, row.run.workload, row.run.started_ns, explanation.verdict.value, *times_))
     return pd.DataFrame(points, columns=columns)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from crosswind.dashboards.pages.page import Asked, Sources
-from crosswind.dashboards.wording import count
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.run import RunState
 
@@ -12,7 +11,7 @@ NEWEST = 500  # runs whose systems and workloads can be chosen
 
 @dataclass(frozen=True)
 class Scope:
-    """What was asked for, None for all; `runs` are the ones stored of that, `stored` those of any kind."""
+    """The system and workload asked for, None for all; `runs` are those stored of that, `stored` those of any kind."""
 
     system: str | None
     workload: str | None
@@ -23,14 +22,9 @@ class Scope:
 
     @property
     def words(self) -> str:
-        """What was asked for: ` of bert on lab`."""
+        """The scope in words: ` of bert on lab`."""
         of = f" of {self.workload}" if self.workload else ""
         return f"{of} on {self.system}" if self.system else of
-
-    @property
-    def told(self) -> str:
-        """How many runs there are of that."""
-        return count(self.runs, "run")
 
 
 def scope_of(sources: Sources, asked: Asked, state: RunState | None = None) -> Scope:

@@ -18,7 +18,7 @@ SHOWN, MOST_SHOWN = 25, 500
 
 @dataclass(frozen=True)
 class StragglersView:
-    """What the page shows; of `listed` things of the kind chosen the first are in the rows.
+    """The page's contents; of `listed` things of the kind chosen the first are in the rows.
 
     `exclude` is Slurm's option that leaves the named nodes of one system out; empty when there are none.
     """
@@ -50,24 +50,24 @@ def view(sources: Sources, asked: Asked) -> StragglersView:
     scope = scope_of(sources, asked)
     if not scope.runs:
         return StragglersView("", scope, 0, 0, 0, None, kind, tuple(Kind), node, 0, 0, (), "", (), ())
-    found = sources.ask(fleet_ranking, scope.system, scope.workload)
-    listed = [each for each in found.ranked if kind in (None, each.kind) and (node is None or _is_of(each, node))]
-    chart = fleet_plot(Kind(kind) if kind else _telling(found.ranked), found.ranked)
+    ranking = sources.ask(fleet_ranking, scope.system, scope.workload)
+    listed = [entry for entry in ranking.ranked if kind in (None, entry.kind) and (node is None or _is_of(entry, node))]
+    chart = fleet_plot(Kind(kind) if kind else _telling(ranking.ranked), ranking.ranked)
     return StragglersView(
-        sentence=_sentence(found.named, len(found.ranked)),
+        sentence=_sentence(ranking.named, len(ranking.ranked)),
         scope=scope,
-        compared_runs=found.compared_runs,
-        timed_runs=found.timed_runs,
-        runs=found.runs,
-        noise_ratio=found.noise_ratio,
+        compared_runs=ranking.compared_runs,
+        timed_runs=ranking.timed_runs,
+        runs=ranking.runs,
+        noise_ratio=ranking.noise_ratio,
         kind=kind,
         kinds=tuple(Kind),
         node=node,
-        named=len(found.named),
+        named=len(ranking.named),
         listed=len(listed),
         rows=tuple(listed[:limit]),
-        exclude=_exclude(found.named),
-        warnings=found.warnings,
+        exclude=_exclude(ranking.named),
+        warnings=ranking.warnings,
         charts=() if chart is None else (chart,),
     )
 
@@ -75,23 +75,23 @@ def view(sources: Sources, asked: Asked) -> StragglersView:
 PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, label="Stragglers", section="stragglers")
 
 
-def _is_of(each: Ranked, node: str) -> bool:
-    """Whether it is the node, or a device of it."""
-    return each.name == node if each.kind is Kind.NODE else each.name.startswith(f"{node} ")
+def _is_of(entry: Ranked, node: str) -> bool:
+    """Return whether the entry is the node, or a device of it."""
+    return entry.name == node if entry.kind is Kind.NODE else entry.name.startswith(f"{node} ")
 
 
 def _telling(ranked: Sequence[Ranked]) -> Kind:
     """The kind of the surest thing that is named; nodes where none is."""
-    return next((each.kind for each in ranked if each.named), Kind.NODE)
+    return next((entry.kind for entry in ranked if entry.named), Kind.NODE)
 
 
 def _exclude(named: Sequence[Ranked]) -> str:
     """The option for the nodes of the system of the surest one."""
-    nodes = [each for each in named if each.kind is Kind.NODE]
+    nodes = [entry for entry in named if entry.kind is Kind.NODE]
     if not nodes:
         return ""
     try:
-        return f"--exclude={compress(each.name for each in nodes if each.system == nodes[0].system)}"
+        return f"--exclude={compress(node.name for node in nodes if node.system == nodes[0].system)}"
     except MalformedError:  # made-up names that Slurm would not take
         return ""
 
@@ -101,7 +101,7 @@ def _sentence(named: Sequence[Ranked], compared: int) -> str:
         return "Nothing can be compared yet."
     if not named:
         return f"Nothing is surely slower than its peers, of {compared} nodes, devices and rank places compared."
-    worst = max(named, key=lambda each: each.ratio)
+    worst = max(named, key=lambda entry: entry.ratio)
     took = f"{times(worst.ratio)} [{number(worst.low_ratio)} to {number(worst.high_ratio)}]"
     others = f"; {count(len(named) - 1, 'other straggler')} beside it" if len(named) > 1 else ""
     kind = str(worst.kind).capitalize()

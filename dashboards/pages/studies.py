@@ -34,7 +34,7 @@ class TrialRow:
 
 @dataclass(frozen=True)
 class StudiesView:
-    """What the page shows; `rows` are the newest of the study's `trials`."""
+    """The page's contents; `rows` are the newest of the study's `trials`."""
 
     sentence: str
     studies: tuple[str, ...]
@@ -75,7 +75,7 @@ def view(sources: Sources, asked: Asked) -> StudiesView:
     rows = _rows(records, best, -1.0 if aim.is_maximised else 1.0)
     return StudiesView(
         sentence=_sentence(study, standing, rows),
-        studies=tuple(sorted({each.name for each in newest} | {study.name})),
+        studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
         selected=study.name,
         objective=study.objective,
         unit=_unit(study),
@@ -126,14 +126,14 @@ def _unit(study: Study) -> str:
 
 
 def _sentence(study: Study, standing: Standing, rows: Sequence[TrialRow]) -> str:
-    found = next((row for row in rows if row.is_best and row.value is not None), None)
-    if found is None:
-        told = f"{count(len(rows), 'trial')} begun" if rows else "no trial is begun yet"
-        return f"{study.name}: nothing is measured yet, {told}."
+    best = next((row for row in rows if row.is_best and row.value is not None), None)
+    if best is None:
+        progress = f"{count(len(rows), 'trial')} begun" if rows else "no trial is begun yet"
+        return f"{study.name}: nothing is measured yet, {progress}."
     of = f" of {study.trials_max}" if study.trials_max else ""
     done = f"after {len(rows)}{of} trials" if of else f"after {count(len(rows), 'trial')}"
     ended = ", the budget is spent" if standing.is_exhausted else ""
     return (
-        f"{study.name}: {configuration_words(found.configuration)} is the best so far, "
-        f"{quantity(found.value, _unit(study))} ({done}{ended})."
+        f"{study.name}: {configuration_words(best.configuration)} is the best so far, "
+        f"{quantity(best.value, _unit(study))} ({done}{ended})."
     )

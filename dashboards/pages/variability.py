@@ -60,7 +60,7 @@ class SlowRun:
 
 @dataclass(frozen=True)
 class VariabilityView:
-    """What the page shows."""
+    """The page's contents."""
 
     sentence: str
     workload: str | None
@@ -107,8 +107,8 @@ PAGE = Page("variability", "/variability", "variability.html", view, label="Vari
 
 
 def _cohorts(outcome: pd.DataFrame, by_id: Mapping[str, Run]) -> tuple[CohortRow, ...]:
-    known = outcome.dropna(subset=["step_mean_seconds"])
-    groups = [group for _, group in known.groupby("cohort") if len(group) >= FEWEST]
+    timed = outcome.dropna(subset=["step_mean_seconds"])
+    groups = [group for _, group in timed.groupby("cohort") if len(group) >= FEWEST]
     rows = [_cohort(group, by_id[str(group["run_id"].iloc[0])]) for group in groups]
     names = _names(rows)
     ranked = sorted(rows, key=lambda row: -row.cov_ratio)
@@ -192,7 +192,7 @@ def _charts(
     keys = {cohort_id(str(key)): str(key) for key in outcome["cohort"].unique()}
     shown = [row for place, row in enumerate(cohorts) if place < DRAWN_COHORTS or keys[row.cohort_id] == selected]
     labels = {keys[row.cohort_id]: row.label for row in shown}
-    verdicts = {run_id: told.verdict for run_id, told in explanations.items()}
+    verdicts = {run_id: explanation.verdict for run_id, explanation in explanations.items()}
     charts = (
         cohort_over_time(members, verdicts),
         cause_totals(_shares(explanations), explained_runs=len(explanations)),
@@ -203,10 +203,13 @@ def _charts(
 
 def _shares(explanations: Mapping[str, Explanation]) -> pd.DataFrame:
     rows: list[tuple[str, str, float, bool]] = []
-    for run_id, told in explanations.items():
-        if told.verdict is Verdict.SLOW and told.unexplained is not None:
-            rows += [(run_id, share.cause, share.seconds.value, share.cause == told.cause) for share in told.shares]
-            rows.append((run_id, "unexplained", told.unexplained.value, False))
+    for run_id, explanation in explanations.items():
+        if explanation.verdict is Verdict.SLOW and explanation.unexplained is not None:
+            rows += [
+                (run_id, share.cause, share.seconds.value, share.cause == explanation.cause)
+                for share in explanation.shares
+            ]
+            rows.append((run_id, "unexplained", explanation.unexplained.value, False))
     return pd.DataFrame(rows, columns=["run_id", "cause", "seconds", "is_main"])
 
 

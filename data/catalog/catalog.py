@@ -23,7 +23,7 @@ from crosswind.data.catalog.studies import Studies
 
 @dataclass(frozen=True)
 class Ingested:
-    """How much was taken in, all together."""
+    """Counts of all that was taken in."""
 
     batches: int
     rows: int
@@ -48,7 +48,7 @@ class Session:
         self.operations = Operations(connection)
 
     def has_batch(self, batch_id: str) -> bool:
-        """Whether this batch was ingested before."""
+        """Return whether this batch was ingested before."""
         return rows.fetch(self._connection, tables.ingest_batches, batch_id=batch_id) is not None
 
     def add_batch(self, batch_id: str, origin: str, *, row_count: int, skipped: int) -> None:

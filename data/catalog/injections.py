@@ -11,7 +11,7 @@ AT_ONCE = 500  # names in one question; databases take a limited number
 
 
 class Injections:
-    """What was done to runs, over one connection."""
+    """The faults injected into runs, over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -24,8 +24,8 @@ class Injections:
         """The faults of these runs, by run and time."""
         table, names = tables.injections, sorted(run_ids)
         order = [table.c[name] for name in ("run_id", "started_ns", *INJECTED_KEY[1:-1])]
-        found: list[Injected] = []
+        faults: list[Injected] = []
         for start in range(0, len(names), AT_ONCE):
             query = select(table).where(table.c.run_id.in_(names[start : start + AT_ONCE])).order_by(*order)
-            found += [Injected(**row) for row in self._connection.execute(query).mappings()]
-        return found
+            faults += [Injected(**row) for row in self._connection.execute(query).mappings()]
+        return faults

@@ -1,4 +1,4 @@
-"""Who evaluates which trial, and until when."""
+"""Leases of trials: the owner who evaluates each, and until when."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
@@ -10,7 +10,7 @@ from crosswind.data.catalog import rows, tables
 from crosswind.data.errors import NotFoundError
 from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
 
-LEASE_COLUMNS = tuple(each.name for each in fields(TrialRecord) if each.name != "trial")
+LEASE_COLUMNS = tuple(field.name for field in fields(TrialRecord) if field.name != "trial")
 
 
 class Leases:
@@ -39,7 +39,7 @@ class Leases:
         return [_record(dict(row)) for row in self._connection.execute(query).mappings()]
 
     def count(self, study_id: str) -> int:
-        """How many trials the study has."""
+        """Return how many trials the study has."""
         query = select(func.count()).where(tables.trials.c.study_id == study_id)
         return int(self._connection.execute(query).scalar_one())
 

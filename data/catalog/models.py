@@ -31,17 +31,17 @@ class Models:
 
     def get(self, name: str, version: int) -> ModelRecord:
         """One version. Raises: NotFoundError."""
-        found = self._records(_of(name).where(tables.models.c.version == version))
-        if not found:
+        records = self._records(_of(name).where(tables.models.c.version == version))
+        if not records:
             raise NotFoundError(f"version {version} of model {name!r} is not in the catalog")
-        return found[0]
+        return records[0]
 
     def versions(self, name: str) -> list[ModelRecord]:
         """Every version, newest first. Raises: NotFoundError."""
-        found = self._records(_of(name).order_by(NEWEST))
-        if not found:
+        records = self._records(_of(name).order_by(NEWEST))
+        if not records:
             raise NotFoundError(f"model {name!r} is not in the catalog")
-        return found
+        return records
 
     def all(self) -> list[ModelRecord]:
         """Every version of every model, by name, newest first."""
@@ -49,13 +49,13 @@ class Models:
 
     def newest(self, name: str) -> ModelRecord | None:
         """The version made last."""
-        found = self._records(_of(name).order_by(NEWEST).limit(1))
-        return found[0] if found else None
+        records = self._records(_of(name).order_by(NEWEST).limit(1))
+        return records[0] if records else None
 
     def promoted(self, name: str) -> ModelRecord | None:
         """The version that answers, if any does."""
-        found = self._records(_of(name).where(tables.models.c.state == ModelState.PROMOTED))
-        return found[0] if found else None
+        records = self._records(_of(name).where(tables.models.c.state == ModelState.PROMOTED))
+        return records[0] if records else None
 
     def promote(self, name: str, version: int, *, at_ns: int, reason: str) -> ModelRecord:
         """Lets this version answer; the one that did is retired. Raises: NotFoundError."""
@@ -101,14 +101,14 @@ class Models:
     def _promoted_before(self, name: str) -> ModelRecord | None:
         """The retired version promoted last: one that was demoted does not come back by itself."""
         was = _of(name).where(tables.models.c.state == ModelState.RETIRED)
-        found = self._records(was.order_by(tables.models.c.promoted_ns.desc(), NEWEST).limit(1))
-        return found[0] if found else None
+        records = self._records(was.order_by(tables.models.c.promoted_ns.desc(), NEWEST).limit(1))
+        return records[0] if records else None
 
     def _move(self, record: ModelRecord, change: Change) -> ModelRecord:
         values: dict[str, object] = {"state": change.state, "note": change.reason}
         if change.state is ModelState.PROMOTED:
             values["promoted_ns"] = change.at_ns
-        history = [asdict(each) for each in (*record.history, change)]
+        history = [asdict(entry) for entry in (*record.history, change)]
         key = {"name": record.name, "version": record.version}
         rows.change(self._connection, tables.models, key, history=history, **values)
         return self.get(record.name, record.version)
@@ -153,7 +153,7 @@ def _record(row: Mapping[str, Any]) -> ModelRecord:
         coverage=tuple((level, share) for level, share in row["coverage"]),
         **{**metrics, "row_losses": tuple(metrics["row_losses"])},
     )
-    history = tuple(Change(**{**each, "state": ModelState(each["state"])}) for each in row["history"])
+    history = tuple(Change(**{**entry, "state": ModelState(entry["state"])}) for entry in row["history"])
     plain = {name: row[name] for name in ("name", "version", "made_ns", "file_name", "digest", "promoted_ns", "note")}
-    known = {"parent": lineage["parent"], "code_version": lineage["code_version"]}
-    return ModelRecord(**plain, **known, state=ModelState(row["state"]), evidence=evidence, history=history)
+    origin = {"parent": lineage["parent"], "code_version": lineage["code_version"]}
+    return ModelRecord(**plain, **origin, state=ModelState(row["state"]), evidence=evidence, history=history)

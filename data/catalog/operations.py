@@ -24,9 +24,9 @@ class Operations:
         """Stores a new operation, or returns the one of the same kind and arguments that waits or runs."""
         rows.hold(self._connection, f"operations {operation.kind}")
         is_open = and_(TABLE.c.kind == operation.kind, TABLE.c.state.in_(sorted(OPEN)))
-        for known in self._operations(select(TABLE).where(is_open).order_by(TABLE.c.operation_id)):
-            if dict(known.arguments) == dict(operation.arguments):
-                return known
+        for active in self._operations(select(TABLE).where(is_open).order_by(TABLE.c.operation_id)):
+            if dict(active.arguments) == dict(operation.arguments):
+                return active
         rows.add(self._connection, TABLE, asdict(operation))
         return operation
 
@@ -43,7 +43,7 @@ class Operations:
         return self._operations(select(TABLE).where(wanted).order_by(TABLE.c.operation_id.desc()))
 
     def is_any_free(self, now_ns: int, *, names: Collection[str]) -> bool:
-        """Whether something could be begun whose argument `name` is one of these."""
+        """Return whether an operation could be begun whose argument `name` is one of these."""
         return bool(self._operations(_free(now_ns, names).limit(1)))
 
     def claim(
@@ -59,12 +59,12 @@ class Operations:
         if operation_id is not None:
             free = free.where(TABLE.c.operation_id == operation_id)
         # SQLite has no row locks: there a session that writes has the whole database to itself.
-        found = self._operations(free.limit(1).with_for_update(skip_locked=True))
-        if not found:
+        operations = self._operations(free.limit(1).with_for_update(skip_locked=True))
+        if not operations:
             return None
         lease = {"owner": owner, "lease_until_ns": lease_until_ns, "state": OperationState.RUNNING}
-        self._change(found[0], started_ns=now_ns, attempts=found[0].attempts + 1, progress=0.0, **lease)
-        return self.get(found[0].operation_id)
+        self._change(operations[0], started_ns=now_ns, attempts=operations[0].attempts + 1, progress=0.0, **lease)
+        return self.get(operations[0].operation_id)
 
     def beat(self, operation_id: str, owner: str, *, lease_until_ns: int, progress: float | None = None) -> None:
         """Lets the lease run anew. Raises: NotFoundError, ConflictError when it is not the owner's any more."""
@@ -92,13 +92,13 @@ class Operations:
         return self.get(operation_id)
 
     def _held(self, operation_id: str, owner: str) -> Operation:
-        found = self._operations(select(TABLE).where(TABLE.c.operation_id == operation_id).with_for_update())
-        if not found:
+        operations = self._operations(select(TABLE).where(TABLE.c.operation_id == operation_id).with_for_update())
+        if not operations:
             raise NotFoundError(f"operation {operation_id!r} is not in the catalog")
-        if found[0].state is not OperationState.RUNNING or found[0].owner != owner:
-            by = f" by {found[0].owner!r}" if found[0].owner else ""
-            raise ConflictError(f"operation {operation_id} is {found[0].state}{by}, expected running by {owner!r}")
-        return found[0]
+        if operations[0].state is not OperationState.RUNNING or operations[0].owner != owner:
+            by = f" by {operations[0].owner!r}" if operations[0].owner else ""
+            raise ConflictError(f"operation {operation_id} is {operations[0].state}{by}, expected running by {owner!r}")
+        return operations[0]
 
     def _give_up(self, now_ns: int) -> None:
         is_hopeless = and_(_is_abandoned(now_ns), TABLE.c.attempts >= ATTEMPTS_MAX)

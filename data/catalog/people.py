@@ -35,19 +35,21 @@ class People:
         if not names:
             return {}
         key = self._key()
-        found = {name: f"u-{_digest(key, name)}" for name in names}
-        known = self.names(found.values())
-        fresh = [{"pseudonym": each, "name": name} for name, each in found.items() if each not in known]
+        pseudonyms = {name: f"u-{_digest(key, name)}" for name in names}
+        stored = self.names(pseudonyms.values())
+        fresh = [
+            {"pseudonym": pseudonym, "name": name} for name, pseudonym in pseudonyms.items() if pseudonym not in stored
+        ]
         rows.add_those_not_there(self._connection, tables.pseudonyms, fresh)
-        return found
+        return pseudonyms
 
     def names(self, pseudonyms: Collection[str]) -> Mapping[str, str]:
         """Whose pseudonyms these are, where that is known."""
-        table, asked, found = tables.pseudonyms, sorted(pseudonyms), dict[str, str]()
+        table, asked, names = tables.pseudonyms, sorted(pseudonyms), dict[str, str]()
         for start in range(0, len(asked), AT_ONCE):
             query = select(table).where(table.c.pseudonym.in_(asked[start : start + AT_ONCE]))
-            found |= {row.pseudonym: row.name for row in self._connection.execute(query)}
-        return found
+            names |= {row.pseudonym: row.name for row in self._connection.execute(query)}
+        return names
 
     def _key(self) -> bytes:
         fresh = {"name": KEY, "value": os.urandom(32).hex()}

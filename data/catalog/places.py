@@ -21,11 +21,11 @@ class Places:
     def merge(self, place: Allocation | Placement) -> None:
         """Stores what is now known of a job or rank on a node; what was known stays, and the order never matters."""
         if isinstance(place, Allocation):
-            known = self._held(tables.allocations, ALLOCATION_KEY, place)
-            self._put(tables.allocations, place, None if known is None else _allocation(known))
+            stored = self._held(tables.allocations, ALLOCATION_KEY, place)
+            self._put(tables.allocations, place, None if stored is None else _allocation(stored))
         else:
-            known = self._held(tables.placements, PLACEMENT_KEY, place)
-            self._put(tables.placements, place, None if known is None else _placement(known))
+            stored = self._held(tables.placements, PLACEMENT_KEY, place)
+            self._put(tables.placements, place, None if stored is None else _placement(stored))
 
     def allocations(self, job_id: str, *, system: str | None = None) -> list[Allocation]:
         """The job's allocations, by system, node and restart."""
@@ -51,11 +51,11 @@ class Places:
             or_(table.c.started_ns.is_(None), table.c.started_ns < end_ns),
             or_(table.c.ended_ns.is_(None), table.c.ended_ns > begin_ns),
         )
-        names, found = sorted(nodes), list[Allocation]()
+        names, allocations = sorted(nodes), list[Allocation]()
         for start in range(0, len(names), AT_ONCE):
             query = select(table).where(table.c.sampled_as.in_(names[start : start + AT_ONCE]), overlap)
-            found += [_allocation(row) for row in self._connection.execute(query).mappings()]
-        return found
+            allocations += [_allocation(row) for row in self._connection.execute(query).mappings()]
+        return allocations
 
     def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
         """The processes that were ranks of this job."""
@@ -70,8 +70,8 @@ class Places:
         """The GPUs of the ranks of these runs, by run and rank, as far as any are known."""
         table = tables.placements
         is_wanted = and_(rows.among(self._connection, table.c.run_id, run_ids), table.c.rank.is_not(None))
-        found = self._connection.execute(select(table.c.run_id, table.c.rank, table.c.gpus).where(is_wanted))
-        return {(str(run_id), int(rank)): tuple(gpus) for run_id, rank, gpus in found if gpus}
+        placements = self._connection.execute(select(table.c.run_id, table.c.rank, table.c.gpus).where(is_wanted))
+        return {(str(run_id), int(rank)): tuple(gpus) for run_id, rank, gpus in placements if gpus}
 
     def _placements(self, where: ColumnElement[bool]) -> list[Placement]:
         table = tables.placements
@@ -83,9 +83,9 @@ class Places:
         rows.hold(self._connection, f"{table.name} {sorted(keys.items())}")
         return rows.fetch(self._connection, table, **keys)
 
-    def _put(self, table: Table, news: Place, known: Place | None) -> None:
-        merged = news if known is None else merge_places(known, news)
-        if merged != known:
+    def _put(self, table: Table, news: Place, stored: Place | None) -> None:
+        merged = news if stored is None else merge_places(stored, news)
+        if merged != stored:
             rows.upsert(self._connection, table, rows.row_of(merged))
 
 

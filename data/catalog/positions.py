@@ -1,4 +1,4 @@
-"""How far a source that is asked again and again was asked."""
+"""Positions in sources that are asked again and again: how far each was read."""
 
 from sqlalchemy import Connection
 

@@ -25,17 +25,17 @@ class ReadFile:
 
 
 class ReadFiles:
-    """What was read before, over one connection."""
+    """The files that were read before, over one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def of_path(self, context: str, path: str) -> list[ReadFile]:
-        """What stood at this path when it was read, longest first."""
+        """Return what stood at this path when it was read, longest first."""
         table = tables.read_files
         query = select(table).where(table.c.context == context, table.c.path == path)
-        found = self._connection.execute(query.order_by(table.c.size_bytes.desc())).mappings()
-        return [ReadFile(**{**row, "parts": tuple(row["parts"])}) for row in found]
+        stored = self._connection.execute(query.order_by(table.c.size_bytes.desc())).mappings()
+        return [ReadFile(**{**row, "parts": tuple(row["parts"])}) for row in stored]
 
     def put(self, file: ReadFile) -> None:
         """Notes what was read, or is about to be stored."""

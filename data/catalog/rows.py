@@ -65,11 +65,11 @@ def change(connection: Connection, table: Table, key: Mapping[str, object], **va
 
 
 def among(connection: Connection, column: ColumnElement[str], values: Collection[str]) -> ColumnElement[bool]:
-    """Whether the column has one of these values, however many: they go as one parameter."""
+    """Return whether the column has one of these values, however many: they go as one parameter."""
     is_postgresql = connection.dialect.name == "postgresql"
     unfold = func.json_array_elements_text if is_postgresql else func.json_each
-    each = unfold(literal(sorted(values), JSON)).table_valued("value")
-    return column.in_(select(each.c.value))
+    unfolded = unfold(literal(sorted(values), JSON)).table_valued("value")
+    return column.in_(select(unfolded.c.value))
 
 
 def gathered(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[str]:

@@ -20,7 +20,7 @@ PROCESS = ("node", "pid", "started_ns")  # of a rank: who of these is another is
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs are asked for; None asks for all."""
+    """Conditions that the wanted runs meet; None asks for all."""
 
     workload: str | None = None
     system: str | None = None
@@ -62,8 +62,8 @@ class Runs:
         if stored is None:
             rows.upsert(self._connection, tables.ranks, row)
         elif all(stored[name] == row[name] for name in PROCESS):
-            known = {name: stored[name] if value is None else value for name, value in row.items()}
-            rows.upsert(self._connection, tables.ranks, known)
+            merged = {name: stored[name] if value is None else value for name, value in row.items()}
+            rows.upsert(self._connection, tables.ranks, merged)
         else:
             rows.upsert(self._connection, tables.ranks, {**stored, "rank": -1 - rank.rank})
             rows.upsert(self._connection, tables.ranks, row)
@@ -85,7 +85,7 @@ class Runs:
 
     def stored(self, run_ids: Iterable[str]) -> list[str]:
         """Those of the runs that are in the catalog."""
-        return [each for each in run_ids if rows.fetch(self._connection, tables.runs, run_id=each) is not None]
+        return [run_id for run_id in run_ids if rows.fetch(self._connection, tables.runs, run_id=run_id) is not None]
 
     def get(self, run_id: str) -> Run:
         """One run. Raises: NotFoundError."""
@@ -113,7 +113,7 @@ class Runs:
         """Run, rank and node of every rank of these runs, a column each: tuples would take longer."""
         table = tables.ranks
         is_wanted = and_(rows.among(self._connection, table.c.run_id, run_ids), table.c.rank >= 0)
-        ranks, nodes = (rows.gathered(self._connection, each) for each in (table.c.rank, table.c.node))
+        ranks, nodes = (rows.gathered(self._connection, column) for column in (table.c.rank, table.c.node))
         query = select(table.c.run_id, ranks, nodes).where(is_wanted).group_by(table.c.run_id)
         columns: tuple[list[str], list[int], list[str]] = ([], [], [])
         for run_id, of_run, on_nodes in self._connection.execute(query).all():
@@ -129,8 +129,8 @@ class Runs:
         columns = [table.c[name] for name in OUTLINE]
         started = func.coalesce(table.c.started_ns, 0)
         query = _filtered(wanted).with_only_columns(*columns).order_by(started.desc(), table.c.run_id.desc())
-        told = self._connection.execute(query.limit(limit)).all()
-        rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in told[::-1]]
+        newest = self._connection.execute(query.limit(limit)).all()
+        rows_of = [dict(zip(OUTLINE, row, strict=True)) for row in newest[::-1]]
         return [Run(**{**row, "state": RunState(row["state"])}) for row in rows_of]
 
     def cohorts(self) -> list[tuple[str, int, int]]:
@@ -154,44 +154,44 @@ class Runs:
     def counts_by_job(self, job_ids: Collection[str]) -> dict[tuple[str, str], int]:
         """By system and job how many runs each of these jobs held."""
         table = tables.runs
-        found: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         wanted = sorted(job_ids)
         for first in range(0, len(wanted), JOBS_AT_ONCE):
             among = table.c.job_id.in_(wanted[first : first + JOBS_AT_ONCE])
             query = select(table.c.system, table.c.job_id, func.count()).where(among)
             rows_of = self._connection.execute(query.group_by(table.c.system, table.c.job_id))
-            found |= {(str(system), str(job_id)): int(count) for system, job_id, count in rows_of}
-        return found
+            counts |= {(str(system), str(job_id)): int(count) for system, job_id, count in rows_of}
+        return counts
 
     def count(self) -> int:
-        """How many runs are stored."""
+        """Return how many runs are stored."""
         return int(self._connection.execute(select(func.count()).select_from(tables.runs)).scalar_one())
 
     def stand(self, wanted: RunFilter) -> tuple[int, int]:
-        """How many runs match, and the latest of their ends, ns UTC or 0: both stand still while nothing comes new."""
-        found = _filtered(wanted).subquery().c
-        query = select(func.count(), func.coalesce(func.max(found.ended_ns), 0)).select_from(found.run_id.table)
+        """Return how many runs match and their latest end, ns UTC or 0: both stand still while nothing comes new."""
+        columns = _filtered(wanted).subquery().c
+        query = select(func.count(), func.coalesce(func.max(columns.ended_ns), 0)).select_from(columns.run_id.table)
         count, newest = self._connection.execute(query).one()
         return int(count), int(newest)
 
 
-def merge_runs(known: Run, news: Run) -> Run:
-    """What both records say together, whichever came first: None and empty add nothing.
+def merge_runs(stored: Run, news: Run) -> Run:
+    """Return what both records say together, whichever came first: None and empty add nothing.
 
     An end is not undone by a late start record; an exit code, seen from outside, is surer than what a rank says of
     itself; and a rank that names its workload is surer than a command line.
     """
     facts = {name: value for name, value in vars(news).items() if value not in (None, "", (), {})}
-    facts["state"] = news.state if _certainty(news) >= _certainty(known) else known.state
-    facts["tags"] = {**known.tags, **news.tags}
-    facts["software"] = {**known.software, **news.software}
-    if known.workload and news.command:
-        facts["workload"] = known.workload
-    if known.started_ns is not None and news.started_ns is not None:
-        facts["started_ns"] = min(known.started_ns, news.started_ns)
-    if known.ended_ns is not None and news.ended_ns is not None:
-        facts["ended_ns"] = max(known.ended_ns, news.ended_ns)
-    return replace(known, **facts)
+    facts["state"] = news.state if _certainty(news) >= _certainty(stored) else stored.state
+    facts["tags"] = {**stored.tags, **news.tags}
+    facts["software"] = {**stored.software, **news.software}
+    if stored.workload and news.command:
+        facts["workload"] = stored.workload
+    if stored.started_ns is not None and news.started_ns is not None:
+        facts["started_ns"] = min(stored.started_ns, news.started_ns)
+    if stored.ended_ns is not None and news.ended_ns is not None:
+        facts["ended_ns"] = max(stored.ended_ns, news.ended_ns)
+    return replace(stored, **facts)
 
 
 def _certainty(run: Run) -> tuple[bool, int]:

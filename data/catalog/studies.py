@@ -28,8 +28,8 @@ class Studies:
         Raises: ConflictError when another study has its name.
         """
         study = history.study
-        known = rows.fetch(self._connection, tables.studies, study_id=study.study_id)
-        if known is None:
+        stored = rows.fetch(self._connection, tables.studies, study_id=study.study_id)
+        if stored is None:
             self.add(study)
         else:
             rows.change(self._connection, tables.studies, {"study_id": study.study_id}, space=dict(study.space))
@@ -51,7 +51,7 @@ class Studies:
         return [Study(**row) for row in self._connection.execute(query).mappings()]
 
     def counts(self) -> tuple[int, int]:
-        """How many trials are stored, and of how many studies."""
+        """Return how many trials are stored, and of how many studies."""
         ids = tables.trials.c.study_id
         trials, studies = self._connection.execute(select(func.count(), func.count(ids.distinct()))).one()
         return int(trials), int(studies)

@@ -73,7 +73,7 @@ def load_lab_runs(store: Store, folder: Path) -> int:
 def table_of(kind: type[Record], records: Iterable[Record]) -> pa.Table:
     """The catalog's records as a table; maps and lists are JSON."""
     rows = [asdict(record) for record in records]
-    columns = {each.name: [_flat(each.name, row[each.name]) for row in rows] for each in fields(kind)}
+    columns = {field.name: [_flat(field.name, row[field.name]) for row in rows] for field in fields(kind)}
     return pa.table({name: values for name, values in columns.items() if any(value is not None for value in values)})
 
 
@@ -93,7 +93,8 @@ def whole(table: pa.Table) -> pa.Table:
     schema = arrow_schema(set_of(table.schema))
     there = set(table.column_names)
     columns = [
-        table[each.name].cast(each.type) if each.name in there else pa.nulls(len(table), each.type) for each in schema
+        table[field.name].cast(field.type) if field.name in there else pa.nulls(len(table), field.type)
+        for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -107,8 +108,8 @@ def _deep(name: str, value: Any) -> Any:
         return RunState(value)
     if name not in JSON_FIELDS:
         return value
-    told = json.loads(value)
-    return tuple(told) if isinstance(told, list) else told
+    decoded = json.loads(value)
+    return tuple(decoded) if isinstance(decoded, list) else decoded
 
 
 def _digest(paths: Sequence[Path]) -> str:

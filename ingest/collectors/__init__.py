@@ -108,13 +108,13 @@ def made(source: Source, host: Host, options: Options) -> Collector:
     """The source's collector. Raises: InvalidInputError for an option that it does not know."""
     unknown = sorted(options.values.keys() - source.options)
     if unknown:
-        known = ", ".join(source.options) or "none of its own"
-        raise InvalidInputError(f"sources.{source.name}.{unknown[0]}: unknown; its options are: {known}")
+        names = ", ".join(source.options) or "none of its own"
+        raise InvalidInputError(f"sources.{source.name}.{unknown[0]}: unknown; its options are: {names}")
     return source.make(host, options)
 
 
 def reason_of(error: Exception) -> str:
-    """What went wrong in one line of bounded length, with the kind of error."""
+    """Return what went wrong in one line of bounded length, with the kind of error."""
     return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
 
 

@@ -106,7 +106,7 @@ class AmdGpuCollector:
     _listing: Listing[AmdDevice] = field(default_factory=Listing, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the driver is loaded and the library installed."""
+        """Return whether the driver is loaded and the library installed."""
         return (self.sysfs / "module/amdgpu").is_dir() and find_spec("amdsmi") is not None
 
     def read(self) -> Iterator[Sample]:
@@ -140,16 +140,16 @@ def _chosen(columns: Mapping[str, Column], answer: Any) -> dict[str, Scalar]:
     """The numbers among the answers; what is not known is the text N/A."""
     if not isinstance(answer, dict):
         return {}
-    found = {column.name: answer.get(name) for name, column in columns.items()}
-    return {name: value for name, value in found.items() if type(value) is int and 0 <= value < 2**63}
+    values = {column.name: answer.get(name) for name, column in columns.items()}
+    return {name: value for name, value in values.items() if type(value) is int and 0 <= value < 2**63}
 
 
 def _summed(metrics: Any) -> dict[str, Scalar]:
     if not isinstance(metrics, dict):
         return {}
     links = {column.name: metrics.get(name) for name, column in LINKS.items()}
-    known = {name: [each for each in of or () if type(each) is int] for name, of in links.items()}
-    return {name: sum(counts) for name, counts in known.items() if counts}
+    link_counts = {name: [count for count in of or () if type(count) is int] for name, of in links.items()}
+    return {name: sum(counts) for name, counts in link_counts.items() if counts}
 
 
 def _energy(answer: Any) -> dict[str, Scalar]:

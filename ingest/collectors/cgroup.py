@@ -129,7 +129,7 @@ class CgroupCollector:
     _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether a cgroup file system is mounted."""
+        """Return whether a cgroup file system is mounted."""
         try:
             return bool(Trees.mounted(self.root, self.files).folders)
         except (UnavailableError, MalformedError):
@@ -159,11 +159,11 @@ class CgroupCollector:
 
     def _groups(self) -> tuple[_Group, ...]:
         pids = frozenset(self.pids())
-        known = self._known
-        if pids != known.pids or time.monotonic() >= known.until:
-            known.groups = tuple(self._found(pids))
-            known.pids, known.until = pids, time.monotonic() + REFRESH_SECONDS
-        return known.groups
+        cached = self._known
+        if pids != cached.pids or time.monotonic() >= cached.until:
+            cached.groups = tuple(self._found(pids))
+            cached.pids, cached.until = pids, time.monotonic() + REFRESH_SECONDS
+        return cached.groups
 
     def _found(self, pids: Iterable[int]) -> Iterator[_Group]:
         trees = Trees.mounted(self.root, self.files).folders
@@ -172,7 +172,7 @@ class CgroupCollector:
             wanted.setdefault(place, set()).update(trees)
         for place, controllers in sorted(wanted.items()):
             folders = {name: trees[name] + place for name in FILES if name in controllers and name in trees}
-            files = [each for name, folder in folders.items() for each in _files_in(folder, FILES[name])]
+            files = [file for name, folder in folders.items() for file in _files_in(folder, FILES[name])]
             if files:
                 yield _Group(place, files[0][0].rpartition("/")[0], tuple(files))
 

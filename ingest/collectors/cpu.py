@@ -73,7 +73,7 @@ class CpuCollector:
     metric_set: ClassVar[MetricSet] = CPU
 
     def available(self) -> bool:
-        """Whether the kernel shows its statistics."""
+        """Return whether the kernel shows its statistics."""
         return self.files.is_readable(f"{self.proc}/stat")
 
     def read(self) -> Iterator[Sample]:

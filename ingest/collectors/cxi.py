@@ -132,16 +132,16 @@ class _Ring:
     """The times of the driver's last ten link restarts, in seconds, each in a place that is used again in turn."""
 
     paths: tuple[str, ...] = ()
-    known: dict[str, int] = field(default_factory=dict)
+    earlier_stamps: dict[str, int] = field(default_factory=dict)
     total: int = 0
 
     def count(self, files: KernelFiles) -> int | None:
-        """How many restarts were ever seen; None where the driver shows none of its ring."""
-        found = {path: stamp for path in self.paths if (stamp := _whole(path, files)) is not None}
-        if not found:
+        """Return how many restarts were ever seen; None where the driver shows none of its ring."""
+        stamps = {path: stamp for path in self.paths if (stamp := _whole(path, files)) is not None}
+        if not stamps:
             return None
-        self.total += sum(stamp not in (0, self.known.get(path)) for path, stamp in found.items())
-        self.known |= found
+        self.total += sum(stamp not in (0, self.earlier_stamps.get(path)) for path, stamp in stamps.items())
+        self.earlier_stamps |= stamps
         return self.total
 
 
@@ -180,7 +180,7 @@ class CxiCollector:
         return next((folder for folder in folders if names_if_any(folder)), folders[0])
 
     def available(self) -> bool:
-        """Whether there is an adapter."""
+        """Return whether there is an adapter."""
         return bool(names_if_any(self._folder))
 
     def read(self) -> Iterator[Sample]:
@@ -229,11 +229,11 @@ def _read(adapter: _Adapter, files: KernelFiles) -> Sample | None:
     measured_ns = 0
     for path, column in adapter.counters:
         try:
-            found = stamped(files.read(path))
+            reading = stamped(files.read(path))
         except (UnavailableError, MalformedError):  # this generation of the adapter has no such counter
             continue
-        if found is not None:
-            values[column], measured_ns = found
+        if reading is not None:
+            values[column], measured_ns = reading
     if not values:
         return None
     values |= {REGISTRATION.name: registration, MEASURED.name: measured_ns}

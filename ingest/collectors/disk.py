@@ -69,7 +69,7 @@ class DiskCollector:
     _disks: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the kernel shows block devices."""
+        """Return whether the kernel shows block devices."""
         return self.files.is_readable(f"{self.proc}/diskstats")
 
     def read(self) -> Iterator[Sample]:

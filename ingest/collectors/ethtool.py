@@ -1,4 +1,4 @@
-"""What a network adapter's driver counts under names of its own: pauses, discards, marks and lost packets."""
+"""Counters that a network adapter's driver keeps under its own names: pauses, discards, marks and lost packets."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ ETHTOOL = MetricSet(
 
 @dataclass(frozen=True, slots=True)
 class _Interface:
-    """What was learnt of one interface: how many statistics it has, and the rows of those asked for."""
+    """The layout of one interface's statistics: how many there are, and the rows of those asked for."""
 
     index: int
     driver: str
@@ -58,32 +58,32 @@ class EthtoolCollector:
     _renewed: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether a driver here keeps such statistics."""
+        """Return whether a driver here keeps such statistics."""
         return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
         """One sample a statistic. Raises: UnavailableError when no driver keeps any."""
         self._learn_all_now_and_then()
-        if not any(known.rows for known in self._learnt.values()):
+        if not any(layout.rows for layout in self._learnt.values()):
             raise UnavailableError("SIOCETHTOOL: no interface of this network namespace has such statistics")
-        for interface in [name for name, known in self._learnt.items() if known.rows]:
+        for interface in [name for name, layout in self._learnt.items() if layout.rows]:
             try:
                 yield from self._statistics(interface)
             except (UnavailableError, MalformedError):  # it has gone, or changes just now
                 self._renewed.clear()
 
     def _statistics(self, interface: bytes) -> list[Sample]:
-        known = self._learnt[interface]
-        if self.ethtool.index(interface) != known.index:
-            known = self._learn(interface)
-        values = self.ethtool.values(interface, known.count)
-        if len(values) != known.count:  # another number of queues, or another driver
-            known = self._learn(interface)
-            values = self.ethtool.values(interface, known.count)
-        if len(values) != known.count:
+        layout = self._learnt[interface]
+        if self.ethtool.index(interface) != layout.index:
+            layout = self._learn(interface)
+        values = self.ethtool.values(interface, layout.count)
+        if len(values) != layout.count:  # another number of queues, or another driver
+            layout = self._learn(interface)
+            values = self.ethtool.values(interface, layout.count)
+        if len(values) != layout.count:
             raise UnavailableError(f"{printable(interface)}: its statistics change while being read")
         device = printable(interface)
-        return [Sample(device, {**row, "value_total": values[place]}) for place, row in known.rows.items()]
+        return [Sample(device, {**row, "value_total": values[place]}) for place, row in layout.rows.items()]
 
     def _learn_all_now_and_then(self) -> None:
         now = time.monotonic()
@@ -101,8 +101,8 @@ class EthtoolCollector:
     def _learn_if_changed(self, interface: bytes) -> None:
         """A driver that was exchanged may keep the count, and even the index, of the one before."""
         try:
-            known = self._learnt.get(interface)
-            if known is None or not known.rows or self.ethtool.driver(interface).name != known.driver:
+            layout = self._learnt.get(interface)
+            if layout is None or not layout.rows or self.ethtool.driver(interface).name != layout.driver:
                 self._learn(interface)
         except (UnavailableError, MalformedError):  # a loopback, or a driver that keeps nothing
             self._learnt.pop(interface, None)

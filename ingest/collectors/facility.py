@@ -36,12 +36,12 @@ class Followed:
         self._parse: Parse = json_line
 
     def lines(self) -> Iterator[Line]:
-        """What is new. Raises: UnavailableError; MalformedError for a header that lacks what is needed."""
-        found = self.tail.lines()
+        """Yield the new readings. Raises: UnavailableError; MalformedError for a header that lacks what is needed."""
+        lines = self.tail.lines()
         if self.tail.header is not None and self.tail.header != self._header:
             self._parse = csv_parser(self.tail.header.decode("utf-8", "replace").strip(), self._columns)
             self._header = self.tail.header
-        for line in found:
+        for line in lines:
             if text := line.decode("utf-8", "replace").strip():
                 try:
                     yield self._parse(text)
@@ -54,7 +54,7 @@ class Followed:
         self.problem = problem
 
     def report(self) -> Sample:
-        """How many lines gave no reading since the agent began, and the last reason."""
+        """Return how many lines gave no reading since the agent began, and the last reason."""
         name = f"file {os.path.basename(self.tail.path)}"[:200]  # noqa: PTH119 - a name alone
         return sensor(name, {SKIPPED.name: self.skipped + self.tail.long_lines}, health=self.problem[:200])
 
@@ -83,7 +83,7 @@ class FacilityCollector:
     _state: _State = field(default_factory=_State, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether there is such a file or folder."""
+        """Return whether there is such a file or folder."""
         return os.path.exists(self.path)  # noqa: PTH110 - the path is a text
 
     def read(self) -> Iterator[Sample]:

@@ -18,7 +18,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line says: the unit is empty where it says none."""
+    """The reading in one line: the unit is empty where it says none."""
 
     sensor: str
     value: float
@@ -60,14 +60,14 @@ def json_line(text: str) -> Line:
     payload = message.get("payload")
     if isinstance(payload, str) and payload.lstrip().startswith("{"):
         payload = _object(payload)
-    told: Mapping[str, object] = payload if isinstance(payload, dict) else {"value": payload}
-    at = told.get("timestamp")
+    fields: Mapping[str, object] = payload if isinstance(payload, dict) else {"value": payload}
+    at = fields.get("timestamp")
     if at is None and message.get("retain") in (1, True):
         raise MalformedError(f"a retained message does not tell when it was measured: {text!r:.80}")
     if at is None:
         at = message.get("timestamp", message.get("tst"))
-    unit = told.get("unit", message.get("unit", ""))
-    return _line(message.get("topic"), told.get("value"), unit, at)
+    unit = fields.get("unit", message.get("unit", ""))
+    return _line(message.get("topic"), fields.get("value"), unit, at)
 
 
 def _line(sensor: object, value: object, unit: object, at: object) -> Line:
@@ -94,8 +94,8 @@ def _number(value: object) -> float | None:
 def _nanoseconds(at: object) -> int | None:
     """Of seconds since 1970, or of a time with its offset from UTC: without it, it would be a guess."""
     seconds = _number(at)
-    found = round(seconds * 1_000_000) * 1000 if seconds is not None else _instant(at)
-    return found if found is not None and FIRST_SECOND <= found // NANOSECONDS < LAST_SECOND else None
+    measured_ns = round(seconds * 1_000_000) * 1000 if seconds is not None else _instant(at)
+    return measured_ns if measured_ns is not None and FIRST_SECOND <= measured_ns // NANOSECONDS < LAST_SECOND else None
 
 
 def _instant(text: object) -> int | None:

@@ -84,7 +84,7 @@ class FilesystemCollector:
     _asked: dict[str, _Question] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the kernel shows what is mounted."""
+        """Return whether the kernel shows what is mounted."""
         return self.files.is_readable(str(self.root / "proc/self/mounts"))
 
     def read(self) -> Iterator[Sample]:
@@ -117,14 +117,14 @@ class FilesystemCollector:
     def _mounts(self) -> list[_Mount]:
         path = str(self.root / "proc/self/mounts")
         lines = [line.split(" ") for line in os.fsdecode(self.files.read(path)).splitlines()]
-        found: dict[tuple[str, str], _Mount] = {}
+        mounts: dict[tuple[str, str], _Mount] = {}
         for mounted_from, place, kind, *_ in (line for line in lines if len(line) == 6):
             mount = _Mount(_unescaped(place), kind, _unescaped(mounted_from))
             if self._is_wanted(mount):  # of bind mounts of the same one, the first
-                found.setdefault((kind, mount.path if kind == "tmpfs" else mount.mounted_from), mount)
-        if not found:
+                mounts.setdefault((kind, mount.path if kind == "tmpfs" else mount.mounted_from), mount)
+        if not mounts:
             raise UnavailableError(f"{path}: expected a disk, network or memory file system, found none")
-        return list({mount.path: mount for mount in found.values()}.values())[:MAX_MOUNTS]
+        return list({mount.path: mount for mount in mounts.values()}.values())[:MAX_MOUNTS]
 
     def _is_wanted(self, mount: _Mount) -> bool:
         if self.paths:

@@ -51,7 +51,7 @@ class FrequencyCollector:
         return f"{self.sysfs}/devices/system/cpu"
 
     def available(self) -> bool:
-        """Whether a core shows its clock or its throttling."""
+        """Return whether a core shows its clock or its throttling."""
         try:
             paths = [path for device in self._find() for _, path in device.files]
         except UnavailableError:

@@ -1,4 +1,4 @@
-"""Which processes compute on which NVIDIA GPU: how a GPU is joined to its ranks."""
+"""The processes that compute on each NVIDIA GPU: they join a GPU to its ranks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class GpuProcessCollector:
     metric_set: ClassVar[MetricSet] = GPU_PROCESS
 
     def available(self) -> bool:
-        """Whether the driver is loaded and the library installed."""
+        """Return whether the driver is loaded and the library installed."""
         return is_nvml_here(self.proc)
 
     def read(self) -> Iterator[Sample]:
@@ -41,10 +41,10 @@ class GpuProcessCollector:
             if device.has_parts:
                 continue
             try:
-                found = self.session.ask(device, "nvmlDeviceGetComputeRunningProcesses")
+                processes = self.session.ask(device, "nvmlDeviceGetComputeRunningProcesses")
             except LostError:
                 continue
-            for process in found or ():
+            for process in processes or ():
                 memory = {"memory_used_bytes": process.usedGpuMemory} if process.usedGpuMemory is not None else {}
                 yield Sample(device.uuid, {"pid": process.pid} | memory)
 

@@ -58,7 +58,7 @@ class HwmonCollector:
         return f"{self.sysfs}/class/hwmon"
 
     def available(self) -> bool:
-        """Whether there is a chip."""
+        """Return whether there is a chip."""
         try:
             return bool(names_in(self._folder))
         except UnavailableError:
@@ -94,12 +94,12 @@ class HwmonCollector:
             yield Device(f"{name}/{place}/{label}", tuple(files), {"chip": name})
 
     def _columns(self, folder: str) -> dict[str, list[tuple[str, str]]]:
-        found: dict[str, list[tuple[str, str]]] = {}
+        columns: dict[str, list[tuple[str, str]]] = {}
         for match in filter(None, map(FILE.fullmatch, names_in(folder))):
             column = CHANNELS.get((match[2], match[3]))
             if column and number_in(f"{folder}/{match[1]}_fault", self.files) != 1:
-                found.setdefault(match[1], []).append((column.name, f"{folder}/{match[0]}"))
-        return found
+                columns.setdefault(match[1], []).append((column.name, f"{folder}/{match[0]}"))
+        return columns
 
 
 SOURCE = Source(

@@ -169,7 +169,7 @@ class InfinibandCollector:
         return f"{self.sysfs}/class/infiniband"
 
     def available(self) -> bool:
-        """Whether there is a device that is not Omni-Path."""
+        """Return whether there is a device that is not Omni-Path."""
         return any(_is_wanted(self._folder, device) for device in names_if_any(self._folder))
 
     def read(self) -> Iterator[Sample]:

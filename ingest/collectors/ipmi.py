@@ -45,7 +45,7 @@ class IpmiCollector:
     metric_set: ClassVar[MetricSet] = SENSOR
 
     def available(self) -> bool:
-        """Whether there is a controller to ask; it is not asked."""
+        """Return whether there is a controller to ask; it is not asked."""
         return any((self.root / device).exists() for device in DEVICES)
 
     def read(self) -> Iterator[Sample]:
@@ -59,7 +59,7 @@ class IpmiCollector:
         yield from samples
 
     def _ask(self, question: Sequence[str], timeout_seconds: float) -> tuple[str, str]:
-        """What ipmitool prints, and its complaint; it prints what it could read even where it then fails."""
+        """Return what ipmitool prints, and its complaint; it prints what it could read even where it then fails."""
         try:
             answer = subprocess.run(
                 [self.command, *question],
@@ -94,10 +94,10 @@ def sensors_of(table: str) -> Iterator[Sample]:
 
 def power_of(report: str) -> Iterator[Sample]:
     """The node's power, if the controller measures it: one that does not says 0 W, or that it is deactivated."""
-    told = dict(line.strip().partition(":")[::2] for line in report.splitlines())
-    amount, _, unit = told.get("Instantaneous power reading", "").strip().partition(" ")
+    fields = dict(line.strip().partition(":")[::2] for line in report.splitlines())
+    amount, _, unit = fields.get("Instantaneous power reading", "").strip().partition(" ")
     value = number_of(amount)
-    if value and unit == "Watts" and told.get("Power reading state is", "").strip() == "activated":
+    if value and unit == "Watts" and fields.get("Power reading state is", "").strip() == "activated":
         yield sensor("dcmi", readings({UNITS["Watts"]: value}))
 
 

@@ -1,4 +1,4 @@
-"""What programs did on each mounted Lustre file system, and how long it took."""
+"""Operations of programs on each mounted Lustre file system, and how long they took."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class LustreCollector:
     metric_set: ClassVar[MetricSet] = LUSTRE
 
     def available(self) -> bool:
-        """Whether a Lustre file system is mounted and shows its counters."""
+        """Return whether a Lustre file system is mounted and shows its counters."""
         return self.stats.are_readable()
 
     def read(self) -> Iterator[Sample]:

@@ -1,4 +1,4 @@
-"""What a Lustre client asked of each of its servers' targets, and how long the answers took."""
+"""Requests of a Lustre client to each of its servers' targets, and how long the answers took."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class LustreTargetsCollector:
     metric_set: ClassVar[MetricSet] = LUSTRE_TARGETS
 
     def available(self) -> bool:
-        """Whether there are targets that show their counters."""
+        """Return whether there are targets that show their counters."""
         return self.stats.are_readable()
 
     def read(self) -> Iterator[Sample]:

@@ -94,7 +94,7 @@ TOTAL = "total_bytes"
 
 
 def _size_words() -> WordTable:
-    numbers, sizes = ({b"%b:" % name: column.name for name, column in each.items()} for each in (POOL, SIZES))
+    numbers, sizes = ({b"%b:" % name: column.name for name, column in columns.items()} for columns in (POOL, SIZES))
     return WordTable(numbers, sizes)
 
 
@@ -118,7 +118,7 @@ class MemoryCollector:
     _events: WordTable = field(default_factory=_event_words, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the kernel shows its memory."""
+        """Return whether the kernel shows its memory."""
         return self.files.is_readable(f"{self.proc}/meminfo")
 
     def read(self) -> Iterator[Sample]:
@@ -132,14 +132,14 @@ class MemoryCollector:
     def _summed(self) -> dict[str, int]:
         path = f"{self.proc}/vmstat"
         try:
-            found = self._events.read(self.files.read(path), path)
+            counts = self._events.read(self.files.read(path), path)
         except UnavailableError:  # sandboxes hide it; the sizes are worth having without
             return {}
         for name, zones in SUMMED.items():
-            pages = [found.pop(zone) for zone in zones if zone in found]
+            pages = [counts.pop(zone) for zone in zones if zone in counts]
             if pages:
-                found[name] = sum(pages)
-        return found
+                counts[name] = sum(pages)
+        return counts
 
 
 SOURCE = Source("memory", lambda host, _: MemoryCollector(host.proc, host.files), advice="mount /proc")

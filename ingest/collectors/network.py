@@ -57,7 +57,7 @@ NO_LINK: Final = (None,) * (len(LINK) + len(LINK_STATE))
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """What was read of a link, when, and the counter of its changes at that time."""
+    """The state of a link, when it was read, and the counter of its changes at that time."""
 
     index: int
     changes: int | None
@@ -97,7 +97,7 @@ class NetworkCollector:
     _seen: _Seen = field(default_factory=_Seen, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the kernel shows its interfaces."""
+        """Return whether the kernel shows its interfaces."""
         return self.files.is_readable(f"{self.proc}/net/dev")
 
     def read(self) -> Iterator[Sample]:
@@ -117,9 +117,9 @@ class NetworkCollector:
         if self.links_changed() or time.monotonic() - seen.looked > LOOK_SECONDS:
             self.files.forget(f"{self.sysfs}/class/net")  # an open file stays its device's, whoever has the name by now
             seen.rows, seen.links, seen.looked = {}, {}, time.monotonic()
-        known = seen.rows
-        rows = {line: known.get(line) or self._row(line, path) for line in lines[2:]}
-        if len(rows) != len(known):
+        earlier = seen.rows
+        rows = {line: earlier.get(line) or self._row(line, path) for line in lines[2:]}
+        if len(rows) != len(earlier):
             self._forget_all_but({str(row[0]) for row in rows.values()})
         seen.rows = rows
         return list(rows.values())
@@ -127,11 +127,11 @@ class NetworkCollector:
     def _row(self, line: bytes, path: str) -> Row:
         name, _, numbers = line.partition(b":")
         counters = _counters(numbers.split(), path, line)
-        known = self._seen.links.get(name)
-        if known is None:
+        cached = self._seen.links.get(name)
+        if cached is None:
             device = printable(name.strip())
-            known = self._seen.links[name] = device, self._link(device)
-        device, link = known
+            cached = self._seen.links[name] = device, self._link(device)
+        device, link = cached
         return device, *counters, *link
 
     def _forget_all_but(self, shown: set[str]) -> None:
@@ -140,18 +140,18 @@ class NetworkCollector:
             del self._links[gone]
 
     def _link(self, device: str) -> tuple[Scalar, ...]:
-        """What stands in the columns of LINK and LINK_STATE."""
+        """Return the values of the columns of LINK and LINK_STATE."""
         folder = f"{self.sysfs}/class/net/{device}"
         index, changes = self._number(f"{folder}/ifindex"), self._number(f"{folder}/carrier_changes")
         if index is None:  # it has just gone, or sysfs shows another network namespace
             return NO_LINK
-        known, now = self._links.get(device), time.monotonic()
-        if known is None or (known.index, known.changes) != (index, changes) or now - known.monotonic > REFRESH_SECONDS:
-            known = self._links[device] = _Link(index, changes, now, self._state(folder))
-        return changes, index, *known.state
+        link, now = self._links.get(device), time.monotonic()
+        if link is None or (link.index, link.changes) != (index, changes) or now - link.monotonic > REFRESH_SECONDS:
+            link = self._links[device] = _Link(index, changes, now, self._state(folder))
+        return changes, index, *link.state
 
     def _state(self, folder: str) -> tuple[Scalar, ...]:
-        """What the link says of itself; one that is down has neither speed nor carrier."""
+        """Return what the link says of itself; one that is down has neither speed nor carrier."""
         speed, mtu, carrier = (self._number(f"{folder}/{name}") for name in ("speed", "mtu", "carrier"))
         return speed if speed and speed < UNKNOWN_SPEED else None, mtu, carrier, self._word(f"{folder}/operstate")
 

@@ -111,7 +111,7 @@ class NfsCollector:
     metric_set: ClassVar[MetricSet] = NFS
 
     def available(self) -> bool:
-        """Whether this node is a client of NFS."""
+        """Return whether this node is a client of NFS."""
         return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
@@ -141,27 +141,27 @@ class NfsCollector:
             lines = [line.split() for line in self.files.read(path).splitlines()]
         except UnavailableError:
             return {}
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for name, *numbers in filter(None, lines):
             if name == b"rpc":
-                found |= _taken(enumerate(column.name for column in RPC), numbers)
+                counts |= _taken(enumerate(column.name for column in RPC), numbers)
             elif name in CALLS:
-                found |= _taken(((place + 1, column.name) for place, column in CALLS[name].items()), numbers)
-        if not found:
+                counts |= _taken(((place + 1, column.name) for place, column in CALLS[name].items()), numbers)
+        if not counts:
             raise MalformedError(f"{path}: expected lines of rpc, proc3 and proc4 with numbers, found {lines!r:.80}")
-        return found
+        return counts
 
 
 def _of_mount(mount: bytes) -> dict[str, Scalar]:
-    found: dict[str, Scalar] = {}
+    values: dict[str, Scalar] = {}
     if (version := VERSION.search(mount)) is not None:
-        found["version"] = version[1].decode()
-    found |= _taken([(0, AGE.name)], _line(mount, b"\tage:\t"))
-    found |= _taken(enumerate(column.name for column in BYTES), _line(mount, b"\tbytes:\t"))
-    found |= _taken(((place, column.name) for place, column in EVENTS.items()), _line(mount, b"\tevents:\t"))
+        values["version"] = version[1].decode()
+    values |= _taken([(0, AGE.name)], _line(mount, b"\tage:\t"))
+    values |= _taken(enumerate(column.name for column in BYTES), _line(mount, b"\tbytes:\t"))
+    values |= _taken(((place, column.name) for place, column in EVENTS.items()), _line(mount, b"\tevents:\t"))
     for start, names in LINES:
-        found |= _taken(enumerate(names), _line(mount, start))
-    return found
+        values |= _taken(enumerate(names), _line(mount, start))
+    return values
 
 
 def _line(mount: bytes, start: bytes) -> list[bytes]:

@@ -190,7 +190,7 @@ class NvmlCollector:
     _listing: Listing[NvmlDevice] = field(default_factory=Listing, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the driver is loaded and the library installed."""
+        """Return whether the driver is loaded and the library installed."""
         return is_nvml_here(self.proc)
 
     def read(self) -> Iterator[Sample]:
@@ -218,30 +218,30 @@ class NvmlCollector:
     def _answer(self, device: NvmlDevice, question: Question) -> dict[str, Scalar]:
         constants = [getattr(self.session.library, name) for name in question.constants]
         answer = self.session.ask(device, question.call, *constants)
-        found: dict[str, Scalar] = {}
+        values: dict[str, Scalar] = {}
         for attribute, column in question.columns.items():
             value = getattr(answer, attribute, None) if attribute else answer
             if type(value) is int and 0 <= value <= question.most:
-                found[column.name] = value
-        return found
+                values[column.name] = value
+        return values
 
     def _fields(self, device: NvmlDevice) -> dict[str, Scalar]:
         session = self.session
         wanted = tuple(field_id for field_id in FIELDS if not session.refusals.holds((device.uuid, field_id)))
-        found: dict[str, Scalar] = {}
+        values: dict[str, Scalar] = {}
         for answer in session.ask(device, "nvmlDeviceGetFieldValues", wanted) or () if wanted else ():
             field_id = (answer.fieldId, answer.scopeId)
             if answer.nvmlReturn == 0:
-                found.update(_field_value(FIELDS.get(field_id), answer))
+                values.update(_field_value(FIELDS.get(field_id), answer))
                 continue
             session.judge_code(answer.nvmlReturn, f"field {field_id[0]}")
             if answer.nvmlReturn in UNKNOWN_TO_IT:
                 session.refusals.note((device.uuid, field_id))
-        return found
+        return values
 
 
 def is_nvml_here(proc: Path) -> bool:
-    """Whether NVIDIA's driver is loaded and its Python library installed."""
+    """Return whether NVIDIA's driver is loaded and its Python library installed."""
     return driver_file(proc).exists() and find_spec("pynvml") is not None
 
 

@@ -1,4 +1,4 @@
-"""Which jobs were seen on the node at the time of the sweep: a guard against wrong end times and clocks.
+"""The jobs seen on the node at the time of the sweep: a guard against wrong end times and clocks.
 
 No other sample names a job: they are joined by node, device and time.
 """
@@ -33,13 +33,13 @@ OCCUPANCY = MetricSet(
 
 @dataclass(frozen=True)
 class OccupancyCollector:
-    """What the agent's look at jobs and ranks has found; it looks at nothing itself."""
+    """The outcome of the agent's look at jobs and ranks; it looks at nothing itself."""
 
     occupancy: Occupancy
     metric_set: ClassVar[MetricSet] = OCCUPANCY
 
     def available(self) -> bool:
-        """Whether there was something to look at."""
+        """Return whether there was something to look at."""
         return self.occupancy.seen.reason is None
 
     def read(self) -> Iterator[Sample]:

@@ -77,7 +77,7 @@ class OmnipathCollector:
         return f"{self.sysfs}/class/infiniband"
 
     def available(self) -> bool:
-        """Whether there is a device of hfi1."""
+        """Return whether there is a device of hfi1."""
         return any(is_omnipath(self._folder, device) for device in names_if_any(self._folder))
 
     def read(self) -> Iterator[Sample]:

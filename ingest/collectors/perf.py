@@ -133,17 +133,17 @@ class _Watch:
         return sum(len(group.fds) for group in self.all_groups)
 
     def values(self) -> dict[str, Scalar]:
-        found: dict[str, Scalar] = {"began_seconds": self.began_ns, "includes_kernel": self.with_kernel}
+        values: dict[str, Scalar] = {"began_seconds": self.began_ns, "includes_kernel": self.with_kernel}
         for name, groups in self.groups.items():
             with suppress(OSError):  # the kernel could not sum over what the threads started: no value
-                found |= self._summed(name, [group for group in groups if group.fds])
-        return found | ({NOT_COUNTED.name: self.not_counted} if self.not_counted else {})
+                values |= self._summed(name, [group for group in groups if group.fds])
+        return values | ({NOT_COUNTED.name: self.not_counted} if self.not_counted else {})
 
     def _summed(self, name: str, groups: Sequence[Group]) -> dict[str, Scalar]:
         if not groups:
             return {}
         counts = [group.read() for group in groups]
-        enabled, running = sum([each.enabled for each in counts]), sum([each.running for each in counts])
+        enabled, running = sum([count.enabled for count in counts]), sum([count.running for count in counts])
         earlier_enabled, earlier_running = self.before.get(name, (0, 0))
         self.before[name] = (enabled, running)
         times: dict[str, Scalar] = {f"{name}_enabled_seconds_total": enabled, f"{name}_running_seconds_total": running}
@@ -184,7 +184,7 @@ class PerfCollector:
         weakref.finalize(self, _close, self._watches)
 
     def available(self) -> bool:
-        """Whether the kernel lets this process count itself."""
+        """Return whether the kernel lets this process count itself."""
         try:
             self._refuse_unless_allowed()
         except UnavailableError:
@@ -252,9 +252,9 @@ class PerfCollector:
         groups: dict[str, list[Group]] = {name: [] for name in GROUPS}
         try:
             for name, counted in GROUPS.items():
-                events = [each.event for each in counted]
+                events = [counter.event for counter in counted]
                 if len(targets) * len(events) > left:
-                    groups[name].append(Group(self.kernel, (), {}, {each.name: errno.EMFILE for each in events}))
+                    groups[name].append(Group(self.kernel, (), {}, {event.name: errno.EMFILE for event in events}))
                     continue
                 for target in targets:
                     with suppress(ProcessLookupError):  # the thread has ended meanwhile
@@ -306,7 +306,7 @@ def _threads(proc: Path, pid: int) -> list[Target]:
 
 
 def _is_told(error: OSError, target: Target) -> bool:
-    """Whether a row should tell of it; what is gone has no row, and few may count on cores."""
+    """Return whether a row should show it; what is gone has no row, and few may count on cores."""
     return error.errno in OUT_OF_FILES or (error.errno in REFUSED and target.cpu < 0)
 
 

@@ -55,7 +55,7 @@ class _Listing:
 
 @dataclass(frozen=True)
 class PmCountersCollector:
-    """What the controller wrote at one instant: a look during which it wrote anew is thrown away.
+    """The values that the controller wrote at one instant: a look during which it wrote anew is thrown away.
 
     Source: HPE CSM, "User Access to Compute Node Power Data", which tells that `generation` counts changes of power
     limits (so it is no epoch of the energy), that a limit of 0 means none, and that node energy holds that of
@@ -72,7 +72,7 @@ class PmCountersCollector:
         return f"{self.sysfs}/cray/pm_counters"
 
     def available(self) -> bool:
-        """Whether this is such a node."""
+        """Return whether this is such a node."""
         return self.files.is_readable(f"{self._folder}/freshness")
 
     def read(self) -> Iterator[Sample]:
@@ -98,8 +98,8 @@ class PmCountersCollector:
         else:
             raise UnavailableError(f"{freshness}: changed during each of {ATTEMPTS} looks at all counters")
         if rows:
-            found = {column.name: number_in(f"{self._folder}/{name}", self.files) for name, column in OF_NODE.items()}
-            rows.setdefault("node", {}).update({name: value for name, value in found.items() if value is not None})
+            values = {column.name: number_in(f"{self._folder}/{name}", self.files) for name, column in OF_NODE.items()}
+            rows.setdefault("node", {}).update({name: value for name, value in values.items() if value is not None})
         return rows
 
     def _measured(self) -> dict[str, dict[str, Scalar]]:
@@ -123,8 +123,8 @@ class PmCountersCollector:
     def _listed(self) -> list[tuple[str, str, str]]:
         now_ns = time.monotonic_ns()
         if now_ns >= self._listing.due_ns:
-            found = filter(None, map(FILE.fullmatch, names_in(self._folder)))
-            self._listing.files = [(name[1] or "node", name[2], f"{self._folder}/{name[0]}") for name in found]
+            matches = filter(None, map(FILE.fullmatch, names_in(self._folder)))
+            self._listing.files = [(name[1] or "node", name[2], f"{self._folder}/{name[0]}") for name in matches]
             self._listing.due_ns = now_ns + LISTED_NS
         return self._listing.files
 

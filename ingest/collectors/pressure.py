@@ -38,7 +38,7 @@ class PressureCollector:
     metric_set: ClassVar[MetricSet] = PRESSURE
 
     def available(self) -> bool:
-        """Whether this kernel measures pressure; `psi=0` leaves the files but refuses to read them."""
+        """Return whether this kernel measures pressure; `psi=0` leaves the files but refuses to read them."""
         return self.files.is_readable(f"{self.proc}/pressure/cpu")
 
     def read(self) -> Iterator[Sample]:

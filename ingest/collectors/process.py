@@ -1,4 +1,4 @@
-"""What the processes of watched runs used, and for how long they waited for a core."""
+"""Resources that processes of watched runs used, and for how long they waited for a core."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -77,11 +77,11 @@ class _Ledger:
     start_ticks: int
     living: Mapping[str, Nanoseconds] = field(default_factory=dict)
     ended: Nanoseconds = (0, 0)
-    told: int = 0  # how many threads the process last said that it has
+    thread_count: int = 0  # how many threads the process last said that it has
 
-    def totals(self, living: Mapping[str, Nanoseconds], told: int) -> Nanoseconds:
+    def totals(self, living: Mapping[str, Nanoseconds], thread_count: int) -> Nanoseconds:
         """Run and wait over all threads seen so far, given those that live now."""
-        self.told = told
+        self.thread_count = thread_count
         run, waited = self.ended
         for thread, seen in self.living.items():
             if living.get(thread, NEVER) < seen:
@@ -106,7 +106,7 @@ class ProcessCollector:
     _ledgers: dict[int, _Ledger] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the kernel shows processes."""
+        """Return whether the kernel shows processes."""
         return self.proc.is_dir()
 
     def read(self) -> Iterator[Sample]:
@@ -167,31 +167,31 @@ class ProcessCollector:
         They are listed when they are not as many as known, or one of them cannot be read: one that is listed all the
         same stands as it was last seen.
         """
-        known = ledger.living if ledger else {}
-        if ledger is not None and len(known) == ledger.told:
-            found = self._read_threads(folder, known)
-            if len(found) == len(known):
-                return found
+        living = ledger.living if ledger else {}
+        if ledger is not None and len(living) == ledger.thread_count:
+            times = self._read_threads(folder, living)
+            if len(times) == len(living):
+                return times
         try:
             names = os.listdir(f"{folder}/task")  # noqa: PTH208 - a path object would cost more than the read
         except OSError as error:
             if error.errno in OUT_OF_FILES:
                 raise unavailable(f"{folder}/task", error) from error
             return {}  # the process has ended
-        last_seen = {name: known[name] for name in names if name in known}
+        last_seen = {name: living[name] for name in names if name in living}
         return last_seen | self._read_threads(folder, names)
 
     def _read_threads(self, folder: str, names: Iterable[str]) -> dict[str, Nanoseconds]:
-        found = {}
+        times = {}
         for thread in names:
             path = f"{folder}/task/{thread}/schedstat"
             try:
-                found[thread] = _run_and_wait(self.files.read(path), path)
+                times[thread] = _run_and_wait(self.files.read(path), path)
             except OutOfFilesError:
                 raise
             except UnavailableError:  # it has just ended, or this kernel keeps no schedstats
                 continue
-        return found
+        return times
 
 
 def _run_and_wait(content: bytes, path: str) -> Nanoseconds:

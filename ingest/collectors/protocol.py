@@ -1,4 +1,4 @@
-"""What TCP, UDP and IP went through, over all interfaces: segments sent again, datagrams and packets lost."""
+"""Counters of TCP, UDP and IP over all interfaces: segments sent again, datagrams and packets lost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class ProtocolCollector:
     _protocols: Protocols = field(default_factory=Protocols, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the kernel shows its protocols."""
+        """Return whether the kernel shows its protocols."""
         return self.files.is_readable(f"{self.proc}/net/snmp")
 
     def read(self) -> Iterator[Sample]:

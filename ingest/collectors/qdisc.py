@@ -86,7 +86,7 @@ class QdiscCollector:
     _generations: dict[str, _Generation] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether the kernel tells of any queue."""
+        """Return whether the kernel shows any queue."""
         return shows_something(self.read())
 
     def read(self) -> Iterator[Sample]:
@@ -129,20 +129,20 @@ class QdiscCollector:
 
 
 def _statistics(message: bytes, kind: bytes, begin: int, end: int) -> dict[str, int]:
-    """What the nested statistics tell; what is shorter than its structure is missing."""
+    """Return the values of the nested statistics; what is shorter than its structure is missing."""
     parts = attributes(message, begin, end)
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     if (place := _held(parts, TCA_STATS_BASIC, BASIC.size)) is not None:
-        found["sent_bytes_total"], found["sent_packets_total"] = BASIC.unpack_from(message, place)
+        values["sent_bytes_total"], values["sent_packets_total"] = BASIC.unpack_from(message, place)
         if (whole := _held(parts, TCA_STATS_PKT64, WHOLE.size)) is not None:  # told only where 32 bits do not hold it
-            found["sent_packets_total"] = WHOLE.unpack_from(message, whole)[0]
+            values["sent_packets_total"] = WHOLE.unpack_from(message, whole)[0]
     if (place := _held(parts, TCA_STATS_QUEUE, QUEUE.size)) is not None:
         length, backlog, drops, requeues, overlimits = QUEUE.unpack_from(message, place)
-        found |= {"drops_total": drops, "overlimits_total": overlimits, "requeues_total": requeues}
-        found |= {"backlog_bytes": backlog, "queued_packets": length}
+        values |= {"drops_total": drops, "overlimits_total": overlimits, "requeues_total": requeues}
+        values |= {"backlog_bytes": backlog, "queued_packets": length}
     if kind in MARKS and (place := _held(parts, TCA_STATS_APP, MARKS[kind] + WORD.size)) is not None:
-        found["marks_total"] = WORD.unpack_from(message, place + MARKS[kind])[0]
-    return found
+        values["marks_total"] = WORD.unpack_from(message, place + MARKS[kind])[0]
+    return values
 
 
 def _held(parts: dict[int, tuple[int, int]], kind: int, size: int) -> int | None:

@@ -62,7 +62,7 @@ class RaplCollector:
         return f"{self.sysfs}/class/powercap"
 
     def available(self) -> bool:
-        """Whether there is a zone whose energy this user may read."""
+        """Return whether there is a zone whose energy this user may read."""
         try:
             return any(self.files.is_readable(path) for zone in self._find() for _, path in zone.files)
         except UnavailableError:

@@ -1,4 +1,4 @@
-"""What ports of RDMA devices count, how wide it is and how it is written: for InfiniBand, RoCE and Omni-Path.
+"""Counters of RDMA devices' ports, how wide and how written they are: for InfiniBand, RoCE and Omni-Path.
 
 Source: Documentation/ABI/stable/sysfs-class-infiniband; drivers/infiniband/core/sysfs.c, which has the widths;
 InfiniBand Architecture Specification 1, PortCounters: they stay at their end until somebody clears them.
@@ -102,8 +102,8 @@ def number(content: bytes) -> int | None:
     digits = content.strip()
     if not digits.isdigit() or len(digits) > 20:
         return None
-    found = int(digits)
-    return found if found < 1 << 64 else None
+    count = int(digits)
+    return count if count < 1 << 64 else None
 
 
 def state(content: bytes) -> int | None:

@@ -48,7 +48,7 @@ def find_ports(folder: str, hardware: Mapping[str, Column], *, is_wanted: Callab
 
 
 def is_omnipath(folder: str, device: str) -> bool:
-    """Whether the driver is hfi1, whatever name udev has given to its device."""
+    """Return whether the driver is hfi1, whatever name udev has given to its device."""
     if device.startswith("hfi1_"):
         return True
     try:
@@ -58,7 +58,7 @@ def is_omnipath(folder: str, device: str) -> bool:
 
 
 def read_port(port: Port, files: KernelFiles) -> Sample | None:
-    """What the port shows now; None when it is gone, or shows nothing.
+    """Return what the port shows now; None when it is gone, or shows nothing.
 
     The registration is the inode of its folder. The kernel gives each entry of sysfs a number of its own, and a driver
     makes its entries anew whenever it registers its device.
@@ -88,11 +88,11 @@ def _read(
 ) -> None:
     for path, column in named:
         try:
-            found = parse(files.read(path))
+            parsed = parse(files.read(path))
         except (UnavailableError, MalformedError):  # this driver has no such counter
             continue
-        if found is not None:
-            values[column] = found
+        if parsed is not None:
+            values[column] = parsed
 
 
 def _add_ranges(port: Port, values: dict[str, Scalar]) -> None:
@@ -117,7 +117,7 @@ def _port(name: str, folder: str, hardware: Mapping[str, Column]) -> Port:
 
 def _hardware(folder: str, hardware: Mapping[str, Column]) -> Iterator[tuple[str, str]]:
     names = names_if_any(f"{folder}/hw_counters")
-    known = [file for file in names if file in hardware]
-    if known and "lifespan" in names:
+    files = [file for file in names if file in hardware]
+    if files and "lifespan" in names:
         yield f"{folder}/hw_counters/lifespan", LIFESPAN.name
-    yield from ((f"{folder}/hw_counters/{file}", hardware[file].name) for file in known)
+    yield from ((f"{folder}/hw_counters/{file}", hardware[file].name) for file in files)

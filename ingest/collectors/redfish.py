@@ -74,7 +74,7 @@ class RedfishCollector:
     _refused: list[Mapping[str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
-        """Whether it was told where to ask; nobody is asked."""
+        """Return True: the settings give the service's address; nobody is asked."""
         return True
 
     def read(self) -> Iterator[Sample]:
@@ -116,10 +116,10 @@ def _sensors(client: RedfishClient, chassis: str, link: str) -> Iterator[Sample]
     collection = client.get(f"{link}?$expand=.") or client.get(link) or {}
     for member in _objects(collection.get("Members"))[:MAX_MEMBERS]:
         path = _link(member)
-        found = member if "Reading" in member else (client.get(path) if path else None) or {}
-        units, unit = TYPES.get(_text(found, "ReadingType"), ((), None))
-        if unit is not None and found.get("ReadingUnits") in (*units, None):
-            yield from _named(chassis, _text(found, "Id"), found, readings({unit: found.get("Reading")}))
+        resource = member if "Reading" in member else (client.get(path) if path else None) or {}
+        units, unit = TYPES.get(_text(resource, "ReadingType"), ((), None))
+        if unit is not None and resource.get("ReadingUnits") in (*units, None):
+            yield from _named(chassis, _text(resource, "Id"), resource, readings({unit: resource.get("Reading")}))
 
 
 def _older(client: RedfishClient, chassis: str, parent: Resource) -> Iterator[Sample]:
@@ -133,13 +133,13 @@ def _older(client: RedfishClient, chassis: str, parent: Resource) -> Iterator[Sa
             yield from _named(chassis, name, item, readings({fan_unit: item.get("Reading")}))
 
 
-def _named(chassis: str, name: str, found: Resource, values: Mapping[str, Scalar]) -> Iterator[Sample]:
-    status = found.get("Status")
+def _named(chassis: str, name: str, resource: Resource, values: Mapping[str, Scalar]) -> Iterator[Sample]:
+    status = resource.get("Status")
     status = status if isinstance(status, dict) else {}
     device = f"{chassis}/{name}"
     # A sensor that is absent or switched off may still tell its last reading.
     if values and name and is_nameable(device) and status.get("State") in ("Enabled", None):
-        yield sensor(device, values, health=status.get("Health"), measured_ns=_instant(found.get("ReadingTime")))
+        yield sensor(device, values, health=status.get("Health"), measured_ns=_instant(resource.get("ReadingTime")))
 
 
 def _labelled(items: object) -> list[tuple[str, Resource]]:
@@ -190,8 +190,8 @@ def _reading(excerpt: object) -> object:
     return excerpt.get("Reading") if isinstance(excerpt, dict) else None
 
 
-def _text(found: Resource, key: str) -> str:
-    value = found.get(key)
+def _text(resource: Resource, key: str) -> str:
+    value = resource.get(key)
     return value if isinstance(value, str) else ""
 
 

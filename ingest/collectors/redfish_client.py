@@ -25,7 +25,7 @@ Resource = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Access:
-    """Where the service is and how to be let in; the password is read anew each time, so that it can change."""
+    """The address of the service and the way in; the password is read anew each time, so that it can change."""
 
     url: str
     user: str = ""
@@ -43,7 +43,7 @@ class Access:
             raise InvalidInputError("sources.redfish: expected user and credential_file together")
 
     def headers(self) -> dict[str, str]:
-        """What every request carries. Raises: UnavailableError, InvalidInputError."""
+        """Return the headers of every request. Raises: UnavailableError, InvalidInputError."""
         headers = {"Accept": "application/json", "OData-Version": "4.0"}
         if self.user:
             word = f"{self.user}:{secret_in(self.credential_file)}".encode()

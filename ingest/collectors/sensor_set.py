@@ -52,7 +52,7 @@ SENSOR = MetricSet(
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How a reading becomes one of the set's columns: reading x scale + offset."""
+    """The conversion of a reading into one of the set's columns: reading x scale + offset."""
 
     column: str
     scale: float = 1.0
@@ -73,7 +73,7 @@ def readings(values: Mapping[Unit, object]) -> dict[str, Scalar]:
 
 
 def is_possible(value: float) -> bool:
-    """Whether a sensor could have measured this: a finite number, and not a counter's all-ones."""
+    """Return whether a sensor could have measured this: a finite number, and not a counter's all-ones."""
     return abs(value) <= LARGEST
 
 
@@ -97,7 +97,7 @@ def sensor(name: str, values: Mapping[str, Scalar], *, health: object = None, me
 
 
 def is_nameable(text: object) -> bool:
-    """Whether this text can be a sensor's name."""
+    """Return whether this text can be a sensor's name."""
     return isinstance(text, str) and 0 < len(text) <= MAX_TEXT and text.isprintable()
 
 

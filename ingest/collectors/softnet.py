@@ -43,7 +43,7 @@ class SoftnetCollector:
     metric_set: ClassVar[MetricSet] = SOFTNET
 
     def available(self) -> bool:
-        """Whether the kernel shows its receive queues."""
+        """Return whether the kernel shows its receive queues."""
         return self.files.is_readable(f"{self.proc}/net/softnet_stat")
 
     def read(self) -> Iterator[Sample]:

@@ -1,4 +1,4 @@
-"""What the agent knows of a source besides its collector: how to make it, how often to read it, how to get it."""
+"""A source of the agent, besides its collector: how to make it, how often to read it, how to get it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ def no_pids() -> Iterable[int]:
 
 
 def shows_something(samples: Iterator[Sample]) -> bool:
-    """Whether a collector's reading gives a sample, for one that cannot tell without reading; never raises."""
+    """Return whether a collector's reading gives a sample, for one that cannot say without reading; never raises."""
     try:
         return next(samples, None) is not None
     except (UnavailableError, MalformedError):
@@ -36,18 +36,18 @@ class Host:
 
     @property
     def proc(self) -> Path:
-        """Where the kernel shows its processes."""
+        """The folder in which the kernel shows its processes."""
         return self.root / "proc"
 
     @property
     def sysfs(self) -> Path:
-        """Where the kernel shows its devices."""
+        """The folder in which the kernel shows its devices."""
         return self.root / "sys"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the settings file says of one source; what it does not say has the source's default."""
+    """The settings file's options of one source; those that it leaves out have the source's default."""
 
     source: str
     values: Mapping[str, Option] = field(default_factory=dict)

@@ -30,7 +30,7 @@ class Tail:
 
     @property
     def identity(self) -> tuple[int, int] | None:
-        """What the file is known by, whatever its name."""
+        """The file's device and inode, which stay whatever its name; None where none is open."""
         if self._fd < 0:
             return None
         status = os.fstat(self._fd)
@@ -55,13 +55,13 @@ class Tail:
     def _new_lines(self) -> list[bytes]:
         if os.fstat(self._fd).st_size < self._offset or not self._is_where_it_was():
             self._begin(0)
-        found = self._read()
+        lines = self._read()
         if self._was_replaced() and self._is_at_end():
-            found += self._last_line()
+            lines += self._last_line()
             self.close()
             self._open()
-            found += self._read()
-        return found
+            lines += self._read()
+        return lines
 
     def _open(self) -> None:
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -131,6 +131,6 @@ class Tail:
         return os.fstat(self._fd).st_size - self._offset <= MAX_LINE
 
     def _last_line(self) -> list[bytes]:
-        """What stands behind the last line end of a file that nobody writes any more."""
+        """Return what stands behind the last line end of a file that nobody writes any more."""
         rest = os.pread(self._fd, MAX_LINE, self._offset)
         return [rest] if rest and not self._is_inside_long_line else []

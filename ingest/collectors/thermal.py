@@ -33,7 +33,7 @@ class ThermalCollector:
         return f"{self.sysfs}/class/thermal"
 
     def available(self) -> bool:
-        """Whether there is a zone."""
+        """Return whether there is a zone."""
         try:
             return any(self._find())
         except UnavailableError:

@@ -1,1 +1,1 @@
-"""What the agent read last, in the text that Prometheus reads; imported only where an address to serve it on is set."""
+"""The agent's last readings in the text that Prometheus reads; imported only where an address to serve it on is set."""

@@ -40,7 +40,7 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to show of a set, and where in a row stands what names it."""
+    """The columns of a set to show, and where in a row stands what names it."""
 
     shown: tuple[_Shown, ...]
     facts: tuple[tuple[int, str], ...]
@@ -54,28 +54,28 @@ class Families:
 
     def of(self, latest: Mapping[str, Shown]) -> list[Family]:
         """The families of all that the sources showed last, sorted by name; of two equal samples the first stays."""
-        found: dict[str, Family] = {}
+        families: dict[str, Family] = {}
         if agent := latest.get(AGENT):
-            _tell_of_sweep(found, agent.rows.ts_ns)
+            _tell_of_sweep(families, agent.rows.ts_ns)
         for source, shown in latest.items():
-            _tell_of_source(found, source, shown)
+            _tell_of_source(families, source, shown)
             if shown.reason is None:
-                self._tell_rows(found, source, shown.rows)
-        return [found[name] for name in sorted(found)]
+                self._tell_rows(families, source, shown.rows)
+        return [families[name] for name in sorted(families)]
 
-    def _tell_rows(self, found: dict[str, Family], source: str, rows: SweepRows) -> None:
+    def _tell_rows(self, families: dict[str, Family], source: str, rows: SweepRows) -> None:
         plan = self._plan(source, rows.metric_set)
         for row in rows.rows:
             named = _NamedRow(Row(str(row[0]), {name: row[place] for place, name in plan.facts}))
-            for each in plan.shown:
-                if row[each.place] is not None:
-                    _tell(found, each, named, row[each.place])
+            for shown in plan.shown:
+                if row[shown.place] is not None:
+                    _tell(families, shown, named, row[shown.place])
 
     def _plan(self, source: str, metric_set: MetricSet) -> _Plan:
-        known = self._plans.get(source)
-        if known is None or known[0] is not metric_set:
-            known = self._plans[source] = metric_set, _planned(metric_set)
-        return known[1]
+        cached = self._plans.get(source)
+        if cached is None or cached[0] is not metric_set:
+            cached = self._plans[source] = metric_set, _planned(metric_set)
+        return cached[1]
 
 
 class _NamedRow:
@@ -93,20 +93,20 @@ class _NamedRow:
         return tuple(sorted((*own, *name.labels))) if own is not None and name.labels else own
 
 
-def _tell_of_sweep(found: dict[str, Family], ts_ns: int) -> None:
+def _tell_of_sweep(families: dict[str, Family], ts_ns: int) -> None:
     family = Family("collector_last_sweep_timestamp_seconds", "gauge", "when the last sweep ended, since 1970")
     family.samples[()] = repr(ts_ns / 10**9)
-    found[family.name] = family
+    families[family.name] = family
 
 
-def _tell_of_source(found: dict[str, Family], source: str, shown: Shown) -> None:
+def _tell_of_source(families: dict[str, Family], source: str, shown: Shown) -> None:
     labels = (("source", source),)
-    told = (
+    gauges = (
         ("collector_capability", "1 when the source could be read, else 0", str(int(shown.reason is None))),
         ("collector_scrape_duration_seconds", "time that the last read took", repr(float(shown.duration_seconds))),
     )
-    for name, description, value in told:
-        found.setdefault(name, Family(name, "gauge", description)).samples[labels] = value
+    for name, description, value in gauges:
+        families.setdefault(name, Family(name, "gauge", description)).samples[labels] = value
 
 
 def _planned(metric_set: MetricSet) -> _Plan:
@@ -145,22 +145,22 @@ def _labels_by(keys: tuple[str, ...]) -> LabelsOf:
     return of_keys if keys else of_device
 
 
-def _tell(found: dict[str, Family], each: _Shown, row: _NamedRow, value: Scalar) -> None:
-    for name in each.names:
+def _tell(families: dict[str, Family], shown: _Shown, row: _NamedRow, value: Scalar) -> None:
+    for name in shown.names:
         labels, family_name = row.labels(name), _family_name(name, row.row.device)
         if labels is None or family_name is None:
             continue
-        text = _number(value, each.column, is_raw=name.is_raw)
+        text = _number(value, shown.column, is_raw=name.is_raw)
         if text is not None:
-            _family(found, family_name, name, each.column).samples.setdefault(labels, text)
+            _family(families, family_name, name, shown.column).samples.setdefault(labels, text)
         return
 
 
-def _family(found: dict[str, Family], family_name: str, name: Name, column: Column) -> Family:
-    family = found.get(family_name)
+def _family(families: dict[str, Family], family_name: str, name: Name, column: Column) -> Family:
+    family = families.get(family_name)
     if family is None:
         kind = name.kind or KINDS[column.kind]
-        family = found[family_name] = Family(family_name, kind, name.help or column.description)
+        family = families[family_name] = Family(family_name, kind, name.help or column.description)
     return family
 
 

@@ -1,4 +1,4 @@
-"""Whether the agent still sweeps, told from its own rows as they come."""
+"""The check that the agent still sweeps, from its own rows as they come."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""How a column is called outside, and by which labels its rows are told apart."""
+"""The names of columns outside, and the labels that distinguish their rows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

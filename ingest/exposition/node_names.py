@@ -85,7 +85,7 @@ def _zone(row: Row) -> Labels | None:
 
 
 def _rapl_index(row: Row) -> Labels | None:
-    return (("index", found[1] if (found := re.search(r"-(\d+)", row.device)) else "0"),)
+    return (("index", match[1] if (match := re.search(r"-(\d+)", row.device)) else "0"),)
 
 
 def _rapl_zone(device: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What the agent says of itself, and the names of everything that has no name in use."""
+"""The names of what the agent reports of itself, and of everything that has no name in use."""
 
 from collections.abc import Mapping
 

@@ -134,7 +134,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().__init__(address, _Handler)
 
     def lets_in(self, path: str, authorization: str) -> bool:
-        """Whether whoever sends this header may see what stands there."""
+        """Return whether the sender of this header may see what stands there."""
         if self._asked_for is None or path == "/healthz":
             return True
         return hmac.compare_digest(authorization.encode("utf-8", "surrogateescape"), self._asked_for)
@@ -220,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 500, "text/plain; charset=utf-8", b"cannot be written; the agent's log says why\n"
 
     def address_string(self) -> str:
-        """Who asks, which a Unix socket does not tell."""
+        """Return who asks, which a Unix socket does not say."""
         return str(self.client_address)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's signature

@@ -24,15 +24,15 @@ class Renderer:
 
         Source: https://prometheus.io/docs/instrumenting/exposition_formats/; OpenMetrics 1.0
         """
-        found = self.families.of(latest)
+        families = self.families.of(latest)
         if media_type == PLAIN:
-            return "".join(_written(family, "") for family in found).encode("utf-8", "replace")
-        parts = [_written(family, "_total" if family.kind == "counter" else "") for family in without_totals(found)]
+            return "".join(_written(family, "") for family in families).encode("utf-8", "replace")
+        parts = [_written(family, "_total" if family.kind == "counter" else "") for family in without_totals(families)]
         return "".join([*parts, "# EOF\n"]).encode("utf-8", "replace")
 
 
 def render(latest: Mapping[str, Shown], media_type: str = PLAIN) -> bytes:
-    """What the sources showed last, in one of the two formats."""
+    """Return what the sources showed last, in one of the two formats."""
     return Renderer(Families()).render(latest, media_type)
 
 

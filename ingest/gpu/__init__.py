@@ -1,1 +1,1 @@
-"""What the vendors' GPU libraries need besides a collector: sessions, remembered refusals, epochs."""
+"""The vendors' GPU libraries, apart from collectors: sessions, remembered refusals, epochs."""

@@ -47,13 +47,13 @@ class AmdSession:
         """Every GPU that is listed. Raises: UnavailableError when there is none."""
         self._open()
         handles = self._asked("amdsmi_get_processor_handles") or []
-        found: dict[str, AmdDevice] = {}
+        devices: dict[str, AmdDevice] = {}
         for index, handle in enumerate(handles):
-            device = self._device(index, handle, found)
-            found[device.name] = device
-        if not found:
+            device = self._device(index, handle, devices)
+            devices[device.name] = device
+        if not devices:
             raise UnavailableError("AMD SMI: no GPU on this node")
-        return list(found.values())
+        return list(devices.values())
 
     def ask(self, device: AmdDevice, call: str, *arguments: Any) -> Any:
         """The answer to a call about a device; None where there is none. Raises: UnavailableError."""
@@ -94,10 +94,10 @@ class AmdSession:
             self.refusals.note(note)
         return None
 
-    def _device(self, index: int, handle: Any, found: dict[str, AmdDevice]) -> AmdDevice:
+    def _device(self, index: int, handle: Any, devices: dict[str, AmdDevice]) -> AmdDevice:
         place = _text(self._asked("amdsmi_get_gpu_device_bdf", handle))
         name = _text(self._asked("amdsmi_get_gpu_device_uuid", handle)) or place or f"gpu{index}"
-        if name in found:  # partitions of one GPU may share its UUID
+        if name in devices:  # partitions of one GPU may share its UUID
             name = f"{name}/{place or index}"
         model = self._asked("amdsmi_get_gpu_asic_info", handle) or {}
         driver = self._asked("amdsmi_get_gpu_driver_info", handle) or {}

@@ -22,7 +22,7 @@ ENABLED = 1
 
 
 def driver_file(proc: Path) -> Path:
-    """What is there while NVIDIA's driver is loaded."""
+    """Return the file that is there while NVIDIA's driver is loaded."""
     return proc / "driver/nvidia/version"
 
 
@@ -62,10 +62,10 @@ class NvmlSession:
         self._open()
         count = self._asked("nvmlDeviceGetCount") or 0
         driver = _text(self._asked("nvmlSystemGetDriverVersion"))
-        found = [device for index in range(count) for device in self._gpu(index, driver)]
-        if not found:
+        devices = [device for index in range(count) for device in self._gpu(index, driver)]
+        if not devices:
             raise UnavailableError(f"NVML: none of {count} GPUs answers")
-        return found
+        return devices
 
     def ask(self, device: NvmlDevice, call: str, *arguments: Any) -> Any:
         """The answer to a call about a device; None where there is none. Raises: LostError, UnavailableError."""
@@ -150,7 +150,11 @@ class NvmlSession:
             return ()
         places = range(self._asked("nvmlDeviceGetMaxMigDeviceCount", handle) or 0)
         handles = [self._asked("nvmlDeviceGetMigDeviceHandleByIndex", handle, place) for place in places]
-        return [part for each in handles if each is not None and (part := self._part(each, uuid, facts))]
+        return [
+            part
+            for part_handle in handles
+            if part_handle is not None and (part := self._part(part_handle, uuid, facts))
+        ]
 
     def _part(self, handle: Any, parent: str, facts: dict[str, Scalar]) -> NvmlDevice | None:
         uuid = _text(self._asked("nvmlDeviceGetUUID", handle))

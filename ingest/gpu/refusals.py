@@ -7,7 +7,7 @@ AGAIN_NS = 60_000_000_000
 
 
 class Refusals:
-    """What was refused, and until when it is not asked again."""
+    """The refused questions, and until when they are not asked again."""
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock = clock
@@ -18,6 +18,6 @@ class Refusals:
         self._until_ns[question] = self._clock() + AGAIN_NS
 
     def holds(self, question: Hashable) -> bool:
-        """Whether this was refused lately."""
+        """Return whether this was refused lately."""
         until_ns = self._until_ns.get(question)
         return until_ns is not None and self._clock() < until_ns

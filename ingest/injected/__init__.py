@@ -1,4 +1,4 @@
-"""How a program under `crosswind run` is recorded without a change: its Python ranks find a hook on their path."""
+"""The recording of a program under `crosswind run` without a change: its Python ranks find a hook on their path."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ FOLDER = Path(__file__).parent / "on_path"  # holds nothing but the hook: whatev
 
 
 def injected(environment: Mapping[str, str]) -> dict[str, str]:
-    """What to add to the program's environment; nothing where CROSSWIND_INJECT=0 says so."""
+    """Return what to add to the program's environment; nothing where CROSSWIND_INJECT=0 says so."""
     if environment.get("CROSSWIND_INJECT") == "0":
         return {}
     others = environment.get("PYTHONPATH")

@@ -1,4 +1,4 @@
-"""Where PyTorch tells what the training loop does: optimizers, loaders of data, and models in data parallel."""
+"""Hooks where PyTorch shows what the training loop does: optimizers, loaders of data, and models in data parallel."""
 
 import functools
 from collections.abc import Callable

@@ -70,7 +70,7 @@ class WatchedLoop:
         self._exits: list[object] = []
 
     def is_told_by_script(self) -> bool:
-        """Whether the script itself has entered `crosswind.run`."""
+        """Return whether the script itself has entered `crosswind.run`."""
         threads = (thread for thread in threading.enumerate() if thread.name == PROBE_THREAD)
         return any(thread is not self._own_thread for thread in threads)
 

@@ -21,7 +21,7 @@ ENDED = (RunState.COMPLETED, RunState.FAILED)
 
 @dataclass(frozen=True)
 class Step:
-    """How far the plan has come; `seconds_left` None as long as nobody can tell."""
+    """The progress of the plan; `seconds_left` None as long as nobody can tell."""
 
     done: int
     total: int
@@ -77,7 +77,7 @@ def missing(plan: Plan, stored: Iterable[Run]) -> list[PlannedRun]:
 
 
 def position_in(plan: Plan, run: Run) -> int | None:
-    """Which of the plan's runs this one is; None when of none."""
+    """Return this run's position in the plan; None when it is none of the plan's runs."""
     position = run.tags.get("position", "")
     return int(position) if run.tags.get("plan") == plan.name and position.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""Who trains what: the orders of a run's ranks, and the workers who carry them out."""
+"""The casting of a run: the orders of its ranks, and the workers who carry them out."""
 
 import itertools
 import os
@@ -34,7 +34,7 @@ class Part:
 
     @property
     def nodes(self) -> list[str]:
-        """Where they are, each once."""
+        """The nodes of its ranks, each once."""
         return sorted({worker.post.node for worker, _ in self.ranks})
 
 
@@ -76,4 +76,4 @@ class Casting:
     def _cores_of(self, cohort: Cohort, rank: int) -> tuple[int, ...]:
         """Ranks take turns on the cores, so that each has its own where there are enough."""
         first = rank * cohort.threads
-        return tuple(self._cores[(first + each) % len(self._cores)] for each in range(cohort.threads))
+        return tuple(self._cores[(first + thread) % len(self._cores)] for thread in range(cohort.threads))

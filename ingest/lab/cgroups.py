@@ -49,7 +49,7 @@ class CpuGroups:
     top: str = "/"  # what the mount shows of the hierarchy; a container may see a part only
 
     @classmethod
-    def found(cls, proc: Path = PROC) -> Self:
+    def mounted(cls, proc: Path = PROC) -> Self:
         """That of this machine. Raises: UnavailableError. Source: proc_pid_mountinfo(5)."""
         for line in (proc / "self" / "mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")
@@ -105,12 +105,12 @@ class CpuGroups:
 def remove(is_chosen: Callable[[str], bool]) -> list[str]:
     """Removes the lab's groups with such names and puts their processes into the group above; the names."""
     try:
-        root = CpuGroups.found().root
+        root = CpuGroups.mounted().root
     except UnavailableError:
         return []
     # Unlike a glob, a walk passes over groups that others remove meanwhile.
-    found = (Path(parent, name) for parent, names, _ in os.walk(root) for name in names)
-    chosen = [folder for folder in found if folder.name.startswith(PREFIX) and is_chosen(folder.name)]
+    folders = (Path(parent, name) for parent, names, _ in os.walk(root) for name in names)
+    chosen = [folder for folder in folders if folder.name.startswith(PREFIX) and is_chosen(folder.name)]
     for folder in chosen:
         Quota(folder, folder.parent).lift()
     return [folder.name for folder in chosen]

@@ -64,11 +64,13 @@ def start(program: Program, *arguments: object, within: Within = list) -> Compan
     return companion
 
 
-def start_all(program: Program, each: Sequence[Sequence[object]], *, within: Within = list) -> list[Companion]:
+def start_all(
+    program: Program, argument_lists: Sequence[Sequence[object]], *, within: Within = list
+) -> list[Companion]:
     """Starts one process for each list of arguments; all of them are at work, or none. Raises: UnavailableError."""
     companions: list[Companion] = []
     try:
-        for arguments in each:
+        for arguments in argument_lists:
             companions.append(_begin(program, arguments, within))
         for companion in companions:
             _wait_until_ready(companion, program)

@@ -1,4 +1,4 @@
-"""What a training program is told to do to itself: a small file in shared memory, read in every step.
+"""Conditions that a training program is to impose on itself: a small file in shared memory, read in every step.
 
 Reading one takes a fifth of a microsecond: no system call, no lock. A float64 at a multiple of eight bytes is written
 in one piece.

@@ -26,7 +26,7 @@ class WorkerLostError(UnavailableError):
 
 @dataclass(frozen=True)
 class Post:
-    """Where a worker lives and what it is given."""
+    """The place where a worker lives, and what it is given."""
 
     host: Host
     slot: int  # which worker of the host
@@ -40,7 +40,7 @@ class Post:
 
     @property
     def place(self) -> Place:
-        """What names it in its crew."""
+        """The worker's place in its crew, which names it."""
         return self.host.index, self.slot
 
     def command(self) -> list[str]:
@@ -50,7 +50,7 @@ class Post:
         return self.host.command(words)
 
     def environment(self, system: str) -> dict[str, str]:
-        """What the worker's probe and its gloo need to know."""
+        """Return the variables that the worker's probe and its gloo need to know."""
         return {
             **os.environ,
             "CROSSWIND_SPOOL": str(self.spool),
@@ -100,7 +100,7 @@ class Worker:
             raise WorkerLostError(f"{self.post.node}: worker {self.pid} takes no order, see {self.post.log}") from error
 
     def answers(self) -> list[Mapping[str, object]]:
-        """What it has said since. Raises: WorkerLostError when it is dead."""
+        """Return its answers since the last call. Raises: WorkerLostError when it is dead."""
         content = os.read(self.fileno(), 1 << 16)
         if not content:
             raise WorkerLostError(f"{self.post.node}: worker {self.pid} died, see {self.post.log}")
@@ -148,10 +148,10 @@ def until_ready(workers: Sequence[Worker], limit_seconds: float) -> None:
             selector.register(worker, selectors.EVENT_READ, worker)
         waiting = set(workers)
         while waiting:
-            found = selector.select(max(0.0, deadline - time.monotonic()))
-            if not found:
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
                 nodes = ", ".join(sorted(worker.post.node for worker in waiting))
                 raise WorkerLostError(f"no worker after {limit_seconds:.0f} s on {nodes}, see {workers[0].post.log}")
-            for key, _ in found:
+            for key, _ in ready:
                 if any(answer["event"] == READY for answer in key.data.answers()):
                     waiting.discard(key.data)

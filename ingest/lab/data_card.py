@@ -97,11 +97,11 @@ def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mappi
 
 def files_named_in(card: str) -> set[str]:
     """The tables that an earlier card names; of another text, none."""
-    return {found["file"] for found in NAMED.finditer(card)} if card.startswith(f"{TITLE}\n") else set()
+    return {match["file"] for match in NAMED.finditer(card)} if card.startswith(f"{TITLE}\n") else set()
 
 
 def _faults(injections: Iterable[Injected]) -> str:
-    counted = Counter((each.kind, each.unit) for each in injections)
+    counted = Counter((injection.kind, injection.unit) for injection in injections)
     return "\n".join(f"| `{kind}` | {unit} | {count} |" for (kind, unit), count in sorted(counted.items()))
 
 

@@ -133,8 +133,8 @@ def _chosen(rows: pa.Table, sql: str, beside: Mapping[str, pd.DataFrame]) -> pa.
 
 def _write(table: pa.Table, path: Path) -> None:
     """Integers as differences of neighbours, texts by number: a third of what plain columns take."""
-    integers = [each.name for each in table.schema if pa.types.is_integer(each.type)]
-    texts = [each.name for each in table.schema if pa.types.is_string(each.type)]
+    integers = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
     pq.write_table(
         table,
         path,

@@ -12,23 +12,23 @@ MARKER = "made-by-crosswind-lab"  # root deletes the folder, and --store may nam
 
 @dataclass(frozen=True)
 class Folders:
-    """Where a laboratory keeps its files."""
+    """The places of a laboratory's files."""
 
     home: Path
 
     @property
     def spools(self) -> Path:
-        """What is to be stored."""
+        """The folder of what is to be stored."""
         return self.home / "spools"
 
     @property
     def logs(self) -> Path:
-        """What agents and workers said, a folder for each node; they stay."""
+        """The folder of the agents' and workers' logs, a folder for each node; they stay."""
         return self.home / "lab-logs"
 
     @property
     def scratch(self) -> Path:
-        """What goes with the laboratory."""
+        """The folder of what goes with the laboratory."""
         return self.home / SCRATCH
 
     def renew_scratch(self) -> None:

@@ -54,7 +54,7 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Where the other hosts reach it."""
+        """The address at which the other hosts reach it."""
         return f"10.77.0.{self.index + 1}"
 
     def command(self, argv: Sequence[str]) -> list[str]:
@@ -132,9 +132,9 @@ def limit_rate(host: Host, megabits: float | None) -> None:
 def remove_abandoned() -> list[str]:
     """Removes what killed labs left in the kernel, and kills what runs in it; its names. Raises: UnavailableError."""
     require_lab()
-    found = [path.name for path in NAMESPACES.glob(f"{PREFIX}*") if is_abandoned(path.name)]
-    remove_namespaces(found)
-    return found + cgroups.remove(is_abandoned)
+    abandoned = [path.name for path in NAMESPACES.glob(f"{PREFIX}*") if is_abandoned(path.name)]
+    remove_namespaces(abandoned)
+    return abandoned + cgroups.remove(is_abandoned)
 
 
 def remove_namespaces(namespaces: Iterable[str]) -> None:

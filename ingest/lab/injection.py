@@ -1,4 +1,4 @@
-"""Which fault is wanted, how strong, and what was really done."""
+"""The fault that is wanted, how strong, and what was really done."""
 
 from dataclasses import dataclass
 

@@ -35,7 +35,7 @@ def program(name: str, more: str = "/usr/sbin:/sbin") -> str:
 
 
 def ask(name: str, *arguments: str, lines: Sequence[str] = ()) -> str:
-    """What a program answers to these arguments and lines of input. Raises: UnavailableError."""
+    """Return what a program answers to these arguments and lines of input. Raises: UnavailableError."""
     done = subprocess.run(
         [program(name), *arguments], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False
     )

@@ -20,11 +20,11 @@ def new_name() -> str:
 
 
 def is_abandoned(name: str) -> bool:
-    """Whether this names something of a lab whose process is no more."""
-    found = NAME.match(name)
-    if found is None:
+    """Return whether this names something of a lab whose process is no more."""
+    match = NAME.match(name)
+    if match is None:
         return False
     try:
-        return start_ticks(int(found["pid"])) != int(found["start"])  # a pid is used again in time, both are not
+        return start_ticks(int(match["pid"])) != int(match["start"])  # a pid is used again in time, both are not
     except UnavailableError:
         return True

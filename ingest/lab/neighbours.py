@@ -21,10 +21,10 @@ class Stay:
 
 
 def stays(part: Part, trained: Sequence[Trained]) -> list[Stay]:
-    """Where a job's ranks trained, and when."""
+    """Return where a job's ranks trained, and when."""
     return [
-        Stay(worker.post.node, order.rank, each.began_ns, each.ended_ns)
-        for (worker, order), each in zip(part.ranks, trained, strict=True)
+        Stay(worker.post.node, order.rank, span.began_ns, span.ended_ns)
+        for (worker, order), span in zip(part.ranks, trained, strict=True)
     ]
 
 

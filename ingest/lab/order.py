@@ -1,4 +1,4 @@
-"""What a warm worker is told to do, and what it tells back, as lines of JSON."""
+"""Orders to a warm worker, and what it answers, as lines of JSON."""
 
 import json
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ class Order:
     is_recorded: bool = True
 
     def configuration(self) -> dict[str, int | float | str]:
-        """What people would tune, and over which link, as the run's record keeps it."""
+        """Return what people would tune, and over which link, as the run's record keeps it."""
         return {"batch": self.batch, "bucket_mb": self.bucket_mb, "threads": self.threads, "link": self.link}
 
     def environment(self) -> dict[str, str]:
-        """What a launcher would have set for this rank."""
+        """Return what a launcher would have set for this rank."""
         return {
             "CROSSWIND_RUN_ID": self.run_id,
             "RANK": str(self.rank),

@@ -1,4 +1,4 @@
-"""What the lab measures, as data: which runs, in which order, and what is done to each of them.
+"""The measurements of the lab, as data: which runs, in which order, and what is done to each of them.
 
 Runs of all cohorts and conditions stand in one random order, so that the machine's drift falls on all alike. The split
 follows the order, as time would have it: models learn from the first half and are judged on the last third.
@@ -31,7 +31,7 @@ class Cohort:
 
     @property
     def link(self) -> str:
-        """Whether a relay stands between its hosts."""
+        """The kind of link between its hosts: `relay` where a relay stands between them, else `direct`."""
         return "relay" if RELAYED in self.hosts else "direct"
 
     def place(self, rank: int) -> tuple[int, int]:

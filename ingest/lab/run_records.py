@@ -1,4 +1,4 @@
-"""What the lab itself tells of a run: how it was planned, how it ended, and what was really done to it."""
+"""The lab's own account of a run: how it was planned, how it ended, and what was really done to it."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class LabRun:
     tags: dict[str, str]
 
     def record(self, state: RunState, **facts: object) -> dict[str, object]:
-        """What goes into the spool."""
+        """Return what goes into the spool."""
         _, order = self.part.ranks[0]
         return {
             "run_id": order.run_id,

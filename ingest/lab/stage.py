@@ -23,7 +23,7 @@ def node_name(host: Host) -> str:
 
 @dataclass(frozen=True)
 class Scene:
-    """What injectors may touch."""
+    """The hosts, the conditions and the folder that injectors may touch."""
 
     hosts: Sequence[Host]
     conditions: Conditions
@@ -72,7 +72,7 @@ class Stage:
 
     @property
     def truths(self) -> list[Truth]:
-        """What was switched on and off, in order."""
+        """The faults that were switched on and off, in order."""
         return sorted(self._truths.values(), key=lambda truth: truth.started_ns)
 
     @contextmanager

@@ -20,7 +20,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Trained:
-    """When the rank's training loop began and ended, in ns UTC, and the last loss."""
+    """The beginning and end of the rank's training loop, in ns UTC, and the last loss."""
 
     began_ns: int
     ended_ns: int
@@ -56,11 +56,11 @@ class _Watch:
             for worker in self._workers:
                 selector.register(worker, selectors.EVENT_READ, worker)
             while len(self._trained) < len(self._workers):
-                found = selector.select(max(0.0, self._deadline - time.monotonic()))
-                if not found:
+                ready = selector.select(max(0.0, self._deadline - time.monotonic()))
+                if not ready:
                     late = [worker.post.node for worker in self._workers if worker not in self._trained]
                     raise WorkerLostError(f"still training after the time limit on {', '.join(late)}")
-                for key, _ in found:
+                for key, _ in ready:
                     for answer in key.data.answers():
                         self._take(key.data, answer)
         return [self._trained[worker] for worker in self._workers]

@@ -89,7 +89,7 @@ class Lane:
                 continue
 
     def next_due(self) -> float:
-        """When the first frame arrives; infinity for none."""
+        """Return when the first frame arrives; infinity for none."""
         return self._frames[0][0] if self._frames else float("inf")
 
 

@@ -1,1 +1,1 @@
-"""Which jobs and ranks are on this node."""
+"""The jobs and ranks on this node."""

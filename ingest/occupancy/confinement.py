@@ -1,4 +1,4 @@
-"""Which job a process is confined to, by the control group that Slurm put it into.
+"""The job that a process is confined to, by the control group that Slurm put it into.
 
 Everybody may read it of every process, and a user cannot forge it, so it holds against what an environment says. The
 number of the task in its path is left alone: sources differ on whether it counts within the node or the step.
@@ -28,8 +28,8 @@ class Confinement:
 
 def confinement_of(groups: bytes) -> Confinement | None:
     """The job in the content of /proc/<pid>/cgroup, or None outside of any."""
-    found = SCOPE.search(groups) or LEGACY.search(groups)
-    if found is None:
+    match = SCOPE.search(groups) or LEGACY.search(groups)
+    if match is None:
         return None
-    node, job_id, step_id = (part.decode("ascii", "replace") if part else None for part in found.groups())
+    node, job_id, step_id = (part.decode("ascii", "replace") if part else None for part in match.groups())
     return Confinement(job_id or "", step_id, node)

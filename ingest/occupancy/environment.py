@@ -1,4 +1,4 @@
-"""Which job, step and rank a process is, by what schedulers and launchers put into its environment.
+"""The job, step and rank of a process, by what schedulers and launchers put into its environment.
 
 Whoever starts a process may write anything there: every value is checked, one that does not fit is left out and named,
 and no variable but those below is kept.
@@ -39,7 +39,7 @@ GPU = re.compile(r"[A-Za-z0-9:./_-]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a process says of its place; None where it says nothing that fits. `refused` names what did not fit."""
+    """A process's own account of its place; None where it says nothing that fits. `refused` names what did not fit."""
 
     job_id: str | None = None
     array_id: str | None = None
@@ -59,11 +59,11 @@ class Identity:
 
     @property
     def is_of_a_rank(self) -> bool:
-        """Whether it names a rank or a run."""
+        """Return whether it names a rank or a run."""
         return self.rank is not None or self.run_id is not None
 
     def continues(self, parent: "Identity | None") -> bool:
-        """Whether the parent was this rank already; a program may have added its world's size for its children."""
+        """Return whether the parent was this rank already; a program may add its world's size for its children."""
         if parent is None or (
             parent.world_size != self.world_size and None not in (parent.world_size, self.world_size)
         ):
@@ -73,9 +73,9 @@ class Identity:
     def confined_to(self, confinement: Confinement) -> "Identity":
         """The identity with the job that the kernel vouches for; what it says of another job is not believed."""
         node, is_of_it = self.node or confinement.node, self.job_id in (None, confinement.job_id)
-        known = self if is_of_it else Identity(node=node, system=self.system, refused=self.refused)
-        step_id = known.step_id or confinement.step_id
-        return replace(known, job_id=confinement.job_id, step_id=step_id, node=node, is_allocated=True)
+        trusted = self if is_of_it else Identity(node=node, system=self.system, refused=self.refused)
+        step_id = trusted.step_id or confinement.step_id
+        return replace(trusted, job_id=confinement.job_id, step_id=step_id, node=node, is_allocated=True)
 
 
 NOBODY = Identity()
@@ -87,26 +87,26 @@ def identity_of(environment: bytes) -> Identity:
     A Slurm job counts as allocated here only where slurmd named the node: `salloc` puts the job's id into shells of
     login nodes as well. Source: sbatch(1), srun(1), mpirun(1), torchrun's environment variables.
     """
-    found: dict[bytes, bytes] = {}
+    variables: dict[bytes, bytes] = {}
     for item in environment.split(b"\0", MAX_VARIABLES)[:MAX_VARIABLES]:
         name, mark, value = item.partition(b"=")
-        if name in KEPT and mark and name not in found:
-            found[name] = value
-    named = {name.decode(): value for name, value in found.items()}
+        if name in KEPT and mark and name not in variables:
+            variables[name] = value
+    named = {name.decode(): value for name, value in variables.items()}
     return _identity(_Fields(named)) if named and SITE_SCRIPT not in named else NOBODY
 
 
 class _Fields:
     """Values by name, checked when asked for."""
 
-    def __init__(self, found: Mapping[str, bytes]) -> None:
-        self.found = found
+    def __init__(self, variables: Mapping[str, bytes]) -> None:
+        self.variables = variables
         self.refused: list[str] = []
 
     def text(self, names: Iterable[str], form: re.Pattern[str] = IDENTIFIER) -> str | None:
         """The first of these variables that has the form."""
         for name in self._given(names):
-            text = self.found[name].decode("utf-8", "replace")
+            text = self.variables[name].decode("utf-8", "replace")
             if form.fullmatch(text):
                 return text
             self.refused.append(name)
@@ -115,13 +115,13 @@ class _Fields:
     def job_id(self) -> str | None:
         """The job's id, of the first scheduler that names one that has the form."""
         named = ((name, self.text((name,))) for name in JOB_VARIABLES)
-        told = next(((name, text) for name, text in named if text), None)
-        return job_id(dict([told, (LSF_INDEX, self.text((LSF_INDEX,)) or "")])) if told else None
+        first = next(((name, text) for name, text in named if text), None)
+        return job_id(dict([first, (LSF_INDEX, self.text((LSF_INDEX,)) or "")])) if first else None
 
     def number(self, names: Iterable[str]) -> int | None:
         """The first of these variables that is a whole number."""
         for name in self._given(names):
-            value = self.found[name]
+            value = self.variables[name]
             if value.isdigit() and len(value) <= 10 and int(value) <= MAX_NUMBER:
                 return int(value)
             self.refused.append(name)
@@ -130,14 +130,14 @@ class _Fields:
     def gpus(self, names: Iterable[str]) -> tuple[str, ...]:
         """The devices that the first of these variables lists; `-1` and Slurm's NoDevFiles stand for none."""
         for name in self._given(names):
-            words = self.found[name].decode("utf-8", "replace").split(",", MAX_GPUS)
+            words = self.variables[name].decode("utf-8", "replace").split(",", MAX_GPUS)
             if len(words) <= MAX_GPUS and all(map(GPU.fullmatch, words)):
                 return () if words[0] in ("-1", "NoDevFiles") else tuple(words)
             self.refused.append(name)
         return ()
 
     def _given(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if self.found.get(name)]
+        return [name for name in names if self.variables.get(name)]
 
 
 def _identity(given: _Fields) -> Identity:
@@ -159,7 +159,8 @@ def _identity(given: _Fields) -> Identity:
     return Identity(
         job_id=job,
         array_id=None if None in array else "{}_{}".format(*array),
-        is_allocated=job is not None and ("SLURM_JOB_ID" not in given.found or "SLURMD_NODENAME" in given.found),
+        is_allocated=job is not None
+        and ("SLURM_JOB_ID" not in given.variables or "SLURMD_NODENAME" in given.variables),
         refused=tuple(given.refused),
         **facts,  # type: ignore[arg-type]
     )

@@ -26,7 +26,7 @@ NODELIST = "nodelist"  # known, but every node writes of itself alone
 
 @dataclass(frozen=True)
 class JobFile:
-    """What one file says, and where it stands."""
+    """The content of one file, and where it stands."""
 
     path: Path
     allocation: Allocation
@@ -54,7 +54,7 @@ class JobFiles:
 
     @property
     def garbled(self) -> int:
-        """How many files are there that cannot be believed or understood."""
+        """The number of files that cannot be believed or understood."""
         return len(self._stamps) - len(self.files)
 
     def refresh(self) -> bool:
@@ -74,7 +74,7 @@ class JobFiles:
         return bool(changed or gone)
 
     def changed_ns(self) -> int | None:
-        """When a file last came or went; None without a directory."""
+        """Return when a file last came or went; None without a directory."""
         try:
             return self.directory.stat().st_mtime_ns
         except OSError:
@@ -139,13 +139,13 @@ def _allocation(value: object, node: str, system: str) -> Allocation:
             raise MalformedError(f"{name[:40]!r} is {item!r:.80}")
     if "job_id" not in facts:
         raise MalformedError("job_id missing")
-    known = {"node": node, "system": system, "sampled_as": node, "source": Source.PROLOG}
-    return Allocation(**{**known, **facts, "gpus": tuple(facts.get("gpus", ()))})
+    defaults = {"node": node, "system": system, "sampled_as": node, "source": Source.PROLOG}
+    return Allocation(**{**defaults, **facts, "gpus": tuple(facts.get("gpus", ()))})
 
 
 def _fits(name: str, item: object) -> bool:
     if name == "gpus":
-        return isinstance(item, list) and len(item) <= MAX_GPUS and all(_is_text(each, GPU) for each in item)
+        return isinstance(item, list) and len(item) <= MAX_GPUS and all(_is_text(gpu, GPU) for gpu in item)
     if name in TEXTS:
         return _is_text(item, TEXTS[name])
     return name in LIMITS and type(item) is int and 0 <= item <= LIMITS[name]

@@ -1,4 +1,4 @@
-"""Which jobs and ranks are on this node now, and what has become known of them since last asked."""
+"""The jobs and ranks on this node now, and the news of them since last asked."""
 
 import logging
 import os
@@ -34,13 +34,13 @@ ProcessKey = tuple[int, int]  # pid, start ticks
 
 
 def boot_ns() -> int:
-    """When this node started, UTC: finer than the whole seconds of btime in /proc/stat."""
+    """Return when this node started, UTC: finer than the whole seconds of btime in /proc/stat."""
     return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What is on the node now."""
+    """The jobs and ranks on the node now."""
 
     job_ids: tuple[str, ...] = ()
     ranks: int = 0
@@ -124,7 +124,7 @@ class Occupancy:
         return [placement.pid for placement in self._placed.values()]
 
     def records(self) -> Iterator[Record]:
-        """What became known since last asked, for the spool; a record counts as taken once the next is asked for.
+        """Yield the news since last asked, for the spool; a record counts as taken once the next is asked for.
 
         The file of an ended job is removed once its end was taken, if this user may.
         """
@@ -212,16 +212,20 @@ class Occupancy:
         living = self._trusted()
         watched = {pid for pid, _ in self._placed}
         tree = Tree(living, self._passes_on, self._processes.used_ticks)
-        found = ranks_among(tree, announced=self._announced.keys(), watched=watched)
-        self._undecided = [process.pid for process in found.undecided]
-        placements = [self._placement(process) for process in found.ranks if process.pid not in self._announced]
+        outcome = ranks_among(tree, announced=self._announced.keys(), watched=watched)
+        self._undecided = [process.pid for process in outcome.undecided]
+        placements = [self._placement(process) for process in outcome.ranks if process.pid not in self._announced]
         placements += [self._announced_placement(rank) for rank in self._announced.values()]
         placements = placements[:MAX_RANKS]
-        now = {(each.pid, each.start_ticks): each for each in placements if self._lives(each.pid, each.start_ticks)}
+        now = {
+            (placement.pid, placement.start_ticks): placement
+            for placement in placements
+            if self._lives(placement.pid, placement.start_ticks)
+        }
         for key, placement in now.items():
-            known = self._placed.get(key)
-            merged = placement if known is None else merge_places(known, placement)
-            if merged != known:
+            earlier = self._placed.get(key)
+            merged = placement if earlier is None else merge_places(earlier, placement)
+            if merged != earlier:
                 self._tell("placement", merged)
             now[key] = merged
         for key in self._placed.keys() - now.keys():
@@ -259,7 +263,7 @@ class Occupancy:
             return False
         answer = passes_on(pid, str(self._proc))
         if not answer and self._age_ticks(process) > YOUNG_TICKS:  # a younger one may be about to exec a shell
-            self._programs = {known for known in self._programs if known[0] in self._processes.living} | {key}
+            self._programs = {program for program in self._programs if program[0] in self._processes.living} | {key}
         return answer
 
     def _age_ticks(self, process: Process) -> int:
@@ -284,17 +288,17 @@ class Occupancy:
         process = self._processes.living.get(rank.pid)
         placement = self._placement(process or Process(rank.pid, 0, rank.start_ticks, 0))
         node = placement.node if process and process.identity else rank.node
-        told = replace(placement, run_id=rank.run_id, rank=rank.rank, source=Source.PROBE)
-        return replace(told, node=node, start_ticks=rank.start_ticks)
+        of_rank = replace(placement, run_id=rank.run_id, rank=rank.rank, source=Source.PROBE)
+        return replace(of_rank, node=node, start_ticks=rank.start_ticks)
 
     def _find_jobs(self, now_ns: int) -> None:
         """Jobs by environment. What a file tells of, too, only gains facts: its end comes by the file alone."""
         filed = {allocation.job_id for allocation in self._filed.values()}
         now = {key: self._allocation(process) for key, process in self._first_processes(filed).items()}
         for key, allocation in now.items():
-            known = self._jobs.get(key)
-            now[key] = allocation if known is None else merge_places(known, allocation)
-            if now[key] != known:
+            earlier = self._jobs.get(key)
+            now[key] = allocation if earlier is None else merge_places(earlier, allocation)
+            if now[key] != earlier:
                 self._tell("allocation", now[key])
         for key in self._jobs.keys() - now.keys():
             if key[1] not in filed:
@@ -304,7 +308,9 @@ class Occupancy:
     def _first_processes(self, filed: Collection[str]) -> dict[AllocationKey, Process]:
         """The process of each job that started first, those that the kernel confines before all others."""
         first: dict[AllocationKey, Process] = {}
-        for process in sorted(self._trusted().values(), key=lambda each: (not each.is_confined, each.start_ticks)):
+        for process in sorted(
+            self._trusted().values(), key=lambda candidate: (not candidate.is_confined, candidate.start_ticks)
+        ):
             identity = process.identity
             if identity is not None and identity.job_id is not None and identity.is_allocated:
                 system, node = identity.system or self._system, identity.node or self._node
@@ -332,7 +338,7 @@ class Occupancy:
         return self._boot_ns + (ticks + 1) * NANOSECONDS // TICKS
 
     def _summarise(self) -> None:
-        filed = {each.job_id for each in self._filed.values() if each.ended_ns is None}
+        filed = {allocation.job_id for allocation in self._filed.values() if allocation.ended_ns is None}
         jobs = filed | {key[1] for key in self._jobs}
         garbled = self._garbled_announcements + (self._job_files.garbled if self._job_files else 0)
         self.seen = Seen(tuple(sorted(jobs)), len(self._placed), self._processes.hidden, garbled, self._lost_records)
@@ -351,16 +357,16 @@ class Occupancy:
 
 def _surest(first: Mapping[AllocationKey, Process], filed: Collection[str]) -> dict[AllocationKey, Process]:
     """As many jobs as are kept: anybody may invent others, and other nodes and restarts of his own."""
-    known: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     doubts: dict[AllocationKey, tuple[bool, bool, int]] = {}
     for key, process in first.items():
         job_id = key[1]
-        doubts[key] = not process.is_confined, job_id not in filed, known[job_id]
-        known[job_id] += 1
+        doubts[key] = not process.is_confined, job_id not in filed, counts[job_id]
+        counts[job_id] += 1
     return {key: first[key] for key in sorted(doubts, key=doubts.__getitem__)[:MAX_JOBS]}
 
 
 def _told(place: Allocation | Placement) -> dict[str, object]:
     """The record of what is known, in plain values; the rest is left out."""
-    known = {name: value for name, value in vars(place).items() if value not in (None, "", ())}
-    return known | {"source": str(place.source)} | ({"gpus": list(place.gpus)} if place.gpus else {})
+    facts = {name: value for name, value in vars(place).items() if value not in (None, "", ())}
+    return facts | {"source": str(place.source)} | ({"gpus": list(place.gpus)} if place.gpus else {})

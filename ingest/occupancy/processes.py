@@ -33,7 +33,7 @@ class Process:
 
     @property
     def is_head(self) -> bool:
-        """Whether it carries a rank that its parent has not."""
+        """Return whether it carries a rank that its parent has not."""
         identity = self.identity
         return identity is not None and identity.is_of_a_rank and not identity.continues(self.inherited)
 
@@ -52,21 +52,21 @@ class Processes:
 
         Raises: UnavailableError when there is no such tree, or nothing left to open a file with.
         """
-        found = self._listed()
-        changed = [pid for pid, inode in found.items() if (had := self.living.get(pid)) is None or had.inode != inode]
-        gone = self.living.keys() - found.keys()
-        looked = {*changed, *self._young, *again} & found.keys()
+        inodes = self._listed()
+        changed = [pid for pid, inode in inodes.items() if (had := self.living.get(pid)) is None or had.inode != inode]
+        gone = self.living.keys() - inodes.keys()
+        looked = {*changed, *self._young, *again} & inodes.keys()
         if not looked and not gone:
             return False
         for pid in gone:
             del self.living[pid]
-        self._look(looked, found)
+        self._look(looked, inodes)
         self.hidden = sum(process.is_hidden for process in self.living.values())
         return True
 
     @property
     def has_young(self) -> bool:
-        """Whether there are some that may still be about to exec."""
+        """Return whether there are some that may still be about to exec."""
         return bool(self._young)
 
     def used_ticks(self, pid: int) -> int:
@@ -89,13 +89,13 @@ class Processes:
         self._young &= inodes.keys()
         processes = filter(None, (self._process(pid, inodes[pid]) for pid in pids))
         now_ticks = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS // 1_000_000_000
-        for process in sorted(processes, key=lambda each: (each.start_ticks, each.pid)):  # parents come first
-            known = self.living.get(process.pid)
+        for process in sorted(processes, key=lambda new: (new.start_ticks, new.pid)):  # parents come first
+            earlier = self.living.get(process.pid)
             parent = self.living.get(process.parent)
             if parent is not None:
                 process.inherited = parent.identity
-            elif known is not None and known.start_ticks == process.start_ticks:
-                process.inherited = known.inherited  # the parent has ended meanwhile
+            elif earlier is not None and earlier.start_ticks == process.start_ticks:
+                process.inherited = earlier.inherited  # the parent has ended meanwhile
             self.living[process.pid] = process
             is_young = process.start_ticks + YOUNG_TICKS > now_ticks
             (self._young.add if is_young else self._young.discard)(process.pid)

@@ -1,4 +1,4 @@
-"""Which of the processes that carry a rank's variables is the rank itself.
+"""The rank itself, among the processes that carry its variables.
 
 Children inherit the variables, so many carry them: shells, launchers, data-loader workers, compilers. The rule:
 
@@ -35,7 +35,7 @@ MAX_DEPTH = 64
 
 
 def passes_on(pid: int, proc: str) -> bool:
-    """Whether a process is a shell or launcher, by its program and by the script or module that it was given.
+    """Return whether a process is a shell or launcher, by its program and by the script or module that it was given.
 
     Raises: OSError when there is nothing left to open a file with.
     """
@@ -81,7 +81,7 @@ class Found:
 def ranks_among(tree: Tree, *, announced: Collection[int] = (), watched: Collection[int] = ()) -> Found:
     """The processes that are ranks by the rule above; `watched` are those that were before."""
     heads = [process for process in tree.processes.values() if process.is_head]
-    above = {pid for each in (*(head.pid for head in heads), *announced) for pid in tree.ancestors(each)}
+    above = {pid for descendant in (*(head.pid for head in heads), *announced) for pid in tree.ancestors(descendant)}
     descent = _Descent(tree, watched)
     ranks, undecided = [], []
     for head in heads:
@@ -110,8 +110,8 @@ class _Descent:
             return process
         if depth == MAX_DEPTH:
             return None
-        found = (self.below(child, depth + 1) for child in self._children[process.pid])
-        return self._busiest([child for child in found if child is not None])
+        descendants = (self.below(child, depth + 1) for child in self._children[process.pid])
+        return self._busiest([child for child in descendants if child is not None])
 
     def _busiest(self, processes: list[Process]) -> Process | None:
         if len(processes) < 2:
@@ -131,7 +131,9 @@ def _is_below(process: Process, tree: Tree, pids: Collection[int]) -> bool:
 def _one_each(ranks: Iterable[Process], watched: Collection[int]) -> list[Process]:
     """One process a rank: a helper that let go of its parent carries the rank as well, but started later."""
     chosen: dict[object, Process] = {}
-    for process in sorted(ranks, key=lambda each: (each.pid not in watched, each.start_ticks, each.pid)):
+    for process in sorted(
+        ranks, key=lambda candidate: (candidate.pid not in watched, candidate.start_ticks, candidate.pid)
+    ):
         identity = process.identity
         if identity is not None:
             key = (identity.system, identity.job_id, identity.step_id, identity.run_id, identity.node, identity.rank)

@@ -1,4 +1,4 @@
-"""What a receiver of OTLP says: which points it refused, if any, and what else its sender should know.
+"""The answer of a receiver of OTLP: which points it refused, if any, and what else its sender should know.
 
 Source: https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 """

@@ -89,22 +89,22 @@ class _Decoding:
         """One message and those in it. Raises: MalformedError, TooLargeError."""
         if not depth:
             raise MalformedError(f"protobuf: nested deeper than {DEPTH} messages")
-        known, found = MESSAGES[name], Message()
+        layout, message = MESSAGES[name], Message()
         for number, _, value in fields(data):
             self._more(1)
-            if number not in known:
+            if number not in layout:
                 continue
-            key, kind = known[number]
+            key, kind = layout[number]
             if kind.startswith("packed"):
                 self._more(len(octets_of(value)) // 8)
-                found.setdefault(key, []).extend(_packed(kind[-1], octets_of(value)))
+                message.setdefault(key, []).extend(_packed(kind[-1], octets_of(value)))
             elif kind.startswith(LIST):
-                found.setdefault(key, []).append(self.message(kind[1:], octets_of(value), depth - 1))
+                message.setdefault(key, []).append(self.message(kind[1:], octets_of(value), depth - 1))
             elif kind in MESSAGES:
-                found[key] = self.message(kind, octets_of(value), depth - 1)
+                message[key] = self.message(kind, octets_of(value), depth - 1)
             else:
-                found[key] = _scalar(kind, value)
-        return found
+                message[key] = _scalar(kind, value)
+        return message
 
     def _more(self, count: int) -> None:
         self._count += count

@@ -37,7 +37,7 @@ Part = tuple[str, dict[str, str], float]  # what is added to the name, what to t
 class Points:
     """Collects samples; counts the points that were not taken, by reason, and what is to be said of others."""
 
-    known: KnownSeries
+    series: KnownSeries
     refusals: Counter[str] = field(default_factory=Counter)
     remarks: Counter[str] = field(default_factory=Counter)
     size_bytes: int = 0  # of the rows to come
@@ -52,12 +52,12 @@ class Points:
             for of_scope in _maps(of_resource, "scopeMetrics"):
                 scope = _map(_told(of_scope, "scope", {}))
                 words = {f"otel.scope.{name}": _word(scope, name) for name in ("name", "version")}
-                told = {name: word for name, word in words.items() if word}
+                scope_labels = {name: word for name, word in words.items() if word}
                 for metric in _maps(of_scope, "metrics"):
-                    self._metric(metric, resource | told)
+                    self._metric(metric, resource | scope_labels)
 
     def samples(self) -> Samples:
-        """What was taken in."""
+        """Return the samples that were taken in."""
         length = len(self.codes)
         codes, times = np.array(self.codes, np.int32), np.array(self.times, np.int64)
         return Samples(codes, times, np.array(self.values, np.float64), np.zeros(length, np.bool_))
@@ -99,14 +99,14 @@ class Points:
         end, further, _ = part
         kind = stream.kind if not end else None if stream.is_delta else "counter"
         kind = "gauge" if end in EXTREMES else kind
-        node = host_in(stream.labels.get(HOST, "")) or self.known.node
+        node = host_in(stream.labels.get(HOST, "")) or self.series.node
         unit = None if end in COUNTS else stream.unit
-        return self.known.code(stream.name + end, labels | further, kind=kind, unit=unit, node=node)
+        return self.series.code(stream.name + end, labels | further, kind=kind, unit=unit, node=node)
 
 
 @dataclass(frozen=True)
 class _Stream:
-    """What the points of a metric have in common."""
+    """The common properties of a metric's points."""
 
     name: str
     unit: str | None
@@ -132,8 +132,8 @@ def _parts(form: str, point: Mapping[str, Any]) -> Iterator[Part]:
         return
     if form == "histogram":
         yield from _buckets(point)
-    for each in _maps(point, "quantileValues") if form == "summary" else ():
-        yield "", {"quantile": repr(_number(_told(each, "quantile", 0.0)))}, _number(_told(each, "value", 0.0))
+    for quantile in _maps(point, "quantileValues") if form == "summary" else ():
+        yield "", {"quantile": repr(_number(_told(quantile, "quantile", 0.0)))}, _number(_told(quantile, "value", 0.0))
     yield "_count", {}, _number(_told(point, "count", 0))
     for end in ("_sum", *EXTREMES):
         number = _told(point, end[1:], None)
@@ -153,34 +153,34 @@ def _buckets(point: Mapping[str, Any]) -> Iterator[Part]:
 
 def _attributes(holder: Mapping[str, Any]) -> dict[str, str]:
     labels = {}
-    for each in _maps(holder, "attributes"):
-        text = _text(_map(_told(each, "value", {})))
+    for attribute in _maps(holder, "attributes"):
+        text = _text(_map(_told(attribute, "value", {})))
         if text:
-            labels[_word(each, "key")] = text
+            labels[_word(attribute, "key")] = text
     return labels
 
 
 def _text(value: Mapping[str, Any]) -> str:
     """An attribute's value as a label has it: texts as they are, all else as JSON."""
-    for form, told in value.items():
-        if told is None:
+    for form, content in value.items():
+        if content is None:
             continue
-        if form == "stringValue" and isinstance(told, str):
-            return told[:LONGEST_TEXT]
+        if form == "stringValue" and isinstance(content, str):
+            return content[:LONGEST_TEXT]
         if form == "intValue":
-            return str(_integer(told))
-        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:LONGEST_TEXT]
+            return str(_integer(content))
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))[:LONGEST_TEXT]
     return ""
 
 
 def _temporality(data: Mapping[str, Any]) -> int:
-    told = _told(data, "aggregationTemporality", 0)
-    return ENUMS.get(told, 0) if isinstance(told, str) and not told.isdecimal() else _integer(told)
+    code = _told(data, "aggregationTemporality", 0)
+    return ENUMS.get(code, 0) if isinstance(code, str) and not code.isdecimal() else _integer(code)
 
 
 def _maps(holder: object, name: str) -> Iterator[dict[str, Any]]:
-    for each in _list(_told(_map(holder), name, [])):
-        yield _map(each)
+    for entry in _list(_told(_map(holder), name, [])):
+        yield _map(entry)
 
 
 def _told(holder: Mapping[str, Any], name: str, default: object) -> Any:

@@ -16,7 +16,7 @@ GATHER_SECONDS = 20.0  # after rank 0 is done; the ranks are in step until then
 
 @dataclass(frozen=True)
 class Failed:
-    """What a node could not measure, and why."""
+    """A measure that a node could not take, and why."""
 
     node: str
     measure: str
@@ -25,7 +25,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Checked:
-    """What all ranks measured."""
+    """The measurements of all ranks."""
 
     nodes: tuple[str, ...]
     measured: tuple[Measured, ...]
@@ -43,18 +43,21 @@ def check(peers: Peers, names: Sequence[str], folder: Path, seconds: float) -> C
     failed: list[Failed] = []
     try:
         for name, part in budget.items():
-            for each in _one(peers, name, Bench(peers.place.node, folder, part)):
-                (failed if isinstance(each, Failed) else measured).append(each)  # type: ignore[arg-type]
+            for outcome in _one(peers, name, Bench(peers.place.node, folder, part)):
+                (failed if isinstance(outcome, Failed) else measured).append(outcome)  # type: ignore[arg-type]
     except UnavailableError as error:  # a rank is gone; the others' results still count
         failed.append(Failed(peers.place.node, "network", str(error)))
-    told = {"measured": [asdict(each) for each in measured], "failed": [asdict(each) for each in failed]}
-    gathered = peers.gather(told, GATHER_SECONDS)
+    results = {
+        "measured": [asdict(measurement) for measurement in measured],
+        "failed": [asdict(failure) for failure in failed],
+    }
+    gathered = peers.gather(results, GATHER_SECONDS)
     if gathered is None:
         return None
     return Checked(
         tuple(dict.fromkeys(peers.nodes)),
-        tuple(Measured(**each) for of_rank in gathered for each in of_rank["measured"]),
-        tuple(Failed(**each) for of_rank in gathered for each in of_rank["failed"]),
+        tuple(Measured(**entry) for of_rank in gathered for entry in of_rank["measured"]),
+        tuple(Failed(**entry) for of_rank in gathered for entry in of_rank["failed"]),
     )
 
 
@@ -70,7 +73,7 @@ def _one(peers: Peers, name: str, bench: Bench) -> Iterator[Measured | Failed]:
         return
     peers.go_on(wanted=True)  # all begin at once
     if peers.place.rank in leaders(tuple(peers.nodes)):
-        yield from _of_node(next(each for each in NODE_MEASURES if each.name == name), bench)
+        yield from _of_node(next(measure for measure in NODE_MEASURES if measure.name == name), bench)
 
 
 def _of_node(measure: NodeMeasure, bench: Bench) -> Iterator[Measured | Failed]:

@@ -38,9 +38,9 @@ class Disk:
 
 
 def mount_point(folder: Path) -> str:
-    """Where the file system of this folder is mounted."""
+    """Return the folder on which the file system of this folder is mounted."""
     path = folder.resolve()
-    return str(next(each for each in (path, *path.parents) if os.path.ismount(each) or each == each.parent))
+    return str(next(mount for mount in (path, *path.parents) if os.path.ismount(mount) or mount == mount.parent))
 
 
 def _written(fd: int, size: int, seconds: float) -> float:

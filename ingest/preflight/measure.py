@@ -1,4 +1,4 @@
-"""What every measure of a node is."""
+"""The common interface of a node's measures."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from crosswind.data.checks import Measured
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a measure measures, and for how long it may."""
+    """The place of a measurement, and how long it may take."""
 
     node: str
     folder: Path  # for files that are removed again
@@ -32,7 +32,7 @@ class NodeMeasure(Protocol):
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0))
 
 

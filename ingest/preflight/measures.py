@@ -19,7 +19,7 @@ NETWORK_MEASURES: Mapping[str, Callable[[Peers, float], Iterator[Measured]]] = {
 }
 NETWORK_WEIGHT = 2.0
 WEIGHTS: Mapping[str, float] = {
-    **{each.name: each.weight for each in NODE_MEASURES},
+    **{measure.name: measure.weight for measure in NODE_MEASURES},
     **dict.fromkeys(NETWORK_MEASURES, NETWORK_WEIGHT),
 }
 

@@ -1,4 +1,4 @@
-"""How the ranks that a launcher started find each other."""
+"""The meeting of a launcher's ranks: how they find each other."""
 
 import os
 import socket
@@ -53,7 +53,7 @@ def _is_batch_script(environment: Mapping[str, str]) -> bool:
 
 
 def _where(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Where ranks meet by PyTorch: as torchrun said; those of a Slurm step on its first node; else empty.
+    """Return where ranks meet by PyTorch: as torchrun said; those of a Slurm step on its first node; else empty.
 
     Under mpirun Slurm's variables are those of its daemons, not of the ranks.
     """

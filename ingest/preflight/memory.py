@@ -66,7 +66,7 @@ def _swept(length: int, seconds: float) -> list[float]:
 
 
 def _raise_first(errors: Sequence[BaseException | None]) -> None:
-    """What broke one worker, rather than that the others did not meet it again."""
+    """Raise what broke one worker, rather than that the others did not meet it again."""
     for error in errors:
         if error is not None and not isinstance(error, threading.BrokenBarrierError):
             raise error

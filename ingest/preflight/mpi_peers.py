@@ -33,7 +33,7 @@ class MpiPeers:
         self.nodes = tuple(self._world.allgather(place.node))
 
     def go_on(self, *, wanted: bool) -> bool:
-        """What rank 0 wants, on all ranks at once."""
+        """Return what rank 0 wants, on all ranks at once."""
         decided = bool(self._world.bcast(wanted, 0))
         self._world.Barrier()
         return decided
@@ -70,18 +70,18 @@ class MpiPeers:
         if self.place.rank:
             self._world.send(value, 0, RESULTS_TAG)
             return None
-        told: dict[int, Any] = {0: value}
+        gathered: dict[int, Any] = {0: value}
         ends = time.monotonic() + seconds
-        while len(told) < self.place.world_size and time.monotonic() < ends:
+        while len(gathered) < self.place.world_size and time.monotonic() < ends:
             status = self._mpi.Status()
             if self._world.iprobe(tag=RESULTS_TAG, status=status):
-                told[status.Get_source()] = self._world.recv(source=status.Get_source(), tag=RESULTS_TAG)
+                gathered[status.Get_source()] = self._world.recv(source=status.Get_source(), tag=RESULTS_TAG)
             else:
                 time.sleep(POLL_SECONDS)
-        missing = [rank for rank in range(self.place.world_size) if rank not in told]
+        missing = [rank for rank in range(self.place.world_size) if rank not in gathered]
         if missing:
             raise UnavailableError(f"{named(missing, self.nodes)}: no results within {seconds:.0f} s")
-        return [told[rank] for rank in sorted(told)]
+        return [gathered[rank] for rank in sorted(gathered)]
 
     def close(self) -> None:
         """mpi4py parts at exit."""

@@ -73,7 +73,7 @@ def _messages(peers: Peers, pair: tuple[int, int], seconds: float) -> Iterator[M
 
 
 def _count(number: int, expected_seconds: float, seconds: float) -> int:
-    """How many messages each way take the size's share of the time; 0 when even the fewest would take all of it."""
+    """Return how many messages each way take the size's share of the time; 0 if even the fewest would take it all."""
     if number >= NEEDED_SIZES and 2 * (WARM_UP + LEAST) * expected_seconds > seconds:
         return 0
     share = seconds / len(MESSAGE_BYTES) / 2

@@ -19,7 +19,7 @@ class Peers(Protocol):
     note: str  # what there is to say of the meeting
 
     def go_on(self, *, wanted: bool) -> bool:
-        """What rank 0 wants, on all ranks at once: nobody returns before all have come."""
+        """Return what rank 0 wants, on all ranks at once: nobody returns before all have come."""
         ...
 
     def settle(self, peer: int, number: int) -> int:
@@ -78,6 +78,6 @@ class Alone:
 
 def named(ranks: Sequence[int], nodes: Sequence[str] = ()) -> str:
     """`rank 3 (n4)` or `ranks 1, 2 and 5 more`, for messages."""
-    told = [f"{rank} ({nodes[rank]})" if rank < len(nodes) else str(rank) for rank in ranks[:8]]
+    labels = [f"{rank} ({nodes[rank]})" if rank < len(nodes) else str(rank) for rank in ranks[:8]]
     more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(told)}{more}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(labels)}{more}"

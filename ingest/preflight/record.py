@@ -11,7 +11,7 @@ from crosswind.ingest.spool import SpoolWriter
 
 @dataclass(frozen=True)
 class Occasion:
-    """What all rows of one check share, by the names of the set's columns."""
+    """The values that all rows of one check share, by the names of the set's columns."""
 
     check_id: str
     ts_ns: int
@@ -21,11 +21,12 @@ class Occasion:
 
 def record(spool: Path, occasion: Occasion, measured: Iterable[Measured]) -> int:
     """Appends the values, and says how many; what is no finite number is left out. Raises: UnavailableError."""
-    rows = [asdict(each) for each in measured if math.isfinite(each.value)]
+    rows = [asdict(measurement) for measurement in measured if math.isfinite(measurement.value)]
     if not rows:
         return 0
     columns = {
-        name: [(asdict(occasion) | row).get(name) for row in rows] for name in (each.name for each in PREFLIGHT.columns)
+        name: [(asdict(occasion) | row).get(name) for row in rows]
+        for name in (column.name for column in PREFLIGHT.columns)
     }
     with SpoolWriter(spool, f"{occasion.check_id}-check") as writer:
         writer.append_rows(PREFLIGHT, columns)

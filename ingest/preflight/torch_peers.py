@@ -43,7 +43,7 @@ class TorchPeers:
         self._talk(self._join)
 
     def go_on(self, *, wanted: bool) -> bool:
-        """What rank 0 wants, on all ranks at once."""
+        """Return what rank 0 wants, on all ranks at once."""
         word = self._torch.tensor([int(wanted)], dtype=self._torch.int32, device=self._device)
         self._talk(lambda: self._distributed.broadcast(word, 0))
         self._talk(lambda: self._distributed.all_reduce(self._torch.zeros(1, device=self._device)))
@@ -118,7 +118,7 @@ class TorchPeers:
         return self._distributed.PrefixStore(f"crosswind/check/{attempt}", store)
 
     def _roster(self, gpus: int, seconds: float) -> Words:
-        """Who came, as rank 0 found it. Raises: UnavailableError naming who did not."""
+        """Return the ranks that came, as rank 0 saw them. Raises: UnavailableError naming who did not."""
         self._store.set(f"here/{self.place.rank}", json.dumps({"node": self.place.node, "gpus": gpus}))
         if self.place.rank == 0:
             self._store.set("roster", json.dumps(self._called(seconds)))
@@ -140,9 +140,9 @@ class TorchPeers:
         if missing:
             return {"missing": missing}
         come = [json.loads(self._store.get(f"here/{rank}")) for rank in range(self.place.world_size)]
-        ranks_on = Counter(each["node"] for each in come)
-        can_nccl = all(each["gpus"] >= ranks_on[each["node"]] for each in come) and self._has_nccl()
-        return {"missing": [], "nodes": [each["node"] for each in come], "method": "nccl" if can_nccl else "gloo"}
+        ranks_on = Counter(peer["node"] for peer in come)
+        can_nccl = all(peer["gpus"] >= ranks_on[peer["node"]] for peer in come) and self._has_nccl()
+        return {"missing": [], "nodes": [peer["node"] for peer in come], "method": "nccl" if can_nccl else "gloo"}
 
     def _has_nccl(self) -> bool:
         return bool(self._distributed.is_nccl_available())

@@ -1,4 +1,4 @@
-"""Who measures with whom, and when."""
+"""The schedule of pairs: who measures with whom, and when."""
 
 from collections.abc import Sequence
 

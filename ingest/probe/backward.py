@@ -1,4 +1,4 @@
-"""When backward passes end: `torch.autograd.backward`, which `loss.backward()` calls, tells us."""
+"""The ends of backward passes, seen through `torch.autograd.backward`, which `loss.backward()` calls."""
 
 import functools
 from collections.abc import Callable

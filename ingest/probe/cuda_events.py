@@ -59,7 +59,7 @@ def follow(device: Any, timeline: Timeline) -> None:
 
 
 def is_in_backward() -> bool:
-    """Whether the calling thread computes gradients: those of a device have a thread of their own."""
+    """Return whether the calling thread computes gradients: those of a device have a thread of their own."""
     import torch  # noqa: PLC0415 - torch is the user's
 
     return bool(torch._C._current_graph_task_id() != -1)

@@ -1,4 +1,4 @@
-"""When a device came past the places that the loop's thread marked in its queue, by the host's clock.
+"""The times at which a device passed the places that the loop's thread marked in its queue, by the host's clock.
 
 The thread only puts events into the queue and asks, without waiting, whether they were passed: training is never
 synchronised. An event's time is that of an anchor before it plus what lies between both; an anchor is an event in an
@@ -27,7 +27,7 @@ class Event(Protocol):
     """A place in a queue, as `torch.cuda.Event` with timing."""
 
     def query(self) -> bool:
-        """Whether the device has passed it; never waits."""
+        """Return whether the device has passed it; never waits."""
         ...
 
     def elapsed_time(self, end_event: Self) -> float:
@@ -39,10 +39,10 @@ Anchor = tuple[Event, int]  # and when it was passed
 
 
 class Events(Protocol):
-    """Where events come from."""
+    """The source of events."""
 
     def are_refused(self) -> bool:
-        """Whether the calling thread's queue is recorded for later replay, which events and questions would disturb."""
+        """Return whether the calling thread's queue is recorded for replay, which events and queries would disturb."""
         ...
 
     def record(self) -> tuple[Event, int]:

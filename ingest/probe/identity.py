@@ -1,4 +1,4 @@
-"""Which run this process is part of: an id that all of its ranks have, and no other run."""
+"""The run that this process is part of: an id that all of its ranks have, and no other run."""
 
 import itertools
 import os

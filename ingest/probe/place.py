@@ -1,4 +1,4 @@
-"""Which rank of which run this process is, from what launchers put into the environment."""
+"""The rank and the run of this process, from what launchers put into the environment."""
 
 import os
 import socket

@@ -132,7 +132,7 @@ class RunProbe:
         self._timeline.end_step()
 
     def abandon_step(self) -> None:
-        """What was begun is no step: there was no further batch, or the loop was left."""
+        """Drop what was begun, which is no step: there was no further batch, or the loop was left."""
         self._count_work()
         self._timeline.abandon_step()
 
@@ -265,7 +265,7 @@ def _withdraw(spool: Path) -> None:
 
 
 def _part(run_id: str) -> dict[str, str]:
-    """Which run of `crosswind run` this one is a part of, if it is not that run itself."""
+    """Return the run of `crosswind run` that this one is a part of, if it is not that run itself."""
     given = os.environ.get("CROSSWIND_RUN_ID", run_id)
     return {"part_of": given} if run_id != given and run_id.startswith(f"{given}-") else {}
 

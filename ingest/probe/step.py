@@ -94,7 +94,7 @@ class Step:
 
     @property
     def is_reached(self) -> bool:
-        """Whether the device, if there is one, has come past everything of this step."""
+        """Return whether the device, if there is one, has come past everything of this step."""
         return all(mark.ns is not None for mark in self.marks)
 
     def replay(self) -> None:
@@ -133,7 +133,7 @@ class Arrival:
     went: Mark | None = None  # and when it was done
 
     def settle_end(self) -> bool:
-        """Whether its end is known by now, if it was on a device."""
+        """Return whether its end is known by now, if it was on a device."""
         if self.went is None:
             return True
         self.end = self.went.ns
@@ -188,8 +188,12 @@ def _tail(step: Step, compute: int) -> int | None:
     if step.blocked:
         last = max(step.blocked, key=lambda stretch: stretch.end)
         return min(step.end - last.end - (step.marked_total - last.marked), compute)
-    ended = [each for each in step.arrivals if each.is_exposed and each.end is not None and each.end <= step.end]
-    tails = [step.end - (each.end or 0) - (step.marked_total - each.marked) for each in ended]
+    ended = [
+        arrival
+        for arrival in step.arrivals
+        if arrival.is_exposed and arrival.end is not None and arrival.end <= step.end
+    ]
+    tails = [step.end - (arrival.end or 0) - (step.marked_total - arrival.marked) for arrival in ended]
     return max(0, min(*tails, compute)) if tails else None
 
 

@@ -35,7 +35,7 @@ class StepWork:
             self._stack = entering.pop_all()
 
     def end(self) -> dict[str, int]:
-        """What was counted: `step_flops` and `step_bytes`; nothing when it was not begun."""
+        """Return what was counted: `step_flops` and `step_bytes`; nothing when it was not begun."""
         if self._flops is None:
             return {}
         self._stack.close()
@@ -57,8 +57,8 @@ def _byte_counter() -> Any:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
             if not getattr(func, "is_view", False):
-                tensors = [each for each in tree_leaves((args, kwargs, result)) if isinstance(each, Tensor)]
-                self.total += sum(each.numel() * each.element_size() for each in tensors)
+                tensors = [tensor for tensor in tree_leaves((args, kwargs, result)) if isinstance(tensor, Tensor)]
+                self.total += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
             return result
 
     return ByteCounter()

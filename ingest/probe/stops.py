@@ -1,4 +1,4 @@
-"""When the whole process stood still: stopped by a signal, frozen with its control group, or paused with its machine.
+"""The stops of the whole process: by a signal, frozen with its control group, or paused with its machine.
 
 A thread that naps wakes late then, without having waited for a core. Nothing else tells it of a rank that was in a
 collective meanwhile: there it seems to wait for the others, as they do for it.

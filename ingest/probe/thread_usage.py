@@ -1,4 +1,4 @@
-"""What the kernel counted for the calling thread."""
+"""The kernel's counts for the calling thread."""
 
 import os
 import resource
@@ -37,7 +37,7 @@ class ThreadUsageReader:
             self._schedstat = None
 
     def read(self) -> Reading:
-        """What the followed thread, which calls, has used until now; for `usage_of`."""
+        """Return what the followed thread, which calls, has used until now; for `usage_of`."""
         return resource.getrusage(resource.RUSAGE_THREAD), self._schedstat_text()
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class ThreadUsageReader:
 
 
 def usage_of(reading: Reading) -> ThreadUsage:
-    """What a reading says. Source: getrusage(2); Documentation/scheduler/sched-stats.rst, field 2."""
+    """Return the usage in a reading. Source: getrusage(2); Documentation/scheduler/sched-stats.rst, field 2."""
     usage, text = reading
     return ThreadUsage(
         int(usage.ru_utime * 1e9),

@@ -61,7 +61,7 @@ class Timeline:
 
     @property
     def is_in_step(self) -> bool:
-        """Whether a step runs."""
+        """Return whether a step runs."""
         return self._current is not None
 
     @property
@@ -193,7 +193,7 @@ class Timeline:
         return step if is_exposed else None
 
     def _is_of_the_loop(self) -> bool:
-        """Whether the calling thread is the loop's, or one that computes gradients for it."""
+        """Return whether the calling thread is the loop's, or one that computes gradients for it."""
         return threading.get_ident() == self._thread or bool(self._is_in_backward and self._is_in_backward())
 
     def use_device(self, clock: DeviceClock, is_in_backward: Callable[[], bool] | None = None) -> None:
@@ -205,7 +205,7 @@ class Timeline:
 
     @property
     def has_device(self) -> bool:
-        """Whether steps are told by a device's clock."""
+        """Return whether steps are timed by a device's clock."""
         return self._device is not None
 
     def mark(self) -> Mark | None:

@@ -1,4 +1,4 @@
-"""What a watch tells the timeline of other people's calls; what goes wrong in it ends it, and never the training."""
+"""The watch over other people's calls for the timeline; what goes wrong in it ends it, and never the training."""
 
 import logging
 import time
@@ -46,7 +46,7 @@ class Watch:
         return call
 
     def guarded(self, action: Callable[[], Value]) -> Value | None:
-        """What the action gives; None when it fails, which ends the watch."""
+        """Return what the action gives; None when it fails, which ends the watch."""
         try:
             return action()
         except Exception as error:  # noqa: BLE001 - the user's training goes on whatever we get wrong

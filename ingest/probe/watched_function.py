@@ -1,4 +1,4 @@
-"""What stands in for a function that a framework made: such a function has more to it than calls."""
+"""The stand-in for a function that a framework made: such a function has more to it than calls."""
 
 from collections.abc import Callable
 from functools import update_wrapper

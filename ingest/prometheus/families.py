@@ -1,4 +1,4 @@
-"""What metadata tells of families of series: their types and units."""
+"""The metadata of families of series: their types and units."""
 
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -17,15 +17,15 @@ class Families:
     units: dict[str, str] = field(default_factory=dict)
 
     def kind(self, name: str) -> str | None:
-        """What a series of this name is: counter or gauge; None where that was not told."""
+        """Return what a series of this name is, counter or gauge; None where its type is unknown."""
         family = _family(name, self.types)
         end = name.removeprefix(family or name)
-        told = self.types.get(family or "")
+        family_kind = self.types.get(family or "")
         if end == "_created":  # a time, beside the counter
             return "gauge"
-        if told in {"histogram", "summary"}:
+        if family_kind in {"histogram", "summary"}:
             return "counter" if end in CUMULATIVE else "gauge"
-        return KINDS.get(told or "")
+        return KINDS.get(family_kind or "")
 
     def unit(self, name: str) -> str | None:
         """The unit of a series of this name; None where that was not told, or the series counts something."""
@@ -35,8 +35,8 @@ class Families:
         return self.units[family] or None
 
 
-def _family(name: str, known: Container[str]) -> str | None:
-    if name in known:
+def _family(name: str, names: Container[str]) -> str | None:
+    if name in names:
         return name
     stems = (name.removesuffix(end) for end in ENDS if name.endswith(end))
-    return next((stem for stem in stems if stem in known), None)
+    return next((stem for stem in stems if stem in names), None)

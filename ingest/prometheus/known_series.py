@@ -66,8 +66,8 @@ class KnownSeries:
         if code == size:
             if size == MOST_SERIES:
                 raise MalformedError(f"more than {MOST_SERIES} series; take fewer at once")
-            told = kind or self.families.kind(name), unit or self.families.unit(name)
-            for word, value in zip(WORDS, (node, labels.get("device", ""), name, text, *told), strict=True):
+            kind_and_unit = kind or self.families.kind(name), unit or self.families.unit(name)
+            for word, value in zip(WORDS, (node, labels.get("device", ""), name, text, *kind_and_unit), strict=True):
                 self.words[word].append(value)
             self._named.setdefault(name, []).append(code)
             self._place(node, place_of(name, labels), sum(map(len, (node, name, text))))
@@ -118,8 +118,8 @@ class KnownSeries:
     def texts(self, word: str, codes: Codes) -> pa.Array:
         """A column of texts for these series."""
         if word not in self._texts and len(codes) * FEW < len(self):
-            told = self.words[word]
-            return pa.array([told[code] for code in codes.tolist()], pa.string())
+            texts = self.words[word]
+            return pa.array([texts[code] for code in codes.tolist()], pa.string())
         if word not in self._texts:
             self._texts[word] = pa.array(self.words[word], pa.string())
         return self._texts[word].take(pa.array(codes))
@@ -127,8 +127,8 @@ class KnownSeries:
     def numbers(self, name: str, codes: Codes) -> NDArray[np.float64]:
         """Target, row, unit or size of these series; target and row are -1 of a series without a place."""
         if name not in self._numbers and len(codes) * FEW < len(self):
-            told = self._placed[name]
-            return np.array([told[code] for code in codes.tolist()], np.float64)
+            numbers = self._placed[name]
+            return np.array([numbers[code] for code in codes.tolist()], np.float64)
         if name not in self._numbers:
             self._numbers[name] = np.array(self._placed[name], np.float64)
         return self._numbers[name][codes]
@@ -142,5 +142,5 @@ def node_of(name: str, labels: Mapping[str, str]) -> str:
 
 def host_in(text: str) -> str:
     """The host of `host`, `host:port` or `[address]:port`; empty when it is none of them."""
-    found = INSTANCE.fullmatch(text)
-    return (found[1] or found[2]) if found else ""
+    match = INSTANCE.fullmatch(text)
+    return (match[1] or match[2]) if match else ""

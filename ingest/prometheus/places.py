@@ -1,4 +1,4 @@
-"""Where a series that others name stands among our own sets, if name, labels and meaning are those of a column.
+"""The place of a series of others among our own sets, if name, labels and meaning are those of a column.
 
 It is the way back of `exposition.node_names` and `exposition.gpu_names`.
 """
@@ -71,8 +71,8 @@ class _Target:
         fixed = dict(self.name.labels)
         own = {label: value for label, value in labels.items() if label not in fixed and label not in TARGET_LABELS}
         for device in _devices(own):
-            told = self.name.of(Row(device, _facts(own)))
-            if told is not None and dict(told) == own and _family(self.name, device) == family:
+            expected = self.name.of(Row(device, _facts(own)))
+            if expected is not None and dict(expected) == own and _family(self.name, device) == family:
                 return Place(self.metric_set, self.column, device, 1.0 if self.name.is_raw else self.column.scale)
         return None
 
@@ -110,7 +110,7 @@ def _family(name: Name, device: str) -> str | None:
 
 @cache
 def _targets() -> Mapping[str, list[tuple[Labels, _Target]]]:
-    """What may stand under a family name, by the labels that tell its columns apart."""
+    """Return what may stand under a family name, by the labels that distinguish its columns."""
     targets: dict[str, list[tuple[Labels, _Target]]] = {}
     for metric_set, names in _sets():
         keyed = with_node_keys(metric_set)

@@ -1,4 +1,4 @@
-"""What a Prometheus server has, window by window, into the store exactly once.
+"""The content of a Prometheus server, window by window, into the store exactly once.
 
 Raw samples are asked for, by an instant query of a range vector: their times are those of the scrapes, so that rows of
 our sets are what the exporter said at one moment. A range query would show values of up to five minutes before at times
@@ -36,7 +36,7 @@ LOCK = ".prometheus.lock"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is pulled: series by selectors, and with a step, their values at such times rather than as scraped."""
+    """The series to pull, by selectors, and with a step, their values at such times rather than as scraped."""
 
     selectors: tuple[str, ...] = (EVERYTHING,)
     step_ms: int | None = None
@@ -44,7 +44,7 @@ class Wanted:
 
 @dataclass
 class Pulled:
-    """What one pull did."""
+    """The outcome of one pull."""
 
     since_ms: int
     until_ms: int
@@ -95,11 +95,11 @@ class Puller:
 
     def _windows(self, pulled: Pulled) -> None:
         start, until, window, longest = pulled.since_ms, pulled.until_ms, FIRST_WINDOW_MS, LONGEST_WINDOW_MS
-        known = self._known()
+        series = self._known()
         while start < until:
             end = min(start + window, until)
             try:
-                count = self._window(known, start, end, pulled)
+                count = self._window(series, start, end, pulled)
             except TooMuchError as error:
                 if window <= SHORTEST_WINDOW_MS:
                     raise UnavailableError(f"{error}; narrow --match") from error
@@ -111,34 +111,34 @@ class Puller:
 
     @property
     def source(self) -> str:
-        """What is pulled, as the catalog knows it."""
-        told = [self.server.url.rstrip("/"), sorted(self.wanted.selectors), self.wanted.step_ms]
-        return f"prometheus-{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]}"
+        """The identity of what is pulled, for the catalog."""
+        identity = [self.server.url.rstrip("/"), sorted(self.wanted.selectors), self.wanted.step_ms]
+        return f"prometheus-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]}"
 
     def _known(self) -> KnownSeries:
-        known = KnownSeries()
+        series = KnownSeries()
         try:
             metadata = self.server.ask("metadata", {})
         except TooMuchError as error:
             raise UnavailableError(str(error)) from error
-        for name, told in metadata.items() if isinstance(metadata, dict) else ():
-            if told:
-                known.families.types[name] = str(told[0].get("type", ""))
-                known.families.units[name] = str(told[0].get("unit", ""))
-        return known
+        for name, entries in metadata.items() if isinstance(metadata, dict) else ():
+            if entries:
+                series.families.types[name] = str(entries[0].get("type", ""))
+                series.families.units[name] = str(entries[0].get("unit", ""))
+        return series
 
-    def _window(self, known: KnownSeries, start: int, end: int, pulled: Pulled) -> int:
+    def _window(self, series: KnownSeries, start: int, end: int, pulled: Pulled) -> int:
         """Stores one window; gives its samples."""
-        parts = [self._samples(known, selector, start, end) for selector in self.wanted.selectors]
-        samples = without_repeats(joined([each for each, _ in parts]))
-        rows = self._store(known, samples, start, end)
+        parts = [self._samples(series, selector, start, end) for selector in self.wanted.selectors]
+        samples = without_repeats(joined([portion for portion, _ in parts]))
+        rows = self._store(series, samples, start, end)
         pulled.windows += 1
         pulled.samples += len(samples)
         pulled.rows += rows
         pulled.histograms += sum(count for _, count in parts)
         return len(samples)
 
-    def _samples(self, known: KnownSeries, selector: str, start: int, end: int) -> tuple[Samples, int]:
+    def _samples(self, series: KnownSeries, selector: str, start: int, end: int) -> tuple[Samples, int]:
         """The samples after `start` and up to `end`, and how many native histograms there are."""
         step = self.wanted.step_ms
         if step is None:
@@ -147,23 +147,23 @@ class Puller:
         else:
             first = (start // step + 1) * step
             if first > end:
-                return _samples_of([], known), 0
+                return _samples_of([], series), 0
             if (end - first) // step > MOST_POINTS:
                 raise TooMuchError(f"{self.server.url}: more than {MOST_POINTS} steps")
             question = {"query": selector, "start": _seconds(first), "end": _seconds(end), "step": _seconds(step)}
             data = self.server.ask("query_range", question)
         try:
-            samples = _samples_of(data["result"], known)
-            times = [at for series in data["result"] for at, _ in series.get("histograms", [])]
+            samples = _samples_of(data["result"], series)
+            times = [at for entry in data["result"] for at, _ in entry.get("histograms", [])]
             histograms = sum(start < float(at) * 1000 <= end for at in times)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnavailableError(f"{self.server.url}: answers, but not as a Prometheus does; is it one?") from error
         return samples.of((samples.ts_ns > start * NS) & (samples.ts_ns <= end * NS)), histograms
 
-    def _store(self, known: KnownSeries, samples: Samples, start: int, end: int) -> int:
-        told = list(tables(known, samples))
+    def _store(self, series: KnownSeries, samples: Samples, start: int, end: int) -> int:
+        window_tables = list(tables(series, samples))
         identity = hashlib.sha256(f"{self.source} {self.system} {start} {end}".encode()).hexdigest()
-        parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(told)}
+        parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(window_tables)}
         note = ReadFile(
             self.source, hashlib.sha256(self.system.encode()).hexdigest(), self.system, end, {}, tuple(parts)
         )
@@ -171,7 +171,7 @@ class Puller:
         with self.store.catalog.write() as session:
             session.read_files.put(note)
         self.store.lake.publish(staged)
-        rows = sum(map(len, told))
+        rows = sum(map(len, window_tables))
         with self.store.catalog.write() as session:
             session.add_batch(identity, self.server.url[:200], row_count=rows, skipped=0)
             session.positions.put(self.source, self.system, end * NS)
@@ -181,9 +181,9 @@ class Puller:
     def _clear(self) -> None:
         """Removes what somebody stored who was killed before noting it."""
         with self.store.catalog.read() as session:
-            begun = [each for each in session.read_files.of_path(self.source, self.system) if each.parts]
-        for each in begun:
-            self.store.lake.remove(each.parts)
+            begun = [file for file in session.read_files.of_path(self.source, self.system) if file.parts]
+        for file in begun:
+            self.store.lake.remove(file.parts)
 
 
 def _next_window(window: int, count: int) -> int:
@@ -200,9 +200,9 @@ def _moment(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _samples_of(result: Sequence[Any], known: KnownSeries) -> Samples:
+def _samples_of(result: Sequence[Any], series: KnownSeries) -> Samples:
     codes, counts, pairs = [], [], []
-    for code, values in _series(result, known):
+    for code, values in _series(result, series):
         codes.append(code)
         counts.append(len(values))
         pairs += values
@@ -216,10 +216,10 @@ def _samples_of(result: Sequence[Any], known: KnownSeries) -> Samples:
     )
 
 
-def _series(result: Sequence[Any], known: KnownSeries) -> Iterator[tuple[int, list[Any]]]:
-    for each in result:
-        labels = dict(each["metric"])
+def _series(result: Sequence[Any], series: KnownSeries) -> Iterator[tuple[int, list[Any]]]:
+    for entry in result:
+        labels = dict(entry["metric"])
         name = labels.pop(NAME_LABEL, "")
         if not name:
             raise MalformedError("a selector gives series without a name; expected selectors, not expressions")
-        yield known.code(name, labels), each.get("values", [])
+        yield series.code(name, labels), entry.get("values", [])

@@ -1,4 +1,4 @@
-"""What others send, one request after another, into the store exactly once."""
+"""The data that others send, one request after another, into the store exactly once."""
 
 import hashlib
 import logging
@@ -59,9 +59,9 @@ class Receiver:
 
     def _written(self, body: bytes, refusals: Refusals) -> Iterator[pa.Table]:
         if self._decoder.is_full and time.monotonic() > self._began + KEPT_SECONDS:
-            self._decoder, self._began = Decoder(KnownSeries(families=self._decoder.known.families)), time.monotonic()
-        for known, samples in self._decoder.samples(body, refusals):
-            yield from _tables(known, samples, refusals)
+            self._decoder, self._began = Decoder(KnownSeries(families=self._decoder.series.families)), time.monotonic()
+        for series, samples in self._decoder.samples(body, refusals):
+            yield from _tables(series, samples, refusals)
 
     def _take(self, origin: str, body: bytes, tables_of: Callable[[Refusals], Iterator[pa.Table]]) -> Received:
         identity = hashlib.sha256(origin.encode() + b"\0" + body).hexdigest()
@@ -91,12 +91,12 @@ class Receiver:
         return Received(rows, refusals)
 
 
-def _staged(lake: Lake, identity: str, told: Iterator[pa.Table]) -> tuple[list[Staged], int]:
+def _staged(lake: Lake, identity: str, parts: Iterator[pa.Table]) -> tuple[list[Staged], int]:
     """Hidden files and how many rows they have; one table at a time is in memory."""
     staged: list[Staged] = []
     rows = 0
     try:
-        for number, table in enumerate(told):
+        for number, table in enumerate(parts):
             staged += lake.stage({f"{identity[:32]}-{number}": table})
             rows += len(table)
     except BaseException:
@@ -110,12 +110,12 @@ def _points(value: object, refusals: Refusals, remarks: Counter[str]) -> Iterato
     points.add(value)
     refusals.update(points.refusals)
     remarks.update(points.remarks)
-    yield from _tables(points.known, points.samples(), refusals)
+    yield from _tables(points.series, points.samples(), refusals)
 
 
-def _tables(known: KnownSeries, samples: Samples, refusals: Refusals) -> Iterator[pa.Table]:
+def _tables(series: KnownSeries, samples: Samples, refusals: Refusals) -> Iterator[pa.Table]:
     is_believed = samples.ts_ns <= time.time_ns() + ONE_DAY_NS
     refusals[FUTURE] += int((~is_believed).sum())
     samples = without_repeats(samples.of(is_believed))
-    check_rows(float(row_bytes(known, samples).sum()))
-    yield from tables(known, samples)
+    check_rows(float(row_bytes(series, samples).sum()))
+    yield from tables(series, samples)

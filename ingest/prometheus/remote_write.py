@@ -1,4 +1,4 @@
-"""What Prometheus sends by its remote-write protocol 1.0: samples of series, each with its labels.
+"""Requests of Prometheus by its remote-write protocol 1.0: samples of series, each with its labels.
 
 Source: https://prometheus.io/docs/specs/prw/remote_write_spec/, prompb/types.proto of github.com/prometheus/prometheus
 """
@@ -56,7 +56,7 @@ class Decoder:
     that of all.
     """
 
-    known: KnownSeries
+    series: KnownSeries
     kept_bytes: int = KEPT_BYTES
     codes: dict[bytes, int] = field(default_factory=dict)  # by labels as sent
     is_full: bool = False
@@ -65,21 +65,21 @@ class Decoder:
     def samples(self, body: bytes, refusals: Refusals) -> Iterator[tuple[KnownSeries, Samples]]:
         """The samples of a WriteRequest; those that mark a series' end are NaN. Raises: MalformedError."""
         codes, tails, others = self._sorted(body)
-        told = np.frombuffer(b"".join(tails), FORM)
-        if not _are_usual(told).all():  # labels that were met before, and then something else than one sample
-            codes, told = [], told[:0]
+        ends = np.frombuffer(b"".join(tails), FORM)
+        if not _are_usual(ends).all():  # labels that were met before, and then something else than one sample
+            codes, ends = [], ends[:0]
             others = [octets_of(value) for number, _, value in fields(body) if number == SERIES]
         if self._has_room(others):
-            yield self.known, _dated([_usual(codes, told), *self._all(others, refusals)], refusals)
+            yield self.series, _dated([_usual(codes, ends), *self._all(others, refusals)], refusals)
             return
         self.is_full = True
-        yield self.known, _dated([_usual(codes, told)], refusals)
-        once = Decoder(KnownSeries(families=self.known.families))
-        yield once.known, _dated([*once._all(others, refusals)], refusals)
+        yield self.series, _dated([_usual(codes, ends)], refusals)
+        once = Decoder(KnownSeries(families=self.series.families))
+        yield once.series, _dated([*once._all(others, refusals)], refusals)
 
     def _has_room(self, others: Sequence[bytes]) -> bool:
-        count = len(self.known) + len(others)
-        size = self.known.size_bytes + self._sent_bytes + 2 * sum(map(len, others)) + count * SERIES_BYTES
+        count = len(self.series) + len(others)
+        size = self.series.size_bytes + self._sent_bytes + 2 * sum(map(len, others)) + count * SERIES_BYTES
         return not others or (size <= self.kept_bytes and count <= MOST_KEPT)
 
     def _all(self, messages: Sequence[bytes], refusals: Refusals) -> Iterator[Samples]:
@@ -93,7 +93,7 @@ class Decoder:
     def _sorted(self, body: bytes) -> tuple[list[int], list[bytes], list[bytes]]:
         """Numbers and ends of series that were met before, and the messages of the others. Metadata is noted."""
         codes, tails, others = [], [], []
-        place, size, known, further = 0, len(body), self.codes, 0
+        place, size, codes_by_labels, further = 0, len(body), self.codes, 0
         while place < size:
             if body[place] != SERIES_KEY:
                 place, further = self._other(body, place), further + 1
@@ -103,7 +103,7 @@ class Decoder:
             if start + length > size:
                 raise _unexpected(place)
             place = start + length
-            code = known.get(body[start : place - TAIL])
+            code = codes_by_labels.get(body[start : place - TAIL])
             if code is None:
                 others.append(body[start:place])
                 check_parts(len(others))
@@ -128,10 +128,10 @@ class Decoder:
         return end
 
     def _note(self, message: bytes) -> None:
-        told = {number: value for number, _, value in fields(message)}
-        kind, family = signed(told.get(1, 0)), text_of(told.get(2, b""))
+        metadata = {number: value for number, _, value in fields(message)}
+        kind, family = signed(metadata.get(1, 0)), text_of(metadata.get(2, b""))
         told_type = TYPES[kind] if 0 <= kind < len(TYPES) else ""
-        self.known.retell(family, told_type, text_of(told.get(4, b"")))
+        self.series.retell(family, told_type, text_of(metadata.get(4, b"")))
 
     def _read(self, message: bytes, refusals: Refusals) -> Samples:
         """The samples of one series that is new, or of an unusual form; times are milliseconds yet."""
@@ -144,9 +144,9 @@ class Decoder:
                     raise MalformedError(f"label {name[:40]!r} stands twice, or more than {MOST_LABELS} labels")
                 labels[name] = text
             elif number == SAMPLE:
-                told = {number: value for number, _, value in fields(octets_of(value))}
-                times.append(signed(told.get(2, 0)))
-                values.append(double_of(told.get(1, bytes(8))))
+                sample = {number: value for number, _, value in fields(octets_of(value))}
+                times.append(signed(sample.get(2, 0)))
+                values.append(double_of(sample.get(1, bytes(8))))
                 check_parts(len(times))
             elif number == HISTOGRAM:
                 refusals[NATIVE] += 1
@@ -163,7 +163,7 @@ class Decoder:
         if not name:
             raise MalformedError(f"series {str(labels)[:200]}: expected a label {NAME_LABEL}")
         check_labels(name, labels | {NAME_LABEL: name})
-        return self.known.code(name, {label: text for label, text in labels.items() if text})
+        return self.series.code(name, {label: text for label, text in labels.items() if text})
 
 
 def _unexpected(place: int) -> MalformedError:
@@ -180,12 +180,12 @@ def _dated(parts: Sequence[Samples], refusals: Refusals) -> Samples:
 
 
 def _label(message: bytes) -> tuple[str, str]:
-    told = {number: value for number, _, value in fields(message)}
-    return text_of(told.get(1, b"")), text_of(told.get(2, b""))
+    label = {number: value for number, _, value in fields(message)}
+    return text_of(label.get(1, b"")), text_of(label.get(2, b""))
 
 
 def _is_usual(message: bytes) -> bool:
-    """Whether labels come first and then one sample of TAIL octets."""
+    """Return whether labels come first and then one sample of TAIL octets."""
     head, tail = message[:-TAIL], np.frombuffer(message[-TAIL:], FORM)
     try:
         return bool(_are_usual(tail).all()) and all(number == LABEL for number, *_ in fields(head))
@@ -194,7 +194,7 @@ def _is_usual(message: bytes) -> bool:
 
 
 def _are_usual(tails: Tails) -> Bools:
-    """Which of these octets are one sample as senders write it."""
+    """Return a mask of the octets that are one sample as senders write it."""
     are_times = ((tails["time"][:, :5] & MORE) != 0).all(axis=1) & (tails["time"][:, 5] < MORE)
     are_usual: Bools = (tails["head"] == HEAD).all(axis=1) & (tails["key"] == TIME_KEY) & are_times
     return are_usual

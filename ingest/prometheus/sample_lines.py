@@ -65,8 +65,9 @@ def split(block: "Block") -> tuple[Comments, Columns]:
 def _columns(
     data: bytes, octets: NDArray[np.uint8], starts: Places, ends: Places
 ) -> tuple[Bools, pa.StringArray, pa.StringArray, pa.StringArray]:
-    """What is plain: a series without spaces outside its braces, one space, a value, and perhaps one space and a time.
+    """Return a mask of the plain lines, and the texts of their series, values and times.
 
+    Plain is a series without spaces outside its braces, one space, a value, and perhaps one space and a time.
     The series ends at its brace or, without labels, at its first space.
     """
     spaces = np.concatenate([[NONE, NONE, NONE], np.flatnonzero(octets == SPACE)])

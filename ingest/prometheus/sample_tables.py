@@ -62,43 +62,43 @@ def without_repeats(samples: Samples) -> Samples:
     return samples.of(np.delete(np.arange(len(samples)), repeats)) if len(repeats) else samples
 
 
-def tables(known: KnownSeries, samples: Samples) -> Iterator[pa.Table]:
+def tables(series: KnownSeries, samples: Samples) -> Iterator[pa.Table]:
     """The tables of these samples; rows come in the order in which their first samples stand."""
     samples = samples.of(~np.isnan(samples.values))
-    targets = known.numbers("target", samples.codes)
-    raw = samples.values / known.numbers("unit", samples.codes)
+    targets = series.numbers("target", samples.codes)
+    raw = samples.values / series.numbers("unit", samples.codes)
     is_placed = samples.is_whole & (targets != NOWHERE)
-    is_placed &= _are_whole(raw) | np.isin(targets, _of_type(known, "float64"))
-    is_placed &= (raw >= 0) | ~np.isin(targets, _of_type(known, "uint64"))
+    is_placed &= _are_whole(raw) | np.isin(targets, _of_type(series, "float64"))
+    is_placed &= (raw >= 0) | ~np.isin(targets, _of_type(series, "uint64"))
     rest = samples.of(~is_placed)
-    for share in shares(known, rest):
-        yield series_table(known, share)
-    for metric_set, columns in _sets(known, np.unique(targets[is_placed])).items():
+    for share in shares(series, rest):
+        yield series_table(series, share)
+    for metric_set, columns in _sets(series, np.unique(targets[is_placed])).items():
         chosen = np.flatnonzero(is_placed & np.isin(targets, list(columns)))
-        yield _wide(known, metric_set, columns, _Cells(samples.of(chosen), raw[chosen], targets[chosen]))
+        yield _wide(series, metric_set, columns, _Cells(samples.of(chosen), raw[chosen], targets[chosen]))
 
 
-def row_bytes(known: KnownSeries, samples: Samples) -> Floats:
-    """What the row of each sample takes in the set `series`."""
-    return known.numbers("size", samples.codes) + ROW_BYTES
+def row_bytes(series: KnownSeries, samples: Samples) -> Floats:
+    """Return the size of the row of each sample in the set `series`."""
+    return series.numbers("size", samples.codes) + ROW_BYTES
 
 
-def shares(known: KnownSeries, samples: Samples) -> Iterator[Samples]:
+def shares(series: KnownSeries, samples: Samples) -> Iterator[Samples]:
     """The samples in portions that become rows of some SHARE_BYTES."""
     if not len(samples):
         return
-    ends = np.cumsum(row_bytes(known, samples))
+    ends = np.cumsum(row_bytes(series, samples))
     cuts = np.searchsorted(ends, np.arange(SHARE_BYTES, ends[-1], SHARE_BYTES)).tolist()
     for start, end in pairwise([0, *cuts, len(samples)]):
         if end > start:
             yield samples.of(slice(start, end))
 
 
-def series_table(known: KnownSeries, samples: Samples) -> pa.Table:
+def series_table(series: KnownSeries, samples: Samples) -> pa.Table:
     """Rows of the set `series`."""
-    texts = {word: known.texts(word, samples.codes) for word in WORDS}
+    texts = {word: series.texts(word, samples.codes) for word in WORDS}
     columns = {"ts_ns": pa.array(samples.ts_ns), **texts, "value": pa.array(samples.values)}
-    return pa.Table.from_arrays([columns[each.name] for each in SERIES.columns], schema=arrow_schema(SERIES))
+    return pa.Table.from_arrays([columns[column.name] for column in SERIES.columns], schema=arrow_schema(SERIES))
 
 
 @dataclass(frozen=True)
@@ -113,29 +113,29 @@ def _are_whole(raw: Floats) -> Bools:
         return (np.abs(raw - np.rint(raw)) <= NEAR * np.maximum(1.0, np.abs(raw))) & (np.abs(raw) < EXACT)
 
 
-def _of_type(known: KnownSeries, dtype: str) -> list[int]:
+def _of_type(series: KnownSeries, dtype: str) -> list[int]:
     """The targets that are of this type."""
-    return [number for number, (_, column) in enumerate(known.targets.values()) if column.dtype == dtype]
+    return [number for number, (_, column) in enumerate(series.targets.values()) if column.dtype == dtype]
 
 
-def _sets(known: KnownSeries, wanted: Floats) -> dict[MetricSet, dict[int, Column]]:
+def _sets(series: KnownSeries, wanted: Floats) -> dict[MetricSet, dict[int, Column]]:
     """Sets with those of their columns, by target, that there are values for."""
     sets: dict[MetricSet, dict[int, Column]] = {}
-    targets = list(known.targets.values())
+    targets = list(series.targets.values())
     for number in wanted.astype(int).tolist():
         metric_set, column = targets[number]
         sets.setdefault(metric_set, {})[number] = column
     return sets
 
 
-def _wide(known: KnownSeries, metric_set: MetricSet, columns: dict[int, Column], cells: _Cells) -> pa.Table:
+def _wide(series: KnownSeries, metric_set: MetricSet, columns: dict[int, Column], cells: _Cells) -> pa.Table:
     """One row a time, node and device; of two values of one cell the first stays."""
-    rows = known.numbers("row", cells.samples.codes).astype(np.int64)
+    rows = series.numbers("row", cells.samples.codes).astype(np.int64)
     _, time_numbers = np.unique(cells.samples.ts_ns, return_inverse=True)
-    _, first, row_of = np.unique(time_numbers * len(known.rows) + rows, return_index=True, return_inverse=True)
+    _, first, row_of = np.unique(time_numbers * len(series.rows) + rows, return_index=True, return_inverse=True)
     order = np.argsort(first)
     row_of, first = np.argsort(order)[row_of], first[order]
-    names = list(known.rows)
+    names = list(series.rows)
     nodes, devices = (pa.array([name[part] for name in names], pa.string()) for part in (0, 1))
     places = pa.array(rows[first])
     arrays = {"ts_ns": pa.array(cells.samples.ts_ns[first]), "node": nodes.take(places), "device": devices.take(places)}
@@ -144,7 +144,7 @@ def _wide(known: KnownSeries, metric_set: MetricSet, columns: dict[int, Column],
         chosen = np.flatnonzero(cells.targets == number)[::-1]
         arrays[column.name] = _column(column, row_of[chosen], cells.raw[chosen], len(first))
     schema = arrow_schema(metric_set)
-    filled = [arrays[each.name] if each.name in arrays else pa.nulls(len(first), each.type) for each in schema]
+    filled = [arrays[field.name] if field.name in arrays else pa.nulls(len(first), field.type) for field in schema]
     return pa.Table.from_arrays(filled, schema=schema)
 
 

@@ -88,10 +88,10 @@ def _nanoseconds(texts: pa.StringArray) -> tuple[Times, Bools]:
 
 def _read(line: str, code_of: CodeOf) -> tuple[int, float, int]:
     """One line that is not plain. Raises: MalformedError."""
-    found = LINE.fullmatch(line)
-    if found is None:
+    match = LINE.fullmatch(line)
+    if match is None:
         raise MalformedError(EXPECTED)
-    labelled, name, value, time = found.groups()
+    labelled, name, value, time = match.groups()
     if len(value) > LONGEST_NUMBER or NUMBER.fullmatch(value) is None:
         raise MalformedError(f"value {value[:40]!r} is no number")
     [ns], [is_time] = _nanoseconds(pa.array([time or ""]))

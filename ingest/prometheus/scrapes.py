@@ -27,7 +27,7 @@ Lines = NDArray[np.int64]
 
 @dataclass
 class Scrapes:
-    """What is held of a file: the scrape that is being read, and dated ones on their way into tables.
+    """The scrapes held of a file: the one that is being read, and dated ones on their way into tables.
 
     A scrape ends at `# EOF`, before a family that is declared again and, in a file without declarations, before its
     first series without a time. The last one, where nothing ends it and it is not the only one, may still be written:
@@ -36,7 +36,7 @@ class Scrapes:
 
     path: Path
     report: Report
-    known: KnownSeries
+    series: KnownSeries
     written_ns: int
     said: dict[str, str] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
@@ -72,7 +72,7 @@ class Scrapes:
         return cuts
 
     def _is_as_before(self, texts: list[str], place: int) -> bool:
-        """Whether the scrape that begins here declares what the one before did, as most do: it is read at once."""
+        """Return whether the scrape beginning here declares what the one before did, as most do, to be read at once."""
         order = self.before[1]
         return bool(order) and texts[place : place + len(order)] == order
 
@@ -80,11 +80,11 @@ class Scrapes:
         """The family that is declared here, END, or nothing; types and units are noted."""
         family = self.said.get(text)
         if family is None and len(self.said) < MOST_DECLARATIONS:
-            word, name, told = [*text.split(), "", "", ""][1:4]
+            word, name, declaration = [*text.split(), "", "", ""][1:4]
             if word == "TYPE":
-                self.known.families.types[name] = told
+                self.series.families.types[name] = declaration
             elif word == "UNIT":
-                self.known.families.units[name] = told
+                self.series.families.units[name] = declaration
             family = self.said[text] = {"TYPE": name, "EOF": END}.get(word, "")
         return family or ""
 
@@ -119,15 +119,15 @@ class Scrapes:
             notes.append(f"samples without a time got that of the file's last change: {written:%Y-%m-%dT%H:%M:%SZ}")
 
     def _repeated(self, samples: Samples) -> list[int]:
-        """Where the first series without a time comes again, in a file without declarations."""
+        """Return where the first series without a time comes again, in a file without declarations."""
         undated = np.flatnonzero(samples.ts_ns == UNDATED)
-        if self.known.families.types or not len(undated):
+        if self.series.families.types or not len(undated):
             return []
         is_first_block = self.first is None
         if self.first is None:
             self.first = int(samples.codes[undated[0]])
-        found: list[int] = undated[samples.codes[undated] == self.first].tolist()
-        return found[1:] if is_first_block else found
+        starts: list[int] = undated[samples.codes[undated] == self.first].tolist()
+        return starts[1:] if is_first_block else starts
 
     def _hold(self, samples: Samples) -> None:
         self.held.append(samples)
@@ -163,8 +163,8 @@ class Scrapes:
     def _clock(self, scrape: Samples) -> int | None:
         """The time that one of the scrape's own series tells."""
         for name in CLOCKS:
-            found = np.isin(scrape.codes, self.known.named(name)) & (scrape.ts_ns == UNDATED)
-            times = scrape.values[found]
+            is_clock = np.isin(scrape.codes, self.series.named(name)) & (scrape.ts_ns == UNDATED)
+            times = scrape.values[is_clock]
             if len(times) == 1 and EARLIEST <= times[0] < LATEST:
                 return round(float(times[0]) * 1e6) * 1000
         return None
@@ -174,13 +174,13 @@ class Scrapes:
         if samples is None:
             return
         self.without_value += int(np.isnan(samples.values).sum())
-        for table in tables(self.known, samples):
+        for table in tables(self.series, samples):
             self.report.read += len(table)
             yield table
 
 
 def _is_one_scrape(samples: Samples) -> bool:
-    """Whether no series stands there with two times, as in a dump, which goes through the series one by one."""
+    """Return whether no series stands there with two times, as in a dump, which goes through series one by one."""
     order = np.argsort(samples.codes, kind="stable")
     codes, times = samples.codes[order], samples.ts_ns[order]
     return not bool(((codes[1:] == codes[:-1]) & (times[1:] != times[:-1])).any())

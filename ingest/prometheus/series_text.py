@@ -21,11 +21,11 @@ MOST_LABELS = 100
 
 def parsed_series(text: str) -> tuple[str, dict[str, str]]:
     """Name and labels, the empty ones left out, as they mean nothing. Raises: MalformedError."""
-    found = SERIES.fullmatch(text)
-    if found is None:
+    match = SERIES.fullmatch(text)
+    if match is None:
         raise MalformedError(EXPECTED)
-    labels = _labels((found[2] or "{}")[1:-1])
-    name = found[1] or labels.pop(NAME_LABEL, "")
+    labels = _labels((match[2] or "{}")[1:-1])
+    name = match[1] or labels.pop(NAME_LABEL, "")
     if not name or NAME_LABEL in labels:
         raise MalformedError("a series without a name, or with two")
     return name, {label: value for label, value in labels.items() if value}
@@ -35,10 +35,10 @@ def _labels(text: str) -> dict[str, str]:
     labels: dict[str, str] = {}
     place = 0
     while text[place:].strip(" \t"):
-        found = LABEL.match(text, place)
-        if found is None:
+        match = LABEL.match(text, place)
+        if match is None:
             raise MalformedError(EXPECTED)
-        label, value = found[1], found[2]
+        label, value = match[1], match[2]
         if value is None:  # a quoted name that stands among the labels
             if not label.startswith('"'):
                 raise MalformedError(EXPECTED)
@@ -47,11 +47,11 @@ def _labels(text: str) -> dict[str, str]:
         if label in labels or len(labels) == MOST_LABELS:
             raise MalformedError(f"label {label[:40]!r} stands twice, or more than {MOST_LABELS} labels")
         labels[label] = unquoted(value)
-        place = found.end()
+        place = match.end()
     return labels
 
 
 def unquoted(text: str) -> str:
     r"""The text between quotes, its \\, \" and \n undone."""
     inner = text[1:-1]
-    return ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], inner) if "\\" in inner else inner
+    return ESCAPED.sub(lambda match: "\n" if match[1] == "n" else match[1], inner) if "\\" in inner else inner

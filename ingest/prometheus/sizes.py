@@ -1,4 +1,4 @@
-"""How much one request, or one series, may ask of a server's memory, as small requests can unpack to much."""
+"""Limits on the server memory that one request, or one series, may ask for, as small requests can unpack to much."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ class TooLargeError(MalformedError):
 
 
 def check_labels(name: str, labels: Mapping[str, str]) -> int:
-    """How many octets these labels have. Raises: MalformedError, which names the series, for too many."""
+    """Return how many octets these labels have. Raises: MalformedError, which names the series, for too many."""
     size = sum(len(label.encode()) + len(text.encode()) for label, text in labels.items())
     if size > LABEL_BYTES:
         raise MalformedError(f"series {name[:200]!r}: labels of {size} bytes; expected at most {LABEL_BYTES}")

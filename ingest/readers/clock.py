@@ -32,7 +32,7 @@ class Clock:
         return seconds * 1_000_000_000
 
     def notes(self) -> list[str]:
-        """What was taken on trust, for a report."""
+        """Return notes on what was taken on trust, for a report."""
         notes = []
         if self.local:
             notes.append(f"time_zone: {self.local} times have no zone and were read as {self.zone}")

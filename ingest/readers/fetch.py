@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 60.0
 
 
 def is_url(text: str) -> bool:
-    """Whether this names something on a web server."""
+    """Return whether the text names something on a web server."""
     return text.startswith(("http://", "https://"))
 
 
@@ -57,8 +57,8 @@ def _fetch(url: str, path: Path, limit: int) -> None:
                 if size > limit:
                     raise MalformedError(f"{url:.200}: more than {limit} bytes")
                 file.write(block)
-            if size < (told := int(answer.headers["Content-Length"] or 0)):
-                raise UnavailableError(f"{url:.200}: broke off after {size} of {told} bytes")
+            if size < (length := int(answer.headers["Content-Length"] or 0)):
+                raise UnavailableError(f"{url:.200}: broke off after {size} of {length} bytes")
             os.fsync(file.fileno())
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", "") or error or type(error).__name__

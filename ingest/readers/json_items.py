@@ -33,7 +33,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is read at once, and how large an element may be that is kept whole."""
+    """Bounds on how much is read at once, and on the size of an element that is kept whole."""
 
     block_bytes: int = 1 << 20
     item: int = 1 << 26  # characters: a job of 10 000 steps, at the 6 KB that Slurm writes for each
@@ -80,9 +80,9 @@ def _members(window: "_Window", name: str) -> Iterator[Item]:
 def _elements(window: "_Window") -> Iterator[Item]:
     is_closed = window.taken("]")
     while not is_closed:
-        found = window.item()
-        if found is not None:
-            yield found
+        item = window.item()
+        if item is not None:
+            yield item
         is_closed = window.taken("]")
         if not is_closed:
             window.expect(",")
@@ -112,7 +112,7 @@ class _Window:
         return " ".join(NOT_TEXT.sub("\ufffd", self._text[self._at : self._at + 400]).split())[:200]
 
     def taken(self, sign: str) -> bool:
-        """Whether the sign comes next; then it is passed."""
+        """Return whether the sign comes next; then it is passed."""
         is_next = self._skip_space() and self._text[self._at] == sign
         self._at += is_next
         return is_next
@@ -135,18 +135,18 @@ class _Window:
     def item(self) -> Item | None:
         """The next element, passed; None when it is broken, which was reported. Raises: _BrokenError."""
         self._skip_space()
-        found, reason = Item(self.line, self.seen(), None), ""
+        item, reason = Item(self.line, self.seen(), None), ""
         try:
             value, end = self._decoded()
-            found = replace(found, value=value)
+            item = replace(item, value=value)
             reason = self._no_text(value, end)
         except (ValueError, RecursionError) as error:
             reason = _reason(error)
             end = self._end_of_broken(reason)
         self._at = end
         if reason:
-            self._report.skip(found.line, found.text, reason)
-        return None if reason else found
+            self._report.skip(item.line, item.text, reason)
+        return None if reason else item
 
     def _no_text(self, value: object, end: int) -> str:
         """Why the texts of the next value, which ends there, cannot be stored; empty when they can."""
@@ -173,7 +173,7 @@ class _Window:
                     return value, end
 
     def _end_of_broken(self, reason: str) -> int:
-        """Where an element that is no JSON ends: Slurm writes an object's brackets below each other.
+        """Return where an element that is no JSON ends: Slurm writes an object's brackets below each other.
 
         Raises: _BrokenError when that is not certain.
         """
@@ -188,26 +188,26 @@ class _Window:
         return end + len(closing)
 
     def _skip_space(self) -> bool:
-        """Whether anything comes after the white space, which is passed."""
+        """Return whether anything comes after the white space, which is passed."""
         while True:
-            found = SPACE.match(self._text, self._at)
-            self._at = found.end() if found else self._at
+            match = SPACE.match(self._text, self._at)
+            self._at = match.end() if match else self._at
             if self._at < len(self._text):
                 return True
             if not self._more():
                 return False
 
     def _more(self) -> bool:
-        """Whether there was more: as much again as is waiting; what was passed is forgotten."""
+        """Read on, as much again as is waiting, and forget what was passed; return whether there was more."""
         before = self.line - self._text.count("\n", max(0, self._at - LONGEST_INDENT), self._at)
         keep = max(0, self._at - LONGEST_INDENT)
-        wanted, found = max(self._limits.block_bytes, len(self._text) - self._at), [self._text[keep:]]
+        wanted, pieces = max(self._limits.block_bytes, len(self._text) - self._at), [self._text[keep:]]
         while wanted > 0 and (chunk := next(self._chunks, "")):
-            found.append(chunk)
+            pieces.append(chunk)
             wanted -= len(chunk)
-        self._text, self._at = "".join(found), self._at - keep
+        self._text, self._at = "".join(pieces), self._at - keep
         self._line, self._counted = before, 0
-        return len(found) > 1
+        return len(pieces) > 1
 
 
 def _chunks(path: Path, report: Report, block_bytes: int) -> Iterator[str]:

@@ -144,7 +144,7 @@ def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, str]:
 
 
 class _Rest:
-    """What stands after the last line end of what was read so far, until that line ends."""
+    """Text after the last line end of what was read so far, until that line ends."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -174,7 +174,7 @@ class _Rest:
 def _clean(number: int, data: bytes, report: Report) -> bytes:
     if b"\0" not in data and _is_text(data) and _are_short(data):
         return data
-    return b"".join(_checked(*each, report) for each in enumerate(data.splitlines(keepends=True), number))
+    return b"".join(_checked(*line, report) for line in enumerate(data.splitlines(keepends=True), number))
 
 
 def _checked(number: int, line: bytes, report: Report) -> bytes:
@@ -203,7 +203,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _are_short(data: bytes) -> bool:
-    """Whether a line end stands in every half of LINE_LIMIT: then no line is longer than that."""
+    """Return whether a line end stands in every half of LINE_LIMIT: then no line is longer than that."""
     half = LINE_LIMIT // 2
     return all(data.find(b"\n", start, start + half) >= 0 for start in range(0, len(data), half))
 

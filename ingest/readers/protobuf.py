@@ -18,12 +18,12 @@ class Message:
     @classmethod
     def parsed(cls, data: bytes) -> Self:
         """The message in these bytes. Raises: MalformedError."""
-        told: dict[int, list[int | bytes]] = {}
+        by_number: dict[int, list[int | bytes]] = {}
         for number, _wire, value in fields(data):
-            told.setdefault(number, []).append(value)
-        return cls(told)
+            by_number.setdefault(number, []).append(value)
+        return cls(by_number)
 
-    def each(self, number: int) -> list[bytes]:
+    def repeated(self, number: int) -> list[bytes]:
         """All values of a repeated field of bytes, texts or messages. Raises: MalformedError."""
         values = [value for value in self.fields.get(number, []) if isinstance(value, bytes)]
         if len(values) < len(self.fields.get(number, [])):

@@ -1,4 +1,4 @@
-"""What every reader promises: a foreign file becomes our words, in a stream, and nothing is silently dropped."""
+"""The promise of every reader: a foreign file becomes our words, in a stream, and nothing is silently dropped."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Skipped:
 
 @dataclass
 class Report:
-    """What became of a file: rows read, rows skipped, and the first skipped ones in full."""
+    """The outcome of reading a file: rows read, rows skipped, and the first skipped ones in full."""
 
     path: str
     format: str
@@ -45,7 +45,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Context:
-    """What a file may not say of itself, and whoever ingests it does.
+    """Facts that a file may not state of itself, and that those who ingest it do.
 
     `zone` is of times that name none, `workload` of runs and `node` of samples whose files name none.
     """
@@ -71,11 +71,11 @@ class Reader(Protocol):
     description: ClassVar[str]
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether a file that begins with `head` (at most 64 KiB) is of this format; never raises."""
+        """Return whether a file that begins with `head` (at most 64 KiB) is of this format; never raises."""
         ...
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
-        """What the file tells; lines not understood go to the report. Raises: MalformedError, UnavailableError."""
+        """Yield the file's records; lines not understood go to the report. Raises: MalformedError, UnavailableError."""
         ...
 
 
@@ -84,5 +84,5 @@ class FolderReader(Reader, Protocol):
     """A format of which one thing is a folder of files, such as a tracker's run; `read` gets the folder."""
 
     def recognises_folder(self, path: Path) -> bool:
-        """Whether the folder is one such thing; never raises."""
+        """Return whether the folder as a whole is of this format; never raises."""
         ...

@@ -21,17 +21,17 @@ def storable(text: str, limit: int = TEXT_LIMIT) -> str:
     return text[:limit].encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
-def flat(told: Mapping[str, object] | Mapping[object, object]) -> dict[str, Parameter]:
+def flat(tree: Mapping[str, object] | Mapping[object, object]) -> dict[str, Parameter]:
     """Scalars by their path, dots between its parts; lists as JSON texts, what is null left out.
 
     Raises: MalformedError for more than PARAMETERS_MAX.
     """
-    found: dict[str, Parameter] = {}
-    for name, value in _leaves(told, "", 0):
-        if len(found) == PARAMETERS_MAX:
+    scalars: dict[str, Parameter] = {}
+    for name, value in _leaves(tree, "", 0):
+        if len(scalars) == PARAMETERS_MAX:
             raise MalformedError(f"more than {PARAMETERS_MAX} parameters")
-        found[storable(name)] = value
-    return found
+        scalars[storable(name)] = value
+    return scalars
 
 
 def scalar_of(text: str) -> Parameter:
@@ -43,27 +43,27 @@ def scalar_of(text: str) -> Parameter:
     return TRUTHS[text] if text in TRUTHS else storable(text)
 
 
-def _leaves(told: object, path: str, depth: int) -> Iterator[tuple[str, Parameter]]:
+def _leaves(node: object, path: str, depth: int) -> Iterator[tuple[str, Parameter]]:
     if depth > DEPTH_MAX:
         raise MalformedError(f"{path[:80]!r} is nested more than {DEPTH_MAX} deep")
-    if isinstance(told, Mapping):
-        for key, value in told.items():
+    if isinstance(node, Mapping):
+        for key, value in node.items():
             yield from _leaves(value, f"{path}.{key}" if path else str(key), depth + 1)
-    elif told is not None:
-        yield path, _scalar(told)
+    elif node is not None:
+        yield path, _scalar(node)
 
 
-def _scalar(told: object) -> Parameter:
-    if isinstance(told, bool | int):
-        return told if abs(told) < 1 << 62 else "beyond 62 bits"
-    if isinstance(told, float):
-        return told if math.isfinite(told) else str(told)
-    if isinstance(told, list | tuple):
-        return _text_of(told)
-    return storable(str(told))  # dates, for instance
+def _scalar(leaf: object) -> Parameter:
+    if isinstance(leaf, bool | int):
+        return leaf if abs(leaf) < 1 << 62 else "beyond 62 bits"
+    if isinstance(leaf, float):
+        return leaf if math.isfinite(leaf) else str(leaf)
+    if isinstance(leaf, list | tuple):
+        return _text_of(leaf)
+    return storable(str(leaf))  # dates, for instance
 
 
-def _text_of(told: list[object] | tuple[object, ...]) -> str:
-    if not all(each is None or isinstance(each, str | int | float) for each in told):
-        return f"{len(told)} values"  # nested ones may be few in the file and very many when written out
-    return json.dumps(told[:TEXT_LIMIT])[:TEXT_LIMIT]
+def _text_of(values: list[object] | tuple[object, ...]) -> str:
+    if not all(value is None or isinstance(value, str | int | float) for value in values):
+        return f"{len(values)} values"  # nested ones may be few in the file and very many when written out
+    return json.dumps(values[:TEXT_LIMIT])[:TEXT_LIMIT]

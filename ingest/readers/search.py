@@ -1,4 +1,4 @@
-"""What a folder holds: things that readers know, and what nobody knows."""
+"""The contents of a folder: things that readers know, and what nobody knows."""
 
 import os
 from collections.abc import Iterator
@@ -45,8 +45,8 @@ def found_below(folder: Path, format: str | None = None) -> Iterator[Found]:  # 
 
 def _reader_of(folder: Path, format: str | None) -> Reader | None:  # noqa: A002
     """The reader of which the whole folder is one thing. Raises: UnavailableError."""
-    named = (each for each in READERS if isinstance(each, FolderReader) and format in (None, each.name))
-    return next((each for each in named if _is_its(each, folder)), None)
+    named = (reader for reader in READERS if isinstance(reader, FolderReader) and format in (None, reader.name))
+    return next((reader for reader in named if _is_its(reader, folder)), None)
 
 
 def _is_its(reader: FolderReader, folder: Path) -> bool:
@@ -58,12 +58,12 @@ def _is_its(reader: FolderReader, folder: Path) -> bool:
 
 
 def _entries(folder: Path) -> list[tuple[Path, bool]]:
-    """What is there, and whether it is a folder."""
+    """Return the visible files and folders in a folder, sorted, each with whether it is a folder."""
     try:
         with os.scandir(folder) as entries:
             shown = (entry for entry in entries if not entry.name.startswith(".") and not entry.is_symlink())
-            known = ((Path(entry.path), entry.is_dir(), entry.is_file()) for entry in shown)
-            return sorted((path, is_folder) for path, is_folder, is_file in known if is_folder or is_file)
+            kinds = ((Path(entry.path), entry.is_dir(), entry.is_file()) for entry in shown)
+            return sorted((path, is_folder) for path, is_folder, is_file in kinds if is_folder or is_file)
     except OSError as error:
         raise UnavailableError(f"{folder}: {error.strerror}") from error
 

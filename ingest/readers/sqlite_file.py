@@ -32,7 +32,7 @@ def opened(path: Path, report: Report, needed: Collection[str]) -> Iterator[sqli
 
 
 def has_tables(path: Path, head: bytes, needed: Collection[str]) -> bool:
-    """Whether a file that begins with `head` is an SQLite file with these tables; never raises."""
+    """Return whether a file that begins with `head` is an SQLite file with these tables; never raises."""
     if not plain_bytes(head).startswith(MAGIC):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Where a server is, and by which way it is reached: directly, over a Unix socket, or through an HTTP proxy."""
+"""The address of a server, and the way to it: directly, over a Unix socket, or through an HTTP proxy."""
 
 import base64
 import ipaddress
@@ -18,7 +18,7 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Way:
-    """How to open a connection, what stands before the path in a request, and what each request carries."""
+    """The way to a server: how to connect, what stands before the path in a request, and what each request carries."""
 
     connect: Callable[[], HTTPConnection]
     prefix: str

@@ -1,4 +1,4 @@
-"""How long to wait after a failure, so that a thousand agents do not come back at the same moment."""
+"""The wait after a failure, so that a thousand agents do not come back at the same moment."""
 
 import random
 

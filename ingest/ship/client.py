@@ -17,7 +17,7 @@ LONGEST_WAIT_SECONDS = 3600.0  # that a server can make us wait
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server, or something before it, answered; `said` is its JSON object, if it sent one."""
+    """The answer of a server, or of something before it; `said` is its JSON object, if it sent one."""
 
     status: int
     media_type: str = ""
@@ -103,9 +103,11 @@ def _json_object(content: bytes) -> Mapping[str, object]:
 
 def _wait_seconds(headers: HTTPMessage) -> float:
     """Retry-After in seconds, whether it was a number or a date; 0 when it is missing or neither."""
-    told = headers.get("Retry-After", "").strip()
+    retry_after = headers.get("Retry-After", "").strip()
     try:
-        seconds = float(told) if told.isdigit() else parsedate_to_datetime(told).timestamp() - time()
+        seconds = (
+            float(retry_after) if retry_after.isdigit() else parsedate_to_datetime(retry_after).timestamp() - time()
+        )
     except (ValueError, OverflowError):
         return 0.0
     return min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)

@@ -1,11 +1,11 @@
-"""What a shipper counts, apart from it: whoever only tells of it needs no HTTP."""
+"""The counts of a shipper, apart from it: a reader of them needs no HTTP."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """What a shipper did since it began; `problem` is why it waits, None when it does not."""
+    """The counts of a shipper since it began; `problem` is why it waits, None when it does not."""
 
     segments: int = 0
     retries: int = 0

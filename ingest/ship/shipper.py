@@ -158,7 +158,7 @@ class Shipper:
         self._passed_over[path.name] = time.monotonic() + seconds
 
     def _take_other_coding(self, answer: Answer) -> bool:
-        """Whether there is another coding that both sides know."""
+        """Return whether there is another coding that both sides know."""
         others = [coding for coding in self._codings[1:] if coding in answer.codings]
         self._codings = others or self._codings
         return bool(others)

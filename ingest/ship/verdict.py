@@ -1,4 +1,4 @@
-"""What an answer means for the segment that was sent."""
+"""The meaning of an answer for the segment that was sent."""
 
 from enum import Enum
 
@@ -8,7 +8,7 @@ PROBLEM = "application/problem+json"
 
 
 class Verdict(Enum):
-    """What to do with the segment."""
+    """The action to take with the segment."""
 
     TAKEN = "delete it"
     REFUSED = "keep it aside: the server will never take it"
@@ -42,5 +42,5 @@ def verdict_on(answer: Answer, batch_id: str) -> Verdict:
 
 def reason_of(answer: Answer) -> str:
     """The answer in a few words."""
-    told = answer.said.get("detail") or answer.said.get("title")
-    return f"HTTP {answer.status}" + (f": {told!s:.300}" if told else " without an explanation")
+    explanation = answer.said.get("detail") or answer.said.get("title")
+    return f"HTTP {answer.status}" + (f": {explanation!s:.300}" if explanation else " without an explanation")

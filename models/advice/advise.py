@@ -60,7 +60,7 @@ def walltime_advice(
 
 @dataclass(frozen=True)
 class Scales:
-    """Which numbers of nodes are in question, for whom."""
+    """The numbers of nodes in question, and the job they are for."""
 
     node_counts: Sequence[int]
     ranks_per_node: int
@@ -79,11 +79,11 @@ class Scales:
 
 
 def scaling_advice(desk: NextRunDesk, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
-    """How the same work runs on other numbers of nodes, and how many to ask for. Raises: InvalidInputError."""
+    """Return how the same work runs on other numbers of nodes, and how many to ask for. Raises: InvalidInputError."""
     outcome = desk.time_outcome(question)
     ranks = 1 if outcome is Outcome.JOB else scales.ranks_per_node  # a job's scale is its number of nodes
     asked = [replace(question, world_size=count * ranks, node_count=count) for count in scales.node_counts]
-    answers = tuple(desk.answer(each, outcome=outcome) for each in asked)
+    answers = tuple(desk.answer(scaled, outcome=outcome) for scaled in asked)
     levels = answers[0].prediction.levels
     together = Prediction(levels, np.concatenate([answer.prediction.values for answer in answers]))
     energies = [answer.energy for answer in answers]

@@ -1,4 +1,4 @@
-"""How a run scales: speed, efficiency and price over numbers of nodes, and how many to ask for."""
+"""The scaling of a run: speed, efficiency and price over numbers of nodes, and how many to ask for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Price:
-    """What a node at work draws and costs; None where nobody knows."""
+    """The power and price of a node at work; None where unknown."""
 
     node_watts: float | None = None
     per_node_hour: float | None = None
@@ -84,9 +84,9 @@ def scaling_curve(
         gained = (float(speedup[row]), float(speedup[row] * counts[0] / count))
         band = (float(median[row]), float(low[row]), float(high[row]))
         energy = energies[row] if energies and price.node_watts is None else None
-        told = _price_of(node_hours, price, energy)
+        costs = _price_of(node_hours, price, energy)
         origin = None if energy is None else energy.origin
-        points.append(ScalePoint(count, *band, *gained, node_hours, *told, energy_origin=origin))
+        points.append(ScalePoint(count, *band, *gained, node_hours, *costs, energy_origin=origin))
     return ScalingCurve(
         tuple(points),
         knee=int(counts[np.argmax(speedup / counts / median)]),

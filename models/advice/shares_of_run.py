@@ -1,4 +1,4 @@
-"""How a run's batch would be shared among its ranks so that they finish together, and what that would gain."""
+"""Division of a run's batch among its ranks so that they finish together, and what that would gain."""
 
 import math
 from dataclasses import dataclass
@@ -137,16 +137,18 @@ def _check_independent(run: Run) -> None:
 
 def _present(run: Run, ranks: int) -> tuple[float, str]:
     """Samples a step of all ranks together, and the parameters that tell them. Raises: InvalidInputError."""
-    told = {name: _count(run, name) for name in (*GLOBAL, *A_RANK, *MICRO, *ACCUMULATION) if name in run.configuration}
-    steps = next(((told[name], f" x {name}") for name in ACCUMULATION if name in told), (1.0, ""))
+    counts = {
+        name: _count(run, name) for name in (*GLOBAL, *A_RANK, *MICRO, *ACCUMULATION) if name in run.configuration
+    }
+    steps = next(((counts[name], f" x {name}") for name in ACCUMULATION if name in counts), (1.0, ""))
     for names, factor, words in (
         (GLOBAL, 1.0, ""),
         (A_RANK, ranks, f" x {ranks} ranks"),
         (MICRO, steps[0] * ranks, f"{steps[1]} x {ranks} ranks"),
     ):
         for name in names:
-            if name in told:
-                return told[name] * factor, name + words
+            if name in counts:
+                return counts[name] * factor, name + words
     raise InvalidInputError(
         f"run {run.run_id}: none of its parameters {', '.join(run.configuration) or '(it has none)'} is "
         f"{', '.join((*A_RANK, *MICRO, *GLOBAL))}, expected now_batch, the samples a step of all ranks together"
@@ -196,12 +198,14 @@ def _interval(old: Floats, new: Floats, seed: int) -> tuple[float, float]:
 
 
 def _warnings(batch: int, now: float, low: float) -> tuple[str, ...]:
-    found = [
+    warnings = [
         "compute seconds are taken to grow in proportion to samples, and all else of a step to stay as it is: the "
         "interval tells how steps differ, not how far this is from true, and the real gain is often smaller"
     ]
     if low <= 0:
-        found.append("the interval of the gain holds 0: equal shares may be as good")
+        warnings.append("the interval of the gain holds 0: equal shares may be as good")
     if not 0.5 <= batch / now <= 2:
-        found.append(f"batch {batch} is far from the {now:g} that was measured: times are carried over in proportion")
-    return tuple(found)
+        warnings.append(
+            f"batch {batch} is far from the {now:g} that was measured: times are carried over in proportion"
+        )
+    return tuple(warnings)

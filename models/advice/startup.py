@@ -1,4 +1,4 @@
-"""What a job takes beside the run in it: loading, connecting, ending."""
+"""The time that a job takes beside the run in it: loading, connecting, ending."""
 
 import numpy as np
 

@@ -26,7 +26,7 @@ MOVE = 0.5  # of a log constant, to see whether it matters: past the kinks of wh
 
 @dataclass(frozen=True)
 class Calibration:
-    """What runs say of the constants; `logs` are natural logarithms in the order of NAMES."""
+    """Estimates of the constants from runs; `logs` are natural logarithms in the order of NAMES."""
 
     logs: Floats  # (n_constants,)
     log_covariance: Floats  # (n_constants, n_constants)
@@ -49,7 +49,7 @@ class Calibration:
 
 
 def prior() -> Calibration:
-    """What is believed before any run."""
+    """Return what is believed before any run."""
     spreads = np.array([SPREADS[name] for name in NAMES])
     return Calibration(Constants().logs(), np.diag(spreads**2), SPREAD_START)
 
@@ -63,16 +63,16 @@ def calibrate(seconds: Callable[[Constants], Floats], measured: Floats) -> Calib
     """
     if not np.all(np.isfinite(measured) & (measured > 0)):
         raise InvalidInputError("measured seconds hold a number that is not positive, expected positive numbers")
-    found = prior()
+    calibration = prior()
     if len(measured) == 0:
-        return found
+        return calibration
     for _ in range(REFITS):
-        refined = _fit(seconds, measured, found)
-        settled = abs(np.log(refined.residual_spread / found.residual_spread)) < SETTLED
-        found = refined
+        refined = _fit(seconds, measured, calibration)
+        settled = abs(np.log(refined.residual_spread / calibration.residual_spread)) < SETTLED
+        calibration = refined
         if settled:
             break
-    return found
+    return calibration
 
 
 def _fit(seconds: Callable[[Constants], Floats], measured: Floats, start: Calibration) -> Calibration:

@@ -80,69 +80,69 @@ def case_of(described: Described) -> Case:
 
     `hidden` and `layers` make a transformer, `parameters` and `flops_per_sample` any network, else scale alone counts.
     """
-    known = {name: value for name, value in described.items() if not _is_missing(value)}
-    workload = _workload(known)
+    columns = {name: value for name, value in described.items() if not _is_missing(value)}
+    workload = _workload(columns)
     if workload is None:
-        return UnknownProgram(_number(known, "ranks", 1.0), _number(known, "global_batch", 1.0))
+        return UnknownProgram(_number(columns, "ranks", 1.0), _number(columns, "global_batch", 1.0))
     return SpreadNetwork(
         workload,
-        plan_of(known),
-        _device(str(known.get("accelerator", ""))),
-        _optional(known, "inside_bytes_per_second"),
-        _optional(known, "between_bytes_per_second"),
+        plan_of(columns),
+        _device(str(columns.get("accelerator", ""))),
+        _optional(columns, "inside_bytes_per_second"),
+        _optional(columns, "between_bytes_per_second"),
     )
 
 
 def _device(name: str) -> Device:
     """By its name; figures that its maker does not publish are those of the unknown device."""
-    found = device_named(name) or UNKNOWN_DEVICE
-    unpublished = [each.name for each in fields(found) if _is_missing(getattr(found, each.name))]
-    return replace(found, **{name: getattr(UNKNOWN_DEVICE, name) for name in unpublished})
+    device = device_named(name) or UNKNOWN_DEVICE
+    unpublished = [field.name for field in fields(device) if _is_missing(getattr(device, field.name))]
+    return replace(device, **{name: getattr(UNKNOWN_DEVICE, name) for name in unpublished})
 
 
-def plan_of(known: Described) -> Plan:
-    """The plan of a row's columns; degrees that are not told are 1, `data_parallel` what is left of the ranks.
+def plan_of(columns: Described) -> Plan:
+    """The plan of a row's columns; degrees that it does not give are 1, `data_parallel` what is left of the ranks.
 
     Raises: InvalidInputError.
     """
-    tensor, pipeline = _whole(known, "tensor_parallel", 1), _whole(known, "pipeline_parallel", 1)
+    tensor, pipeline = _whole(columns, "tensor_parallel", 1), _whole(columns, "pipeline_parallel", 1)
     require_count(tensor_parallel=tensor, pipeline_parallel=pipeline)
-    data = _whole(known, "data_parallel", max(1, _whole(known, "ranks", 1) // (tensor * pipeline)))
-    ranks = _whole(known, "ranks", data * tensor * pipeline)
-    interleave = _whole(known, "interleave", 1)
-    micro_batch, micro_batches = _batches(known, data)
+    data = _whole(columns, "data_parallel", max(1, _whole(columns, "ranks", 1) // (tensor * pipeline)))
+    ranks = _whole(columns, "ranks", data * tensor * pipeline)
+    interleave = _whole(columns, "interleave", 1)
+    micro_batch, micro_batches = _batches(columns, data)
     return Plan(
         ranks=ranks,
-        strategy=str(known.get("strategy", "hybrid")),
+        strategy=str(columns.get("strategy", "hybrid")),
         data=data,
         tensor=tensor,
         pipeline=pipeline,
         micro_batch=micro_batch,
         micro_batches=micro_batches,
-        ranks_a_node=_whole(known, "ranks_per_node", 8),
-        zero_stage=_whole(known, "zero_stage", 0),
-        schedule=known.get("schedule", "interleaved" if interleave > 1 else "1f1b"),
+        ranks_a_node=_whole(columns, "ranks_per_node", 8),
+        zero_stage=_whole(columns, "zero_stage", 0),
+        schedule=columns.get("schedule", "interleaved" if interleave > 1 else "1f1b"),
         interleave=interleave,
-        recompute=_is_true(known, "recompute"),
-        sequence_parallel=_is_true(known, "sequence_parallel"),
-        offload=known.get("offload", "none"),
-        servers=_whole(known, "servers", 0),
-        asynchronous=_is_true(known, "asynchronous"),
+        recompute=_is_true(columns, "recompute"),
+        sequence_parallel=_is_true(columns, "sequence_parallel"),
+        offload=columns.get("offload", "none"),
+        servers=_whole(columns, "servers", 0),
+        asynchronous=_is_true(columns, "asynchronous"),
     )
 
 
-def _batches(known: Described, data: int) -> tuple[int, int]:
+def _batches(columns: Described, data: int) -> tuple[int, int]:
     """Samples of a micro-batch and micro-batches of a rank, from two of global batch, micro-batch and their number.
 
     What does not divide is rounded up: the fullest rank counts.
     """
-    if "global_batch" not in known:
-        return _whole(known, "micro_batch", 1), _whole(known, "micro_batches", 1)
-    rank_batch = _shared(_whole(known, "global_batch", 1), "data_parallel", data)
-    if "micro_batches" in known and "micro_batch" not in known:
-        count = _whole(known, "micro_batches", 1)
+    if "global_batch" not in columns:
+        return _whole(columns, "micro_batch", 1), _whole(columns, "micro_batches", 1)
+    rank_batch = _shared(_whole(columns, "global_batch", 1), "data_parallel", data)
+    if "micro_batches" in columns and "micro_batch" not in columns:
+        count = _whole(columns, "micro_batches", 1)
         return _shared(rank_batch, "micro_batches", count), count
-    micro_batch = _whole(known, "micro_batch", rank_batch)
+    micro_batch = _whole(columns, "micro_batch", rank_batch)
     return micro_batch, _shared(rank_batch, "micro_batch", micro_batch)
 
 
@@ -151,33 +151,33 @@ def _shared(amount: int, name: str, among: int) -> int:
     return math.ceil(amount / among)
 
 
-def _workload(known: Described) -> Workload | None:
+def _workload(columns: Described) -> Workload | None:
     for needed, make in WORKLOADS:
-        if all(name in known for name in needed):
-            return make(known)
+        if all(name in columns for name in needed):
+            return make(columns)
     return None
 
 
-def _transformer(known: Described) -> Workload:
-    hidden = _whole(known, "hidden", 1)
+def _transformer(columns: Described) -> Workload:
+    hidden = _whole(columns, "hidden", 1)
     transformer = Transformer(
-        layers=_whole(known, "layers", 1),
+        layers=_whole(columns, "layers", 1),
         hidden=hidden,
-        heads=_whole(known, "heads", max(1, hidden // HEAD_SIZE)),
-        sequence=_whole(known, "sequence", SEQUENCE),
-        vocabulary=_whole(known, "vocabulary", VOCABULARY),
+        heads=_whole(columns, "heads", max(1, hidden // HEAD_SIZE)),
+        sequence=_whole(columns, "sequence", SEQUENCE),
+        vocabulary=_whole(columns, "vocabulary", VOCABULARY),
     )
-    return transformer.workload(recompute=_is_true(known, "recompute"))
+    return transformer.workload(recompute=_is_true(columns, "recompute"))
 
 
-def _of_totals(known: Described) -> Workload:
-    layers = _whole(known, "layers", LAYERS)
-    flops = _number(known, "flops_per_sample", 1.0)
-    stored = _number(known, "activation_bytes_per_sample", flops * BYTES_A_FLOP)
+def _of_totals(columns: Described) -> Workload:
+    layers = _whole(columns, "layers", LAYERS)
+    flops = _number(columns, "flops_per_sample", 1.0)
+    stored = _number(columns, "activation_bytes_per_sample", flops * BYTES_A_FLOP)
     return Workload(
         layers=layers,
         layer_flops=flops / layers,
-        layer_parameters=_number(known, "parameters", 1.0) / layers,
+        layer_parameters=_number(columns, "parameters", 1.0) / layers,
         layer_sharded_bytes=stored / layers,
         boundary_bytes=stored / layers,
         kernels=3,
@@ -194,27 +194,27 @@ def _is_missing(value: object) -> bool:
     return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
 
 
-def _number(known: Described, name: str, default: float) -> float:
-    value = known.get(name, default)
+def _number(columns: Described, name: str, default: float) -> float:
+    value = columns.get(name, default)
     try:
         return float(value)
     except (TypeError, ValueError):
         raise InvalidInputError(f"{name} is {value!r}, expected a number") from None
 
 
-def _optional(known: Described, name: str) -> float | None:
-    return _number(known, name, 0.0) if name in known else None
+def _optional(columns: Described, name: str) -> float | None:
+    return _number(columns, name, 0.0) if name in columns else None
 
 
-def _whole(known: Described, name: str, default: int) -> int:
-    value = _number(known, name, default)
+def _whole(columns: Described, name: str, default: int) -> int:
+    value = _number(columns, name, default)
     if not (math.isfinite(value) and value == int(value)):
         raise InvalidInputError(f"{name} is {value}, expected a whole number")
     return int(value)
 
 
-def _is_true(known: Described, name: str) -> bool:
-    value = known.get(name, False)
+def _is_true(columns: Described, name: str) -> bool:
+    value = columns.get(name, False)
     if value in (0, 1):  # also True and False, of Python and NumPy
         return bool(value)
     raise InvalidInputError(f"{name} is {value!r}, expected true or false")

@@ -1,4 +1,4 @@
-"""How long collective operations take, by algorithm.
+"""Times of collective operations, by algorithm.
 
 Sources: Thakur, Rabenseifner, Gropp 2005, "Optimization of collective communication operations in MPICH" (ring, trees,
 scatter + all-gather broadcast); Patarasuk and Yuan 2009 (the ring's bandwidth is optimal); Sanders, Speck, Traeff 2009

@@ -1,4 +1,4 @@
-"""How many steps training needs, and so how long it takes."""
+"""The steps that training needs, and so the time it takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

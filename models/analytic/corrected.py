@@ -126,9 +126,9 @@ class CorrectedPrior:
 def _held_out(
     make: Callable[[], Correction], held: NDArray[np.bool_], points: Floats, log_ratios: Floats
 ) -> tuple[Floats, Floats]:
-    """Misses of rows that were held out and their told spreads, (n_held,) each."""
-    told = make().fit(points[~held], log_ratios[~held]).predict(points[held])
-    return log_ratios[held] - told.log_ratio, told.spread
+    """Misses of rows that were held out and their predicted spreads, (n_held,) each."""
+    predicted = make().fit(points[~held], log_ratios[~held]).predict(points[held])
+    return log_ratios[held] - predicted.log_ratio, predicted.spread
 
 
 def _wider(held: Sequence[tuple[Floats, Floats]]) -> float:

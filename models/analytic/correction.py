@@ -1,4 +1,4 @@
-"""What formulas leave, learned as a log ratio that fades to zero away from all runs."""
+"""Correction of what formulas leave, learned as a log ratio that fades to zero away from all runs."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
@@ -85,12 +85,12 @@ class ProcessCorrection:
         """Finds lengths on some rows, then learns from up to 1,500."""
         order = np.random.default_rng(self.seed).permutation(len(features))
         self._scale = max(float(np.sqrt(np.mean(log_ratios**2))), SPREAD_MIN)
-        few, known = order[:HYPER_ROWS_MAX], np.sort(order[:PROCESS_ROWS_MAX])
+        few, rows = order[:HYPER_ROWS_MAX], np.sort(order[:PROCESS_ROWS_MAX])
         self._theta = _most_likely(features[few], log_ratios[few] / self._scale)
-        self._features = features[known]
-        covariance = self._covariance(self._features) + np.eye(len(known)) * (np.exp(self._theta[-1]) + 1e-8)
+        self._features = features[rows]
+        covariance = self._covariance(self._features) + np.eye(len(rows)) * (np.exp(self._theta[-1]) + 1e-8)
         self._factor = np.asarray(cho_factor(covariance, lower=True)[0], np.float64)
-        self._weights = np.asarray(cho_solve((self._factor, True), log_ratios[known] / self._scale), np.float64)
+        self._weights = np.asarray(cho_solve((self._factor, True), log_ratios[rows] / self._scale), np.float64)
         return self
 
     def predict(self, features: Floats) -> Corrected:
@@ -139,10 +139,10 @@ class TreeCorrection:
         distances = KDTree(self._features).query(features)[0]
         beyond = np.maximum(distances - self._reach, 0.0) / self._reach
         near = np.asarray(np.exp(-0.5 * beyond**2), np.float64)
-        told = np.asarray(self._booster.inplace_predict(features), np.float64)
+        log_ratio = np.asarray(self._booster.inplace_predict(features), np.float64)
         inner, outer = self._spreads
         spread = np.sqrt(near * inner**2 + (1 - near) * outer**2)
-        return Corrected(near * told, np.asarray(spread, np.float64), 1 - near)
+        return Corrected(near * log_ratio, np.asarray(spread, np.float64), 1 - near)
 
     def _train(self, features: Floats, log_ratios: Floats) -> xgb.Booster:
         parameters = {
@@ -170,14 +170,14 @@ def _most_likely(features: Floats, ratios: Floats) -> Floats:
         return 0.5 * float(distance @ distance) - value, distance / priors[:, 1] - gradient
 
     theta = start.kernel_.theta
-    found = minimize(
+    optimum = minimize(
         loss, theta, jac=True, method="L-BFGS-B", bounds=start.kernel_.bounds, options={"maxiter": STEPS_MAX}
     )
-    return np.asarray(found.x, np.float64)
+    return np.asarray(optimum.x, np.float64)
 
 
 def _reach(features: Floats) -> float:
-    """How far runs are from the next one, most of the time; 1 where all stand on each other."""
+    """Return how far runs are from the next one, most of the time; 1 where all stand on each other."""
     if len(features) < 2:
         return 1.0
     distances = KDTree(features).query(features, k=2)[0][:, 1]

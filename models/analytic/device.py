@@ -1,4 +1,4 @@
-"""What one accelerator, or one core of a processor, can do at most."""
+"""The peak figures of one accelerator, or of one core of a processor."""
 
 from dataclasses import dataclass
 

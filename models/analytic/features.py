@@ -22,7 +22,7 @@ class Features:
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Self:
-        """What these rows say about scale. Raises: InvalidInputError."""
+        """Return what these rows say about scale. Raises: InvalidInputError."""
         columns = Columns.of(table)
         matrix = columns.matrix(table)
         kept = tuple(place for place in range(matrix.shape[1]) if len(_known(matrix[:, place])) > 1)

@@ -1,4 +1,4 @@
-"""Which ranks talk to which, and over what.
+"""The groups of ranks that talk to each other, and the links they use.
 
 Ranks of a tensor group are neighbours, data groups come next, pipeline stages last, as in Megatron-LM (Narayanan et al.
 2021, section 3): what talks most is nearest.

@@ -1,4 +1,4 @@
-"""How long one message takes between two devices."""
+"""The time that one message takes between two devices."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Link:
         return self.alpha_seconds + n_bytes / self.bytes_per_second
 
     def shared_by(self, sharers: int) -> "Link":
-        """What is left for each of so many that use the link at once."""
+        """Return what is left for each of so many that use the link at once."""
         require_count(sharers=sharers)
         return Link(self.alpha_seconds, self.bytes_per_second / sharers)
 

@@ -34,24 +34,24 @@ class Machine:
 
     @cached_property
     def inside_link(self) -> Link:
-        """What collectives reach within a node."""
+        """The link that collectives reach within a node."""
         constants = self.constants
         return _reached(self.inside, constants.inside_latency_ratio, constants.inside_efficiency)
 
     @cached_property
     def between_link(self) -> Link:
-        """What collectives reach out of a node."""
+        """The link that collectives reach out of a node."""
         constants = self.constants
         return _reached(self.between, constants.between_latency_ratio, constants.between_efficiency)
 
     @cached_property
     def host_link(self) -> Link:
-        """What copies between device and host reach."""
+        """The link that copies between device and host reach."""
         return _reached(self.host, 1.0, self.constants.host_efficiency)
 
     @cached_property
     def memory_bytes_per_second(self) -> float:
-        """What kernels reach of the device's memory."""
+        """The bandwidth that kernels reach of the device's memory."""
         return self.device.memory_bytes_per_second * self.constants.memory_efficiency
 
 

@@ -1,4 +1,4 @@
-"""What must fit into a device's memory."""
+"""The bytes that must fit into a device's memory."""
 
 import math
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def in_flight(plan: Plan) -> float:
 
 
 def fits(workload: Workload, plan: Plan, device: Device) -> bool:
-    """Whether the fullest rank has room; activations that are swapped need room for two layers."""
+    """Return whether the fullest rank has room; activations that are swapped need room for two layers."""
     use = memory_use(workload, plan)
     needed = use.total
     if plan.offload == "activations":

@@ -1,4 +1,4 @@
-"""How a workload is spread over ranks."""
+"""The plan by which a workload is spread over ranks."""
 
 from dataclasses import dataclass
 from typing import Literal

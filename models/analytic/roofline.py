@@ -1,4 +1,4 @@
-"""How long one device computes."""
+"""The time for which one device computes."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How a batch is shared among ranks that are not equally fast."""
+"""Division of a batch among ranks that are not equally fast."""
 
 import heapq
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from crosswind.models.analytic.checks import require_count, require_not_negative
 
 @dataclass(frozen=True)
 class Pace:
-    """What a rank takes for a step: `fixed_seconds`, and more for each sample; no samples take no time."""
+    """The time of a rank for a step: `fixed_seconds`, and more for each sample; no samples take no time."""
 
     seconds_a_sample: float
     fixed_seconds: float = 0.0
@@ -42,7 +42,7 @@ def batch_shares(paces: Sequence[Pace], batch: int, *, allow_none: bool = False)
 
 
 def slowest_seconds(paces: Sequence[Pace], shares: Sequence[int]) -> float:
-    """How long the slowest rank takes."""
+    """Return how long the slowest rank takes."""
     return max(pace.seconds(share) for pace, share in zip(paces, shares, strict=True))
 
 

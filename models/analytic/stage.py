@@ -42,7 +42,7 @@ class StageTime:
 
 
 def stage_time(workload: Workload, plan: Plan, machine: Machine) -> StageTime:
-    """How long a stage takes for one micro-batch; where layers do not divide, the longest stage."""
+    """Return how long a stage takes for one micro-batch; where layers do not divide, the longest stage."""
     return StageTime(
         layers=math.ceil(workload.layers / plan.pipeline),
         layer_compute=_layer_compute(workload, plan, machine),

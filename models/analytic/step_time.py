@@ -1,4 +1,4 @@
-"""Where the time of a step goes."""
+"""The parts of a step's time."""
 
 from dataclasses import dataclass
 

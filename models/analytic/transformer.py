@@ -50,11 +50,11 @@ class Transformer:
         return batch * (replicated + self._sharded_bytes() / tensor)
 
     def gradient_bytes(self, *, word_bytes: int = WORD_BYTES) -> float:
-        """What data parallelism reduces in a step."""
+        """Return the bytes that data parallelism reduces in a step."""
         return self.parameters * word_bytes
 
     def workload(self, *, recompute: bool = False) -> Workload:
-        """What the strategies need to know."""
+        """Return what the strategies need to know of the network."""
         return Workload(
             layers=self.layers,
             layer_flops=self._layer_flops(recompute=recompute),

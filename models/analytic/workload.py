@@ -1,4 +1,4 @@
-"""What a network asks of devices, whatever the plan."""
+"""The demands of a network on devices, whatever the plan."""
 
 from dataclasses import dataclass
 

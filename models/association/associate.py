@@ -22,7 +22,7 @@ NOTHING = 1e-10  # of a column's own squares: what rounding leaves of one that t
 
 @dataclass(frozen=True)
 class Association:
-    """What was found of m columns, each (m,); NaN where trends and cohorts leave nothing of a column to compare.
+    """Associations of m columns, each (m,); NaN where trends and cohorts leave nothing of a column to compare.
 
     `slope` is log seconds by unit of dose. Intervals are of 90 %; `replicates` are the rho of bootstrap replicates,
     (n_replicates, m).
@@ -38,7 +38,7 @@ class Association:
     replicates: Floats
 
     def ratios(self, place: int) -> tuple[float, float, float]:
-        """How many times as long by unit of dose of one column, and its interval."""
+        """Return how many times as long runs take by unit of dose of one column, and the interval of that."""
         slopes = np.array([self.slope[place], self.slope_low[place], self.slope_high[place]])
         ratio, low, high = np.exp(np.clip(slopes, -LOG_RATIO_MAX, LOG_RATIO_MAX)).tolist()
         return ratio, low, high
@@ -50,7 +50,7 @@ class Association:
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Of the columns of all parts, of which there is one at least."""
-        return cls(*(np.concatenate([getattr(part, each.name) for part in parts], axis=-1) for each in fields(cls)))
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts], axis=-1) for field in fields(cls)))
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Outcome:
     @classmethod
     def of(cls, design: Design, log_excess: Floats) -> Self:
         """From the excess of runs in the order that the design was made of."""
-        told = log_excess[design.order]
-        left = design.without(np.column_stack([_clipped(told), scipy.stats.rankdata(told)]))
+        excess = log_excess[design.order]
+        left = design.without(np.column_stack([_clipped(excess), scipy.stats.rankdata(excess)]))
         return cls(design, left[:, 0], left[:, 1])
 
 
@@ -83,21 +83,21 @@ def associate(outcome: Outcome, chunks: Iterable[tuple[Floats, Floats]], columns
         # What is left of drift makes the draws' far tail a little too thin: the larger of both is believed.
         p.append(np.maximum(by_law, by_draws(design, x, outcome.ranks, draws, seed=seed)) if draws else by_law)
         sums.append(UnitSums.of(x, outcome.ranks, d, outcome.log))
-    each = UnitSums(*(_beside(sums, field.name) for field in fields(UnitSums)))
-    drawn_anew = Replicates.of(each, seed=seed)
+    joined = UnitSums(*(_beside(sums, field.name) for field in fields(UnitSums)))
+    drawn_anew = Replicates.of(joined, seed=seed)
     bands = (*interval(drawn_anew.rho), *interval(drawn_anew.slope))
-    low, high, slope_low, slope_high = (np.where(np.isnan(each.rho), np.nan, band) for band in bands)
-    return Association(*(each.rho, low, high, each.slope, slope_low, slope_high), np.concatenate(p), drawn_anew.rho)
+    low, high, slope_low, slope_high = (np.where(np.isnan(joined.rho), np.nan, band) for band in bands)
+    return Association(*(joined.rho, low, high, joined.slope, slope_low, slope_high), np.concatenate(p), drawn_anew.rho)
 
 
 def _left(design: Design, columns: Floats) -> Floats:
-    """What is left of columns; exactly nothing where that is rounding alone."""
+    """Return what is left of columns; exactly nothing where that is rounding alone."""
     left = design.without(columns)
     return np.where((left**2).sum(axis=0) > NOTHING * (columns**2).sum(axis=0), left, 0.0)
 
 
 def _beside(sums: Iterable[UnitSums], name: str) -> Floats:
-    parts = [getattr(each, name) for each in sums]
+    parts = [getattr(chunk, name) for chunk in sums]
     return parts[0] if name == "yy" else np.concatenate(parts, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""How much of a ranking is luck of the draw: intervals, and how often a column is among the first."""
+"""Luck of the draw in a ranking: intervals, and how often a column is among the first."""
 
 import math
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ class UnitSums:
         stretches = summing(np.arange(len(y)) * units // len(y))
 
         def sums(columns: Floats) -> Floats:
-            found: Floats = stretches @ columns
-            return found
+            totals: Floats = stretches @ columns
+            return totals
 
         y_column, log_column = y[:, None], log[:, None]
         return cls(sums(x * x), sums(x * y_column), sums(y_column**2), sums(d * d), sums(d * log_column))
@@ -54,7 +54,7 @@ class UnitSums:
 
 @dataclass(frozen=True)
 class Replicates:
-    """What was found when units were drawn anew, each (n_replicates, m)."""
+    """Correlations and slopes when units are drawn anew, each (n_replicates, m)."""
 
     rho: Floats
     slope: Floats
@@ -81,12 +81,12 @@ def stability(rho: Floats) -> Floats:
 
 def interval(replicates: Floats) -> tuple[Floats, Floats]:
     """The 90 % percentile interval of each column, (m,) and (m,)."""
-    known = np.where(np.isnan(replicates), 0.0, replicates)
-    low, high = np.quantile(known, INTERVAL, axis=0)
+    filled = np.where(np.isnan(replicates), 0.0, replicates)
+    low, high = np.quantile(filled, INTERVAL, axis=0)
     return low, high
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.where(below > 0, above / below, np.nan)
-    return found
+        ratio: Floats = np.where(below > 0, above / below, np.nan)
+    return ratio

@@ -1,4 +1,4 @@
-"""What is taken out of columns and outcome before they are compared: drift in time, and what tells cohorts apart."""
+"""The terms taken out of columns and outcome before they are compared: drift in time, and what tells cohorts apart."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -56,7 +56,7 @@ class Design:
 
     @property
     def has_many_cohorts(self) -> bool:
-        """Whether their means are taken out in turn with the rest, not at once."""
+        """Return whether their means are taken out in turn with the rest, not at once."""
         return bool(self.cohorts.shape[0] > COHORTS_AT_ONCE)
 
     @property
@@ -109,5 +109,5 @@ def ranks_in_cohorts(columns: Floats, member: Ints) -> Floats:
     """The place of each value among its cohort's, from 0 to 1, of equal ones the mean; missing stays NaN. (n, m)."""
     table = pd.DataFrame(columns)
     by_cohort = table.groupby(member)
-    found: Floats = ((by_cohort.rank() - 0.5) / by_cohort.transform("count")).to_numpy(np.float64)
-    return found
+    places: Floats = ((by_cohort.rank() - 0.5) / by_cohort.transform("count")).to_numpy(np.float64)
+    return places

@@ -1,4 +1,4 @@
-"""How far each run lies above its cohort's usual level."""
+"""The excess of each run over its cohort's usual level."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,12 +32,12 @@ class Outcomes:
 
     @property
     def started_ns(self) -> Ints:
-        """When each began, (n,)."""
+        """The times at which the runs began, (n,)."""
         return np.array([run.started_ns for run in self.runs], dtype=np.int64)
 
     @property
     def usual_seconds(self) -> Floats:
-        """How long each would have taken without its excess, (n,)."""
+        """The seconds that each run would have taken without its excess, (n,)."""
         seconds = np.array([run.seconds for run in self.runs], dtype=np.float64)
         usual: Floats = seconds * np.exp(-self.log_excess)
         return usual
@@ -63,8 +63,8 @@ def outcomes(
     table = _excess(summaries(store, runs))
     kept = np.flatnonzero(table["log_excess"].notna())
     cohort = pd.factorize(table["cohort"])[0].astype(np.int64)
-    told = Outcomes(where, workload, tuple(runs), table["log_excess"].to_numpy(np.float64), cohort, len(runs))
-    return told.rows(kept)
+    compared = Outcomes(where, workload, tuple(runs), table["log_excess"].to_numpy(np.float64), cohort, len(runs))
+    return compared.rows(kept)
 
 
 def _excess(table: pd.DataFrame) -> pd.DataFrame:
@@ -99,5 +99,5 @@ def _nothing(store: Store, workload: str | None, system: str) -> str:
     here = sorted({run.workload for run in runs if run.system == system})
     if here:
         return f"workload {workload!r}: no run of it has completed on system {system!r}, known are {', '.join(here)}"
-    known = ", ".join(sorted({run.system for run in runs})) or "none"
-    return f"system {system!r}: no completed run is stored, known are {known}"
+    systems = ", ".join(sorted({run.system for run in runs})) or "none"
+    return f"system {system!r}: no completed run is stored, known are {systems}"

@@ -1,4 +1,4 @@
-"""How often chance alone, keeping every block of time as it is, goes as far: p-values of many columns at once."""
+"""P-values of many columns at once: how often chance alone goes as far, with every block of time kept."""
 
 import numpy as np
 import scipy.stats
@@ -20,12 +20,12 @@ def deviations(design: Design, columns: Floats, outcome: Floats) -> Floats:
     trends and cohorts took from the outcome's variance is put back, or luck would look smaller than it is.
     """
     spread = design.block_sums(columns**2) * design.block_sums(outcome[:, None] ** 2)
-    found: Floats = np.sqrt((spread / np.maximum(design.sizes - 1, 1)[:, None]).sum(axis=0) / design.freedom)
-    return found
+    deviation: Floats = np.sqrt((spread / np.maximum(design.sizes - 1, 1)[:, None]).sum(axis=0) / design.freedom)
+    return deviation
 
 
 def draws_for(rows: int, columns: int) -> int:
-    """How many permutations are drawn; 0 where those that can be afforded would tell nothing."""
+    """Return how many permutations are drawn; 0 where those that can be afforded would tell nothing."""
     wanted = min(max(DRAWS_A_COLUMN * columns, DRAWS_MIN), DRAWS_MAX)
     drawn = int(min(wanted, PRODUCTS / max(rows * columns, 1)))
     return drawn if drawn >= max(ENOUGH_A_COLUMN * columns, DRAWS_MIN) else 0
@@ -38,8 +38,8 @@ def by_moments(products: Floats, spread: Floats) -> Floats:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.abs(products) / spread
-    found: Floats = np.where(spread > 0, 2 * scipy.stats.norm.sf(score), np.nan)
-    return found
+    p: Floats = np.where(spread > 0, 2 * scipy.stats.norm.sf(score), np.nan)
+    return p
 
 
 def by_draws(design: Design, columns: Floats, outcome: Floats, draws: int, *, seed: int) -> Floats:

@@ -68,9 +68,9 @@ def _conditions(store: Store, moments: Sequence[Moment], names: Sequence[str], l
 
 def _ended(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     well = [run for run in runs if run.state is RunState.COMPLETED and (run.seconds or 0.0) > 0]
-    told = summaries(store, well)
+    table = summaries(store, well)
     nodes = pd.Series([run.nodes for run in well], dtype=object)
-    return told.assign(nodes=nodes, ended_ns=pd.Series([run.ended_ns for run in well], dtype="Int64"))
+    return table.assign(nodes=nodes, ended_ns=pd.Series([run.ended_ns for run in well], dtype="Int64"))
 
 
 def _system_of(store: Store, nodes: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""How the newest runs on the same nodes fared against what their cohorts usually take.
+"""Fortunes of the newest runs on the same nodes, against what their cohorts usually take.
 
 The ratio of a run is log(seconds / median of those runs of its cohort that had ended before it began). Its pace is the
 same of its fast steps, the 5 % quantile of its steps' times: what slows a part of a run leaves it alone, a machine that
@@ -68,7 +68,7 @@ def _log_ratios(ordered: pd.DataFrame, column: str) -> Floats:
 
 def _above_earlier(logs: Floats, started_ns: NDArray[np.int64], ended_ns: NDArray[np.int64]) -> Floats:
     """Of each run of a cohort, in the order of their ends, how far it lies above the median of those before it."""
-    found = np.full(len(logs), np.nan)
+    above = np.full(len(logs), np.nan)
     earlier: list[float] = []  # in the order of size
     heard = 0
     counts = np.searchsorted(ended_ns, started_ns)
@@ -79,8 +79,8 @@ def _above_earlier(logs: Floats, started_ns: NDArray[np.int64], ended_ns: NDArra
         heard = max(heard, int(counts[place]))
         if len(earlier) >= COHORT_RUNS_MIN:
             middle = (len(earlier) - 1) // 2
-            found[place] = logs[place] - (earlier[middle] + earlier[len(earlier) // 2]) / 2
-    return found
+            above[place] = logs[place] - (earlier[middle] + earlier[len(earlier) // 2]) / 2
+    return above
 
 
 def _members(cohorts: "pd.Series[str]") -> Mapping[str, NDArray[np.int64]]:
@@ -92,46 +92,46 @@ def _members(cohorts: "pd.Series[str]") -> Mapping[str, NDArray[np.int64]]:
 
 def _by_node(fortunes: Fortunes) -> Mapping[tuple[str, str], list[int]]:
     """By system and node the places of its runs, in the order of their ends."""
-    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    on_node: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, (system, nodes) in enumerate(zip(fortunes.systems, fortunes.nodes, strict=True)):
         for node in nodes:
-            found[system, node].append(place)
-    return found
+            on_node[system, node].append(place)
+    return on_node
 
 
 def _newest(on_node: Mapping[tuple[str, str], list[int]], moment: Moment, end: int) -> list[int]:
     """The places below `end` of the newest runs on its nodes, newest first."""
-    found: set[int] = set()
+    newest: set[int] = set()
     for node in set(moment.nodes):
         places = on_node.get((moment.system, node), [])
         until = bisect_left(places, end)
-        found.update(places[max(until - NODE_RUNS_MAX, 0) : until])
-    return sorted(found, reverse=True)[:NODE_RUNS_MAX]
+        newest.update(places[max(until - NODE_RUNS_MAX, 0) : until])
+    return sorted(newest, reverse=True)[:NODE_RUNS_MAX]
 
 
 def _before(fortunes: Fortunes, on_node: Mapping[tuple[str, str], list[int]], moment: Moment) -> tuple[float, ...]:
     end = int(np.searchsorted(fortunes.ended_ns, moment.at_ns))
-    known = _newest(on_node, moment, end)
-    told = np.array([place for place in known if not np.isnan(fortunes.log_ratio[place])], dtype=np.int64)
-    if not len(told):
+    newest = _newest(on_node, moment, end)
+    rated = np.array([place for place in newest if not np.isnan(fortunes.log_ratio[place])], dtype=np.int64)
+    if not len(rated):
         return (np.nan,) * len(COLUMNS)
-    ratios, paces = fortunes.log_ratio[told], fortunes.pace[told]
-    age = float(moment.at_ns - fortunes.ended_ns[told[0]]) * 1e-9
-    effect = max(_effect(fortunes, told, node) for node in moment.nodes)
+    ratios, paces = fortunes.log_ratio[rated], fortunes.pace[rated]
+    age = float(moment.at_ns - fortunes.ended_ns[rated[0]]) * 1e-9
+    effect = max(_effect(fortunes, rated, node) for node in moment.nodes)
     return float(ratios[0]), age, _recent(ratios), float(paces[0]), _recent(paces), effect
 
 
 def _recent(newest_first: Floats) -> float:
     """The exponentially weighted mean of the newest values that are known."""
-    known = newest_first[~np.isnan(newest_first)][:NEWEST_RUNS]
-    weights = (1 - NEWEST_WEIGHT) ** np.arange(len(known))
-    return float(weights @ known / weights.sum()) if len(known) else float(np.nan)
+    values = newest_first[~np.isnan(newest_first)][:NEWEST_RUNS]
+    weights = (1 - NEWEST_WEIGHT) ** np.arange(len(values))
+    return float(weights @ values / weights.sum()) if len(values) else float(np.nan)
 
 
-def _effect(fortunes: Fortunes, told: NDArray[np.int64], node: str) -> float:
-    """How far a node's runs lie above all of these, in log ratios, drawn to 0 where there are few."""
-    of_node = np.array([node in fortunes.nodes[place] for place in told])
+def _effect(fortunes: Fortunes, rated: NDArray[np.int64], node: str) -> float:
+    """Return how far a node's runs lie above all that are rated, in log ratios, drawn to 0 where there are few."""
+    of_node = np.array([node in fortunes.nodes[place] for place in rated])
     if not of_node.any():
         return 0.0
-    ratios = fortunes.log_ratio[told]
+    ratios = fortunes.log_ratio[rated]
     return float((ratios[of_node] - ratios.mean()).sum() / (of_node.sum() + NODE_RUNS_PRIOR))

@@ -1,4 +1,4 @@
-"""Who else was at work when a run began, and how long its nodes had been idle, as the catalog tells."""
+"""Other runs at work when a run began, and how long its nodes had been idle, as the catalog tells."""
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ MONDAY_HOURS = 72  # 1970-01-01 was a Thursday: the week before it began as many
 
 @dataclass(frozen=True)
 class _Spans:
-    """When runs of one system were at work; the arrays have one entry a run, `ended_ns` NEVER_NS while it still is."""
+    """The spans of a system's runs at work; the arrays have one entry a run, `ended_ns` NEVER_NS while it still is."""
 
     runs: tuple[Run, ...]
     started_ns: NDArray[np.int64]
@@ -76,7 +76,7 @@ class _Sweep:
             self.left_ns[node] = int(self.spans.ended_ns[place])
 
     def around(self, moment: Moment, own: int | None) -> tuple[float, float, float, float]:
-        """What `neighbours` tells of a moment, without its hour; `own` is the place of the run that begins then."""
+        """Return the `neighbours` of a moment, without its hour; `own` is the place of the run that begins then."""
         sharing = sorted(set().union(*(self.on_node.get(node, ()) for node in moment.nodes)) - {own})
         others = len(self.at_work) - (own in self.at_work)
         ranks = sum(_ranks_on(self.spans.runs[place], moment.nodes) for place in sharing)
@@ -93,25 +93,25 @@ def neighbours(runs: Sequence[Run], moments: Sequence[Moment]) -> pd.DataFrame:
     `neighbour_runs` and `neighbour_ranks` share a node with it, `system_runs` its system; `idle_seconds` is how long
     ago the last run on its nodes ended, 0 while there are any and NaN before the first.
     """
-    found = np.full((len(moments), len(COLUMNS)), np.nan)
+    rows = np.full((len(moments), len(COLUMNS)), np.nan)
     for system in {moment.system for moment in moments}:
         here = [run for run in runs if run.system == system]
         numbers = [number for number, moment in enumerate(moments) if moment.system == system]
-        found[numbers] = _of_system(here, [moments[number] for number in numbers])
-    return pd.DataFrame(found, columns=list(COLUMNS))
+        rows[numbers] = _of_system(here, [moments[number] for number in numbers])
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _of_system(runs: Sequence[Run], moments: Sequence[Moment]) -> Floats:
-    """Shape (n_moments, n_columns); asked in the order of time, told in the order given."""
+    """Shape (n_moments, n_columns); worked out in the order of time, returned in the order given."""
     sweep = _Sweep(_Spans.of(runs))
     places = {run.run_id: place for place, run in enumerate(sweep.spans.runs)}
-    found = np.empty((len(moments), len(COLUMNS)))
+    rows = np.empty((len(moments), len(COLUMNS)))
     for number in sorted(range(len(moments)), key=lambda number: moments[number].at_ns):
         moment = moments[number]
         own = None if moment.run_id is None else places.get(moment.run_id)
         sweep.go_to(moment.at_ns)
-        found[number] = (*sweep.around(moment, own), _hour_of_week(moment.at_ns))
-    return found
+        rows[number] = (*sweep.around(moment, own), _hour_of_week(moment.at_ns))
+    return rows
 
 
 def _ranks_on(run: Run, nodes: Sequence[str]) -> float:

@@ -1,4 +1,4 @@
-"""Where and when samples are looked for: nodes and look-backs, what of them is fresh, and who shares a kernel."""
+"""Places and times of the samples looked for: nodes and look-backs, what of them is fresh, and who shares a kernel."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ _BOOTS = "select distinct node, boot_id from {} where ts_ns between ? and ? and 
 
 
 class Asked(TypedDict):
-    """How `Lake.counters` is asked for the rows of WITHIN."""
+    """The keywords by which `Lake.counters` is asked for the rows of WITHIN."""
 
     parameters: list[object]
     within: Span
@@ -47,7 +47,7 @@ def asked(places: pd.DataFrame) -> Asked:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where two tables are put to be asked about."""
+    """A connection on which two tables are put to be asked about."""
 
     connection: duckdb.DuckDBPyConnection
 
@@ -59,11 +59,11 @@ class Desk:
             yield cls(connection)
 
     def answer(self, sql: str, samples: pd.DataFrame | pa.Table, places: pd.DataFrame) -> pd.DataFrame:
-        """What DuckDB answers of these two tables, by these names."""
+        """Return what DuckDB answers of these two tables, by these names."""
         self.connection.register("samples", samples)
         self.connection.register("places", places)
-        told: pd.DataFrame = self.connection.execute(sql).df()
-        return told
+        table: pd.DataFrame = self.connection.execute(sql).df()
+        return table
 
 
 def swept_set(stored: Collection[str]) -> str | None:

@@ -1,11 +1,11 @@
-"""What is read of the samples before a run: one line a condition."""
+"""Readings of the samples before a run: one line a condition."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Over(StrEnum):
-    """How the devices of a node, or the nodes of a run, become one number; the value is SQL's name of it."""
+    """Ways in which devices of a node, or nodes of a run, become one number; the value is SQL's name of it."""
 
     SUM = "sum"
     MEAN = "avg"
@@ -33,7 +33,7 @@ class Reading:
 
     @property
     def is_rate(self) -> bool:
-        """Whether its columns are counters."""
+        """Return whether its columns are counters."""
         return self.columns[0].endswith("_total")
 
     @property

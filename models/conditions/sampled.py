@@ -47,12 +47,12 @@ def sampled(lake: Lake, places: pd.DataFrame, count: int, *, names: Collection[s
 
     places: as `places_of`. A query or two of the lake for each set that is stored and asked for.
     """
-    needed = {*names, *(each for name in names if name in OTHERS for each in OTHERS[name])}
+    needed = {*names, *(source for name in names if name in OTHERS for source in OTHERS[name])}
     readings = [reading for reading in READINGS if needed.intersection(reading.names)]
-    found: _Numbers = {name: pd.Series(np.nan, index=range(count)) for reading in readings for name in reading.names}
+    columns: _Numbers = {name: pd.Series(np.nan, index=range(count)) for reading in readings for name in reading.names}
     if len(places):
-        found |= _read(lake, places, readings)
-    table = pd.DataFrame(found, index=range(count)).astype("float64")
+        columns |= _read(lake, places, readings)
+    table = pd.DataFrame(columns, index=range(count)).astype("float64")
     others = {name: table[OTHERS[name][0]] - table[OTHERS[name][1]].fillna(0.0) for name in OTHERS if name in names}
     return table.assign(**others)[[name for name in NAMES if name in names]]
 
@@ -60,9 +60,9 @@ def sampled(lake: Lake, places: pd.DataFrame, count: int, *, names: Collection[s
 def _read(lake: Lake, places: pd.DataFrame, readings: Sequence[Reading]) -> _Numbers:
     stored = set(lake.sets())
     groups = _together(lake, stored, readings)
-    found: _Numbers = {}
+    columns: _Numbers = {}
     if not groups:
-        return found
+        return columns
     swept = swept_set(stored)
     with Desk.opened() as desk:
         own = with_sweeps(lake, desk, places, swept)
@@ -73,9 +73,9 @@ def _read(lake: Lake, places: pd.DataFrame, readings: Sequence[Reading]) -> _Num
             series = in_order(rows)
             for reading in wanted:
                 samples = _grown(reading, series) if reading.is_rate else _shown(reading, rows)
-                told = desk.answer(_sql(reading), samples, chosen).set_index("moment")
-                found |= dict(zip(reading.names, (told[column] for column in told), strict=True))
-    return found
+                answer = desk.answer(_sql(reading), samples, chosen).set_index("moment")
+                columns |= dict(zip(reading.names, (answer[column] for column in answer), strict=True))
+    return columns
 
 
 def _together(lake: Lake, stored: set[str], readings: Sequence[Reading]) -> list[list[Reading]]:
@@ -99,7 +99,7 @@ def _sql(reading: Reading) -> str:
 
 
 def _grown(reading: Reading, series: Series) -> pd.DataFrame:
-    """What the columns grew by together, and in how many seconds, NaN where one of them is unknown."""
+    """Return what the columns grew by together, and in how many seconds, NaN where one of them is unknown."""
     parts = [differences(series, column) for column in reading.columns]
     growth = np.sum([part["growth"].to_numpy(np.float64, na_value=np.nan) for part in parts], axis=0)
     seconds = parts[0]["seconds"].to_numpy(np.float64, na_value=np.nan)
@@ -107,7 +107,7 @@ def _grown(reading: Reading, series: Series) -> pd.DataFrame:
 
 
 def _shown(reading: Reading, rows: pa.Table) -> pd.DataFrame:
-    """What the gauges show together; missing where one of them is, or where what it is divided by is 0."""
+    """Return what the gauges show together; missing where one of them is, or where what it is divided by is 0."""
     columns = {column.name: column for column in set_of(rows.schema).columns}
     value = np.sum([_base(rows, columns[name]) for name in reading.columns], axis=0)
     if reading.divided_by is not None:

@@ -47,10 +47,10 @@ def compared_counters(compared: Outcomes, table: Table, *, seed: int = 0) -> lis
 def _by_gaps(table: Table) -> list[tuple[Ints, list[Shown]]]:
     groups: dict[bytes, tuple[Ints, list[Shown]]] = {}
     for shown, values in table.items():
-        known = np.isfinite(values.to_numpy(np.float64, na_value=np.nan))
-        rows = np.flatnonzero(known)
-        if len(rows) >= RUNS_MIN and len(rows) - int(values[known].value_counts().iloc[0]) >= VARIED_MIN:
-            groups.setdefault(known.tobytes(), (rows, []))[1].append(shown)
+        is_finite = np.isfinite(values.to_numpy(np.float64, na_value=np.nan))
+        rows = np.flatnonzero(is_finite)
+        if len(rows) >= RUNS_MIN and len(rows) - int(values[is_finite].value_counts().iloc[0]) >= VARIED_MIN:
+            groups.setdefault(is_finite.tobytes(), (rows, []))[1].append(shown)
     return list(groups.values())
 
 
@@ -63,12 +63,17 @@ def _of_group(compared: Outcomes, table: Table, group: tuple[Ints, list[Shown]],
     stretched = np.exp(own.log_excess)[:, None]  # a growth over the usual time is a rate times this
     is_rate = np.array([name.per == "second" for name in names])
     amounts: Floats = np.where(is_rate, rates * stretched, rates).astype(np.float64)
-    both = [ranks_in_cohorts(np.asarray(each[design.order], np.float64), design.member) for each in (rates, amounts)]
-    found = [associate(outcome, [(ranks, _in_deviations(design, ranks))], tested, seed=seed) for ranks in both]
-    is_amount = np.nan_to_num(found[1].p, nan=1.0) > np.nan_to_num(found[0].p, nan=1.0)
-    follows = np.sign(found[0].rho) * np.sign(found[1].rho) < 0
+    both = [
+        ranks_in_cohorts(np.asarray(columns[design.order], np.float64), design.member) for columns in (rates, amounts)
+    ]
+    associations = [associate(outcome, [(ranks, _in_deviations(design, ranks))], tested, seed=seed) for ranks in both]
+    is_amount = np.nan_to_num(associations[1].p, nan=1.0) > np.nan_to_num(associations[0].p, nan=1.0)
+    follows = np.sign(associations[0].rho) * np.sign(associations[1].rho) < 0
     weaker = Association(
-        *(np.where(is_amount, getattr(found[1], name), getattr(found[0], name)) for name in vars(found[0]))
+        *(
+            np.where(is_amount, getattr(associations[1], name), getattr(associations[0], name))
+            for name in vars(associations[0])
+        )
     )
     whole = np.full((len(compared.runs), len(names)), np.nan)
     whole[rows] = np.where(is_amount, amounts, rates)

@@ -1,4 +1,4 @@
-"""Which counters go with slow runs of a workload, and how sure that is."""
+"""Counters that go with slow runs of a workload, and how sure that is."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Q_MAX = 0.05
 
 @dataclass(frozen=True)
 class CounterEffect:
-    """What goes with a counter; intervals are of 90 %.
+    """The association of a counter with slow runs; intervals are of 90 %.
 
     `rho` is the partial rank correlation with the excess, above 0 where the counter is high in slow runs.
     `deviation_ratio` is how many times as long runs take for every standard deviation by which its rank is higher.
@@ -51,7 +51,7 @@ class CounterEffect:
 
     @property
     def matters(self) -> bool:
-        """Whether it goes with the excess beyond luck."""
+        """Return whether it goes with the excess beyond luck."""
         return self.q < Q_MAX
 
 
@@ -76,7 +76,7 @@ class CounterRanking:
     @property
     def mattering(self) -> tuple[CounterEffect, ...]:
         """Those that go with the excess beyond luck."""
-        return tuple(each for each in self.counters if each.matters)
+        return tuple(counter for counter in self.counters if counter.matters)
 
 
 def counters(store: Store, workload: str | None = None, system: str | None = None, *, seed: int = 0) -> CounterRanking:
@@ -92,8 +92,8 @@ def counters(store: Store, workload: str | None = None, system: str | None = Non
         )
         return _answer(compared, {}, [], [few])
     table = shown_during(store.lake, compared.runs)
-    found = ranked(compared, table, seed=seed)
-    return _answer(compared, table, found, _warnings(compared, table, found))
+    effects = ranked(compared, table, seed=seed)
+    return _answer(compared, table, effects, _warnings(compared, table, effects))
 
 
 def ranked(compared: Outcomes, table: Table, *, seed: int = 0) -> list[CounterEffect]:
@@ -102,29 +102,29 @@ def ranked(compared: Outcomes, table: Table, *, seed: int = 0) -> list[CounterEf
     if not parts:
         return []
     names = [name for part in parts for name in part.names]
-    found = Association.joined([part.association for part in parts])
-    told = np.flatnonzero(~np.isnan(found.p))
-    if not len(told):
+    association = Association.joined([part.association for part in parts])
+    testable = np.flatnonzero(~np.isnan(association.p))
+    if not len(testable):
         return []
     q = np.full(len(names), np.nan)
-    q[told] = scipy.stats.false_discovery_control(found.p[told])
-    order = told[np.lexsort((-np.abs(found.rho[told]), found.p[told]))]
+    q[testable] = scipy.stats.false_discovery_control(association.p[testable])
+    order = testable[np.lexsort((-np.abs(association.rho[testable]), association.p[testable]))]
     follows = np.concatenate([part.follows_duration for part in parts])
     columns = np.concatenate([part.whole for part in parts], axis=1)
     beside = _Beside(
         runs=np.concatenate([np.full(len(part.names), part.runs) for part in parts]),
         distance=np.concatenate([part.distance for part in parts]),
-        stability=stability(found.replicates),
+        stability=stability(association.replicates),
         q=q,
         follows=follows,
         importance=_importances(compared, columns, order[~follows[order]], seed),
     )
-    return [_effect(names[place], found, beside, place) for place in order.tolist()]
+    return [_effect(names[place], association, beside, place) for place in order.tolist()]
 
 
 @dataclass(frozen=True)
 class _Beside:
-    """What else is told of counters, by their place."""
+    """Further statistics of counters, by their place."""
 
     runs: Ints
     distance: Floats
@@ -139,46 +139,46 @@ def _importances(compared: Outcomes, columns: Floats, order: Ints, seed: int) ->
     design = Design.of(compared.started_ns, compared.cohort)
     values = ranks_in_cohorts(columns[np.ix_(design.order, order)], design.member)
     asked = range(min(IMPORTANT_MAX, len(order)))
-    found = importances(values, Outcome.of(design, compared.log_excess).log, asked, seed=seed)
-    return {} if found is None else dict(zip(order[: len(found)].tolist(), found.tolist(), strict=True))
+    losses = importances(values, Outcome.of(design, compared.log_excess).log, asked, seed=seed)
+    return {} if losses is None else dict(zip(order[: len(losses)].tolist(), losses.tolist(), strict=True))
 
 
-def _effect(shown: Shown, found: Association, beside: _Beside, place: int) -> CounterEffect:
+def _effect(shown: Shown, association: Association, beside: _Beside, place: int) -> CounterEffect:
     return CounterEffect(
         shown,
         int(beside.runs[place]),
-        *found.rhos(place),
-        *found.ratios(place),
+        *association.rhos(place),
+        *association.ratios(place),
         distance_correlation=float(beside.distance[place]),
         importance=beside.importance.get(place),
-        p=float(found.p[place]),
+        p=float(association.p[place]),
         q=float(beside.q[place]),
         stability=float(beside.stability[place]),
         follows_duration=bool(beside.follows[place]),
     )
 
 
-def _warnings(compared: Outcomes, table: Table, found: Sequence[CounterEffect]) -> list[str]:
+def _warnings(compared: Outcomes, table: Table, effects: Sequence[CounterEffect]) -> list[str]:
     if not table:
         return ["nothing was sampled on the runs' nodes while they ran: `crosswind agent` or `crosswind run` does"]
-    told = pd.concat([values.notna() for values in table.values()], axis=1).any(axis=1)
+    is_sampled = pd.concat([values.notna() for values in table.values()], axis=1).any(axis=1)
     warnings = []
-    if lacking := int((~told).sum()):
+    if lacking := int((~is_sampled).sum()):
         warnings.append(f"{lacking} of {len(compared.runs)} runs have no samples: nothing is said of them")
-    if not found:
+    if not effects:
         warnings.append(f"no counter varied in {RUNS_MIN} runs or more that can be compared")
-    elif all(each.importance is None for each in found):
+    elif all(effect.importance is None for effect in effects):
         warnings.append("trees foretell nothing from the counters, or have too few runs: no importance is told")
     return warnings
 
 
 def _answer(
-    compared: Outcomes, table: Table, found: Sequence[CounterEffect], warnings: Sequence[str]
+    compared: Outcomes, table: Table, effects: Sequence[CounterEffect], warnings: Sequence[str]
 ) -> CounterRanking:
     runs = compared.runs
     return CounterRanking(
-        *(compared.system, compared.workload, compared.looked_at, len(runs), len(table), len(table) - len(found)),
-        counters=tuple(found),
+        *(compared.system, compared.workload, compared.looked_at, len(runs), len(table), len(table) - len(effects)),
+        counters=tuple(effects),
         warnings=tuple(warnings),
         from_ns=min((run.started_ns for run in runs if run.started_ns is not None), default=None),
         to_ns=max((run.ended_ns for run in runs if run.ended_ns is not None), default=None),

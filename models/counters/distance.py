@@ -17,14 +17,14 @@ def distance_correlations(columns: Floats, outcome: Floats) -> Floats:
     thinned = np.unique(np.linspace(0, len(outcome) - 1, min(len(outcome), ROWS_MAX)).astype(int))
     if len(thinned) < ROWS_MIN:
         return np.full(columns.shape[1], np.nan)
-    told = _centred(outcome[thinned])
-    own = float((told * told).sum())
-    return np.array([_correlation(_centred(column[thinned]), told, own) for column in columns.T])
+    centred = _centred(outcome[thinned])
+    own = float((centred * centred).sum())
+    return np.array([_correlation(_centred(column[thinned]), centred, own) for column in columns.T])
 
 
-def _correlation(one: Floats, told: Floats, own: float) -> float:
+def _correlation(one: Floats, outcome: Floats, own: float) -> float:
     spread = float((one * one).sum()) * own
-    return float(np.sqrt(max((one * told).sum() / np.sqrt(spread), 0.0))) if spread > 0 else float(np.nan)
+    return float(np.sqrt(max((one * outcome).sum() / np.sqrt(spread), 0.0))) if spread > 0 else float(np.nan)
 
 
 def _centred(values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""How much worse trees foretell the excess once a column is shuffled."""
+"""Permutation importance: how much worse trees predict the excess once a column is shuffled."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def _shuffled(rows: Floats, asked: Sequence[int], random: np.random.Generator) -
 
 
 def _errors_of(trees: HistGradientBoostingRegressor, copies: Floats, outcome: Floats) -> Floats:
-    """The squared error of each copy, (n_copies,); all are foretold at once."""
-    told = trees.predict(copies.reshape(-1, copies.shape[2])).reshape(len(copies), len(outcome))
-    errors: Floats = ((told - outcome) ** 2).sum(axis=1)
+    """The squared error of each copy, (n_copies,); all are predicted at once."""
+    predicted = trees.predict(copies.reshape(-1, copies.shape[2])).reshape(len(copies), len(outcome))
+    errors: Floats = ((predicted - outcome) ** 2).sum(axis=1)
     return errors

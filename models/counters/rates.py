@@ -1,4 +1,4 @@
-"""What the nodes' counters and gauges showed while each run was on them: a column a counter, a row a run.
+"""Readings of the nodes' counters and gauges while each run was on them: a column a counter, a row a run.
 
 Missing is missing: a counter that was sampled for less than half of a run is NaN in it.
 """
@@ -24,7 +24,9 @@ COVERAGE_MIN = 0.5  # of a run's time, on a node
 RUNS_AT_ONCE = 200  # of which samples are held in memory
 KEYS = frozenset({"node", "device", "ts_ns"})
 # What the agent says of itself, what is not sampled, and series of unknown names and units.
-LEFT_OUT = frozenset({*(each.name for each in LOOP_SETS), "agent", "collector", "job", "event", "series", "placement"})
+LEFT_OUT = frozenset(
+    {*(loop_set.name for loop_set in LOOP_SETS), "agent", "collector", "job", "event", "series", "placement"}
+)
 BYTES = ("receive_bytes_total", "transmit_bytes_total")  # of sets in which faults may be taken by byte moved
 NUMBERS = re.compile(r"\b[0-9a-f]+(?=:)|\d+")  # handles of queues and addresses on a bus are hexadecimal
 NANOSECONDS = 1e9
@@ -75,10 +77,12 @@ def shown_during(
     Of counters the growth a second, devices of a group summed, of the run's worst node; faults of a network also by
     byte that was moved. Of gauges the mean over time, devices and nodes. Raises: MalformedError for a damaged file.
     """
-    found: dict[Shown, list[pd.Series[float]]] = {}
+    by_counter: dict[Shown, list[pd.Series[float]]] = {}
     for name in lake.sets():
         columns = [
-            each for each in lake.columns(name).values() if _is_shown(each) and (only is None or each.name in only)
+            column
+            for column in lake.columns(name).values()
+            if _is_shown(column) and (only is None or column.name in only)
         ]
         if name in LEFT_OUT or not columns or not lake.columns(name).keys() >= KEYS:
             continue
@@ -86,8 +90,8 @@ def shown_during(
             places = _places(runs[start : start + RUNS_AT_ONCE], start)
             if len(places):
                 for shown, values in _of_set(lake, name, columns, places):
-                    found.setdefault(shown, []).append(values)
-    whole = {shown: pd.concat(parts).reindex(range(len(runs))) for shown, parts in found.items()}
+                    by_counter.setdefault(shown, []).append(values)
+    whole = {shown: pd.concat(parts).reindex(range(len(runs))) for shown, parts in by_counter.items()}
     return whole | _by_byte(whole)
 
 
@@ -111,19 +115,19 @@ def _places(runs: Sequence[Run], first: int) -> pd.DataFrame:
 def _of_set(
     lake: Lake, name: str, columns: Sequence[Column], places: pd.DataFrame
 ) -> Iterator[tuple[Shown, "pd.Series[float]"]]:
-    rows = lake.counters(name, [each.name for each in columns], where=WITHIN, **asked(places))
+    rows = lake.counters(name, [column.name for column in columns], where=WITHIN, **asked(places))
     if not len(rows):
         return
-    told, keys = set_of(rows.schema), _keys(rows)
-    counters = [each.name for each in columns if each.kind is Kind.COUNTER]
-    gauges = [each.name for each in columns if each.kind is Kind.GAUGE]
+    metric_set, keys = set_of(rows.schema), _keys(rows)
+    counters = [column.name for column in columns if column.kind is Kind.COUNTER]
+    gauges = [column.name for column in columns if column.kind is Kind.GAUGE]
     with Desk.opened() as desk:
         if counters:
             table = desk.answer(_rates_sql(counters), _grown(rows, counters, keys), places)
-            yield from _columns(told, table, counters, "second")
+            yield from _columns(metric_set, table, counters, "second")
         if gauges:
-            scaled = {each: rows[each].to_pandas().astype("Float64") * told[each].scale for each in gauges}
-            yield from _columns(told, desk.answer(_gauges_sql(gauges), keys.assign(**scaled), places), gauges, "")
+            scaled = {gauge: rows[gauge].to_pandas().astype("Float64") * metric_set[gauge].scale for gauge in gauges}
+            yield from _columns(metric_set, desk.answer(_gauges_sql(gauges), keys.assign(**scaled), places), gauges, "")
 
 
 def _keys(rows: pa.Table) -> pd.DataFrame:
@@ -137,7 +141,7 @@ def _group_name(device: str) -> str:
 
 
 def _grown(rows: pa.Table, counters: Sequence[str], keys: pd.DataFrame) -> pd.DataFrame:
-    """What each counter grew by and in how many seconds; a row begins with the sample before it, if that is known."""
+    """Return each counter's growth and its seconds; a row begins with the sample before it, if that is known."""
     series = in_order(rows)
     parts: dict[str, pd.Series[float] | Floats] = {}
     longest = np.zeros(len(rows))
@@ -166,14 +170,17 @@ def _gauges_sql(gauges: Sequence[str]) -> str:
 
 
 def _columns(
-    told: MetricSet, table: pd.DataFrame, names: Sequence[str], per: str
+    metric_set: MetricSet, table: pd.DataFrame, names: Sequence[str], per: str
 ) -> Iterator[tuple[Shown, "pd.Series[float]"]]:
     for group, rows in table.groupby("group_name"):
         of_group = rows.set_index("run")
         for name in names:
             values = of_group[name].astype("float64").dropna()
             if len(values):
-                yield Shown(told.name, name, str(group), per, told[name].unit, told[name].description), values
+                yield (
+                    Shown(metric_set.name, name, str(group), per, metric_set[name].unit, metric_set[name].description),
+                    values,
+                )
 
 
 def _by_byte(rates: dict[Shown, "pd.Series[float]"]) -> dict[Shown, "pd.Series[float]"]:
@@ -181,12 +188,12 @@ def _by_byte(rates: dict[Shown, "pd.Series[float]"]) -> dict[Shown, "pd.Series[f
     bytes_of: dict[tuple[str, str], pd.Series[float]] = {}
     for shown, values in rates.items():
         if shown.column in BYTES:
-            known = bytes_of.get((shown.metric_set, shown.devices), 0.0)
-            bytes_of[shown.metric_set, shown.devices] = known + values
+            so_far = bytes_of.get((shown.metric_set, shown.devices), 0.0)
+            bytes_of[shown.metric_set, shown.devices] = so_far + values
     return {
-        replace(each, per="byte"): values / moved.where(moved > 0)
-        for each, values in rates.items()
-        if each.per == "second"
-        and "bytes" not in each.column
-        and (moved := bytes_of.get((each.metric_set, each.devices))) is not None
+        replace(rate, per="byte"): values / moved.where(moved > 0)
+        for rate, values in rates.items()
+        if rate.per == "second"
+        and "bytes" not in rate.column
+        and (moved := bytes_of.get((rate.metric_set, rate.devices))) is not None
     }

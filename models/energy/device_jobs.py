@@ -1,4 +1,4 @@
-"""What one device's measured jobs say: static power, batch curves, and how it fares under power limits."""
+"""The measured jobs of one device: static power, batch curves, and how it fares under power limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

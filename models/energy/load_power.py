@@ -1,4 +1,4 @@
-"""What metered runs and jobs say of a node's power under a load to come."""
+"""A node's power under a load to come, learned from metered runs and jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ QUANTILE_90 = 1.6449  # standard deviations from a normal median to its 0.95 qua
 
 
 class PowerBasis(StrEnum):
-    """What a node's power is taken from, the surest first."""
+    """The basis of a node's power, the surest first."""
 
     COHORT = "cohort"  # metered runs of this configuration and scale on this system
     WORKLOAD = "workload"  # metered runs of the workload on this system
@@ -60,7 +60,7 @@ def learned_power(runs: Sequence[MeteredRun], load: Load) -> LearnedPower | None
     basis, like = _like(runs, load)
     if not like:
         return None
-    scope = next(each for each in Scope if any(run.measured.scope is each for run in like))
+    scope = next(candidate for candidate in Scope if any(run.measured.scope is candidate for run in like))
     like = [run for run in like if run.measured.scope is scope]
     nodes = load.node_count or _nodes(like, load)
     if nodes is None:
@@ -88,7 +88,7 @@ def _like(runs: Sequence[MeteredRun], load: Load) -> tuple[PowerBasis, Sequence[
 
 
 def _support(runs: Sequence[MeteredRun], like: Sequence[MeteredRun], basis: PowerBasis) -> Sequence[MeteredRun]:
-    """What a model is learned from: others on the system tell how power changes with the number of nodes."""
+    """Return what a model is learned from: others on the system tell how power changes with the number of nodes."""
     if basis is not PowerBasis.WORKLOAD:
         return like
     return [run for run in runs if run.system == like[0].system]
@@ -103,7 +103,7 @@ def _nodes(runs: Sequence[MeteredRun], load: Load) -> int | None:
 
 
 def _repeat_deviation(errors: Floats) -> float:
-    """How far the log power of runs is from the model's, in the root of the mean square."""
+    """Return how far the log power of runs is from the model's, in the root of the mean square."""
     squares = float(np.sum(errors**2)) + REPEAT_RUNS * REPEAT_DEVIATION**2
     return float(np.sqrt(squares / (len(errors) + REPEAT_RUNS)))
 
@@ -119,7 +119,7 @@ def _watts(runs: Sequence[MeteredRun]) -> Floats:
 
 
 def _table(runs: Sequence[MeteredRun]) -> pd.DataFrame:
-    """What a node's power is learned by."""
+    """Return the table by which a node's power is learned."""
     return pd.DataFrame(
         {
             "workload": [run.workload for run in runs],
@@ -133,5 +133,5 @@ def _table(runs: Sequence[MeteredRun]) -> pd.DataFrame:
 def _row(load: Load, nodes: int) -> pd.DataFrame:
     """The run to come as a row of that table."""
     log_ranks = np.nan if load.ranks is None else np.log2(load.ranks / nodes)
-    told = {"workload": [load.workload], "system": [load.system], NODES: [float(nodes)], LOG_RANKS: [log_ranks]}
-    return pd.DataFrame(told)
+    row = {"workload": [load.workload], "system": [load.system], NODES: [float(nodes)], LOG_RANKS: [log_ranks]}
+    return pd.DataFrame(row)

@@ -17,7 +17,7 @@ COVERAGE_MIN = 0.9  # of a run's time, on each of its nodes
 
 
 class Scope(StrEnum):
-    """What of the nodes a meter hears, the most first."""
+    """The part of the nodes that a meter hears, the most first."""
 
     NODE = "node"  # all that they draw
     ACCOUNTED = "accounted"  # whatever the scheduler's plug-in meters: nobody tells
@@ -54,12 +54,12 @@ def measured_energy(store: Store, runs: Sequence[Run]) -> Mapping[str, Measured]
     Raises: MalformedError for a damaged file.
     """
     left = [run for run in runs if run.nodes and run.seconds and run.seconds > 0]
-    found: dict[str, Measured] = {}
+    measured: dict[str, Measured] = {}
     for meter in METERS:
         if left:
-            found |= meter(store, left)
-            left = [run for run in left if run.run_id not in found]
-    return found
+            measured |= meter(store, left)
+            left = [run for run in left if run.run_id not in measured]
+    return measured
 
 
 def measured_job(job: Job) -> Measured | None:
@@ -97,7 +97,7 @@ def _by_chips(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
 
 
 def _added(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """What several counters tell of each place together."""
+    """Return what several counters tell of each place together."""
     return pd.concat(tables).groupby(level="place").agg({"joules": "sum", "coverage": "min"})
 
 
@@ -108,19 +108,20 @@ def _by_accounts(store: Store, runs: Sequence[Run]) -> dict[str, Measured]:
     jobs = store.jobs.all_named(ids)
     with store.catalog.read() as session:
         counts = session.runs.counts_by_job(ids if jobs else ())
-    found = {}
+    measured = {}
     for run in in_jobs:
-        job = next((each for each in jobs.get(run.job_id or "", ()) if each.system == run.system), None)
-        told = None if job is None else measured_job(job)
-        if told is not None and counts.get((run.system, run.job_id or "")) == 1 and _fills(run, told):
-            found[run.run_id] = told
-    return found
+        job = next((candidate for candidate in jobs.get(run.job_id or "", ()) if candidate.system == run.system), None)
+        of_job = None if job is None else measured_job(job)
+        if of_job is not None and counts.get((run.system, run.job_id or "")) == 1 and _fills(run, of_job):
+            measured[run.run_id] = of_job
+    return measured
 
 
-def _fills(run: Run, told: Measured) -> bool:
+def _fills(run: Run, measured: Measured) -> bool:
     nodes = len(set(run.nodes))
     return (
-        nodes == told.node_count and COVERAGE_MIN * told.seconds <= (run.seconds or 0.0) <= told.seconds / COVERAGE_MIN
+        nodes == measured.node_count
+        and COVERAGE_MIN * measured.seconds <= (run.seconds or 0.0) <= measured.seconds / COVERAGE_MIN
     )
 
 
@@ -128,15 +129,17 @@ def _whole(
     runs: Sequence[Run], places: pd.DataFrame, table: pd.DataFrame, of: tuple[Scope, str]
 ) -> dict[str, Measured]:
     """The runs all of whose nodes are covered well."""
-    told = places[["place", "run"]].join(table, on="place").fillna({"joules": 0.0, "coverage": 0.0})
-    by_run = told.groupby("run").agg(joules=("joules", "sum"), coverage=("coverage", "min"), nodes=("place", "size"))
-    found = {}
+    of_nodes = places[["place", "run"]].join(table, on="place").fillna({"joules": 0.0, "coverage": 0.0})
+    by_run = of_nodes.groupby("run").agg(
+        joules=("joules", "sum"), coverage=("coverage", "min"), nodes=("place", "size")
+    )
+    measured = {}
     for number, row in by_run[by_run["coverage"] >= COVERAGE_MIN].iterrows():
         run = runs[int(str(number))]
         energy = Energy(float(row["joules"]), Origin.MEASURED)
         coverage = min(float(row["coverage"]), 1.0)
-        found[run.run_id] = Measured(energy, *of, coverage, int(row["nodes"]), run.seconds or 0.0)
-    return found
+        measured[run.run_id] = Measured(energy, *of, coverage, int(row["nodes"]), run.seconds or 0.0)
+    return measured
 
 
 METERS = (_by_controllers, _by_sensors, _by_chips, _by_accounts)

@@ -43,9 +43,9 @@ class Meters:
             RunFilter(workload=workload, state=RunState.COMPLETED),
             RunFilter(system=system, state=RunState.COMPLETED),
         )
-        runs = {run.run_id: run for each in wanted for run in all_runs(self.store, each, limit=RUNS_MAX)}
-        found = self._measured(list(runs.values()))
-        of_runs = [_of_run(runs[run_id], measured) for run_id, measured in found.items()]
+        runs = {run.run_id: run for run_filter in wanted for run in all_runs(self.store, run_filter, limit=RUNS_MAX)}
+        energies = self._measured(list(runs.values()))
+        of_runs = [_of_run(runs[run_id], measured) for run_id, measured in energies.items()]
         in_jobs = {(run.system, run.job_id) for run in runs.values()}
         return (
             *of_runs,
@@ -54,13 +54,13 @@ class Meters:
 
     def _measured(self, runs: Sequence[Run]) -> dict[str, Measured]:
         news = [run for run in runs if run.run_id not in self._found]
-        told = measured_energy(self.store, news)
+        fresh = measured_energy(self.store, news)
         newest_ns = max((run.ended_ns or 0 for run in runs), default=0)
         for run in news:
-            if run.run_id in told or newest_ns - (run.ended_ns or 0) > SETTLED_NS:
-                self._found[run.run_id] = told.get(run.run_id)
-        known = {run.run_id: told.get(run.run_id) or self._found.get(run.run_id) for run in runs}
-        return {run_id: measured for run_id, measured in known.items() if measured is not None}
+            if run.run_id in fresh or newest_ns - (run.ended_ns or 0) > SETTLED_NS:
+                self._found[run.run_id] = fresh.get(run.run_id)
+        energies = {run.run_id: fresh.get(run.run_id) or self._found.get(run.run_id) for run in runs}
+        return {run_id: measured for run_id, measured in energies.items() if measured is not None}
 
     def _jobs(self, workload: str, system: str) -> Iterable[Job]:
         named = self.store.jobs.of_name(workload, system=None, limit=JOBS_MAX)
@@ -82,10 +82,10 @@ def _of_run(run: Run, measured: Measured) -> MeteredRun:
 
 
 def _of_jobs(jobs: Iterable[Job]) -> list[MeteredRun]:
-    found = []
+    metered = []
     for job in jobs:
         measured = measured_job(job) if job.state == "COMPLETED" else None
         if measured is not None:
             as_run = Run(job.job_id, job.name, job.system, RunState.COMPLETED, world_size=job.node_count)
-            found.append(MeteredRun(cohort_key(as_run), job.name, job.system, None, measured))
-    return found
+            metered.append(MeteredRun(cohort_key(as_run), job.name, job.system, None, measured))
+    return metered

@@ -1,4 +1,4 @@
-"""What meters of nodes told while runs were on them: counters of energy, and sensors of power."""
+"""Readings of nodes' meters while runs were on them: counters of energy, and sensors of power."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -98,9 +98,9 @@ def counted(lake: Lake, places: pd.DataFrame, counter: Counter) -> pd.DataFrame:
     grown = differences(in_order(rows), ENERGY)
     ends = rows["ts_ns"].to_numpy()
     # After a reset nobody knows what was counted before it.
-    known = grown["growth"].notna().to_numpy() & ((grown["flag"].to_numpy() & Flag.RESET) == 0)
-    spans = np.where(known, grown["seconds"].to_numpy(np.float64, na_value=0.0) * NANOSECONDS, 0.0)
-    joules = np.where(known, grown["growth"].to_numpy(np.float64, na_value=np.nan), np.nan)
+    is_known = grown["growth"].notna().to_numpy() & ((grown["flag"].to_numpy() & Flag.RESET) == 0)
+    spans = np.where(is_known, grown["seconds"].to_numpy(np.float64, na_value=0.0) * NANOSECONDS, 0.0)
+    joules = np.where(is_known, grown["growth"].to_numpy(np.float64, na_value=np.nan), np.nan)
     samples = rows.select(["node", "device"]).to_pandas()
     samples = samples.assign(begin_ns=ends - np.rint(spans).astype(np.int64), end_ns=ends, joules=joules)
     return _covered(samples, places)
@@ -126,13 +126,13 @@ def sensed(lake: Lake, places: pd.DataFrame) -> pd.DataFrame:
 
 def _whole_nodes(readings: pd.DataFrame) -> Mapping[str, str]:
     """The sensor of each node's whole power; none where two go by such a name, as of two chassis."""
-    found = {}
+    sensors = {}
     for node, devices in readings.groupby("node")["device"].unique().items():
         matches = ([device for device in devices if pattern.fullmatch(device)] for pattern in SENSORS)
         first: list[str] = next(filter(None, matches), [])
         if len(first) == 1:
-            found[str(node)] = first[0]
-    return found
+            sensors[str(node)] = first[0]
+    return sensors
 
 
 def _covered(samples: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:

@@ -42,7 +42,7 @@ class Term:
         return np.asarray(texts[:, None] == np.array(self.categories)[None, :], dtype=np.float64)
 
     def strange(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """Which rows have a category never seen, or none; never for a number."""
+        """Return which rows have a category never seen, or none; never for a number."""
         if self.categories is None:
             return np.zeros(len(table), dtype=np.bool_)
         return np.asarray(self.design(table).sum(axis=1) == 0, dtype=np.bool_)
@@ -55,15 +55,15 @@ class Term:
 
     @classmethod
     def of(cls, table: pd.DataFrame, column: str) -> Self:
-        """How a column of the training table counts."""
+        """Return how a column of the training table counts."""
         if not pd.api.types.is_numeric_dtype(table[column]):
             return cls(column, tuple(sorted(table[column].dropna().astype(str).unique())))
         numbers = cls(column, None)._number(table[column])
-        known = numbers[np.isfinite(numbers)]
+        finite = numbers[np.isfinite(numbers)]
         if column == NODES:
-            return cls(column, None, float(known.mean()))
-        spread = float(known.std()) if len(known) else 0.0
-        return cls(column, None, float(known.mean()) if len(known) else 0.0, spread if spread > 0 else 1.0)
+            return cls(column, None, float(finite.mean()))
+        spread = float(finite.std()) if len(finite) else 0.0
+        return cls(column, None, float(finite.mean()) if len(finite) else 0.0, spread if spread > 0 else 1.0)
 
     def _number(self, values: "pd.Series[float]") -> Floats:
         numbers: Floats = pd.to_numeric(values).to_numpy(dtype=np.float64)
@@ -123,7 +123,7 @@ class NodePower:
             _posterior(Priors(self._deviations(category), category, noise), design, log_dynamic - self._centre)
             for category, noise in product(CATEGORY_DEVIATIONS, NOISE_DEVIATIONS)
         ]
-        self._posterior = max(candidates, key=lambda each: each.log_evidence)
+        self._posterior = max(candidates, key=lambda candidate: candidate.log_evidence)
         return self
 
     def predict(self, runs: pd.DataFrame) -> Prediction:
@@ -131,11 +131,11 @@ class NodePower:
         if self._posterior is None:
             raise NotFittedError("NodePower.predict came before fit")
         _check_nodes(runs)
-        design, known = self._design(runs), self._posterior
-        variance = np.einsum("ij,jk,ik->i", design, known.covariance, design) + known.noise**2
+        design, posterior = self._design(runs), self._posterior
+        variance = np.einsum("ij,jk,ik->i", design, posterior.covariance, design) + posterior.noise**2
         strangers = np.sum([term.strange(runs) for term in self._terms], axis=0)
-        variance = variance + strangers * known.category**2
-        dynamic = log_normal(self._centre + design @ known.mean, np.sqrt(variance))
+        variance = variance + strangers * posterior.category**2
+        dynamic = log_normal(self._centre + design @ posterior.mean, np.sqrt(variance))
         return Prediction(dynamic.levels, self.static_watts + dynamic.values)
 
     def energy(self, run: pd.DataFrame, seconds: float, busy_seconds: float | None = None) -> Energy:
@@ -160,8 +160,8 @@ class NodePower:
         return np.column_stack([np.ones((len(table), 1)), *(term.design(table) for term in self._terms)])
 
     def _deviations(self, category: float) -> Floats:
-        each = [deviation for term in self._terms for deviation in term.deviations(category)]
-        return np.array([LEVEL_DEVIATION, *each], dtype=np.float64)
+        deviations = [deviation for term in self._terms for deviation in term.deviations(category)]
+        return np.array([LEVEL_DEVIATION, *deviations], dtype=np.float64)
 
 
 def _posterior(priors: Priors, design: Floats, y: Floats) -> Posterior:

@@ -1,4 +1,4 @@
-"""What a power limit does to a device's speed and draw."""
+"""The effect of a power limit on a device's speed and draw."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -52,8 +52,8 @@ class PowerLimitCurve:
             )
 
         bounds = ([0.1, -2.0, 1.0, -1.0, 1.0], [1.5, 1.0, 20.0, 1.0, 30.0])
-        found = least_squares(errors, priors[:, 0], bounds=bounds, loss="soft_l1")
-        return cls(*map(float, found.x))
+        fitted = least_squares(errors, priors[:, 0], bounds=bounds, loss="soft_l1")
+        return cls(*map(float, fitted.x))
 
     def of_device(self, steepness_ratio: float, log_headroom_min: float) -> "PowerLimitCurve":
         """The curve of a device that is so much steeper and whose lowest clock is there."""

@@ -1,4 +1,4 @@
-"""What runs took that share something with a run which the rest of its cohort does not: software, or how it was placed.
+"""The time of runs that share with a run what the rest of its cohort does not have: software, or how it was placed.
 
 Such groups are told from records, not from samples: the time of the runs that are alike, against the cohort's usual
 one, is what the shared thing costs. That they ran at other times as well, nothing here can tell.
@@ -39,8 +39,8 @@ def of_runs_alike(
             "software": [tuple(sorted(run.software.items())) for run in members],
             "placement": _placements([nodes.get(run.run_id, []) for run in members], switches),
         }
-        for name, each in marks.items():
-            for run, seconds in _told(members, each, means):
+        for name, of_runs in marks.items():
+            for run, seconds in _told(members, of_runs, means):
                 yield from ((run.run_id, f"{name}_{phase}", took) for phase, took in zip(PHASES, seconds, strict=True))
 
 
@@ -56,10 +56,10 @@ def _sizes(places: Sequence[str]) -> Mark:
 
 
 def _cohorts(runs: Sequence[Run]) -> list[list[Run]]:
-    found: dict[str, list[Run]] = {}
+    cohorts: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(cohort_key(run), []).append(run)
-    return list(found.values())
+        cohorts.setdefault(cohort_key(run), []).append(run)
+    return list(cohorts.values())
 
 
 def _means(segments: Segments) -> list[float]:
@@ -70,5 +70,5 @@ def _told(runs: Sequence[Run], marks: Sequence[Mark], means: np.ndarray) -> Iter
     sizes = Counter(marks)
     for place, (run, mark) in enumerate(zip(runs, marks, strict=True)):
         if mark and sizes[mark] > FEWEST_RUNS and len(runs) - sizes[mark] >= FEWEST_RUNS:
-            others = [each == mark and other != place for other, each in enumerate(marks)]
+            others = [other_mark == mark and other != place for other, other_mark in enumerate(marks)]
             yield run, usual_of(means[others]).tolist()

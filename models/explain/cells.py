@@ -1,4 +1,4 @@
-"""Which rows of which devices lie in which spans of time, of many devices and spans at once.
+"""The rows of devices that lie in spans of time, of many devices and spans at once.
 
 What grows is summed along each device once; a span is the difference of two sums, found by where it begins and ends
 among the device's rows. So the cost is that of the rows and of the pairs, not of rows times spans.
@@ -37,7 +37,9 @@ class Cells:
     @classmethod
     def of(cls, rows: pa.Table, places: pd.DataFrame, *, by: Sequence[str] = ("node",)) -> "Cells":
         """rows: as `Lake.counters` reads them. places: `from_ns`, `until_ns` (not of it), and what `by` names."""
-        keys = [each.name for each in set_of(rows.schema).columns if each.kind is Kind.KEY and each.name != "ts_ns"]
+        keys = [
+            column.name for column in set_of(rows.schema).columns if column.kind is Kind.KEY and column.name != "ts_ns"
+        ]
         number, times = numbered(rows, keys), rows["ts_ns"].to_numpy()
         order = np.lexsort((times, number))
         number, times = number[order], times[order]

@@ -23,9 +23,9 @@ def read_segments(store: Store, runs: Sequence[Run]) -> dict[str, Segments]:
     What runs have in common, software, placement, nodes and clocks, is told from these runs beside each other.
     """
     ranks = ranks_of(store, runs)
-    found = dict(own_segments(store, runs, ranks, spans_of(store, runs)))
-    _tell(store, runs, ranks, known=found, told=[found])
-    return found
+    segments = dict(own_segments(store, runs, ranks, spans_of(store, runs)))
+    _tell(store, runs, ranks, cohort=segments, targets=[segments])
+    return segments
 
 
 def read_cohort(
@@ -37,22 +37,22 @@ def read_cohort(
     """
     ranks = ranks_of(store, runs)
     kept = Kept(store, runs, ranks)
-    known = {run.run_id: kept.get(run) for run in runs}
-    unread = [run for run in runs if run.run_id in asked or not known[run.run_id].is_known]
+    records = {run.run_id: kept.get(run) for run in runs}
+    unread = [run for run in runs if run.run_id in asked or not records[run.run_id].is_known]
     unread_ids = {run.run_id for run in unread}
     spans = spans_of(store, unread)
     whole = dict(own_segments(store, unread, [rank for rank in ranks if rank.run_id in unread_ids], spans))
-    peers = {run_id: found.segments for run_id, found in known.items() if found.segments is not None}
+    peers = {run_id: record.segments for run_id, record in records.items() if record.segments is not None}
     for run in unread:
         peers.pop(run.run_id, None)
         if run.run_id in whole:
             peers[run.run_id] = condensed(whole[run.run_id])
-        if not known[run.run_id].is_known:
+        if not records[run.run_id].is_known:
             kept.put(run, spans[spans["run_id"] == run.run_id], peers.get(run.run_id))
     peers = {run.run_id: peers[run.run_id] for run in runs if run.run_id in peers}
-    found = {run_id: segments for run_id, segments in whole.items() if run_id in asked}
-    _tell(store, runs, ranks, known=peers, told=[peers, found])
-    return found, peers
+    chosen = {run_id: segments for run_id, segments in whole.items() if run_id in asked}
+    _tell(store, runs, ranks, cohort=peers, targets=[peers, chosen])
+    return chosen, peers
 
 
 def _tell(
@@ -60,18 +60,18 @@ def _tell(
     runs: Sequence[Run],
     ranks: Sequence[Rank],
     *,
-    known: Mapping[str, Segments],
-    told: Sequence[Mapping[str, Segments]],
+    cohort: Mapping[str, Segments],
+    targets: Sequence[Mapping[str, Segments]],
 ) -> None:
-    """Writes down what the known runs tell of each other, in every segments of `told` that are theirs."""
-    for run_id, column, seconds in of_runs_alike(runs, known, ranks, _switches(store)):
-        for segments in _of(run_id, told):
+    """Write down what the runs of a cohort tell of each other, in all of their segments among `targets`."""
+    for run_id, column, seconds in of_runs_alike(runs, cohort, ranks, _switches(store)):
+        for segments in _of(run_id, targets):
             segments.values[:, COLUMNS.index(column)] = seconds
-    for run_id, lost in of_slow_nodes(runs, known, ranks):
-        for segments in _of(run_id, told):
+    for run_id, lost in of_slow_nodes(runs, cohort, ranks):
+        for segments in _of(run_id, targets):
             put_slow_nodes(segments, lost)
-    for run_id, share in of_low_clocks(runs, known):
-        for segments in _of(run_id, told):
+    for run_id, share in of_low_clocks(runs, cohort):
+        for segments in _of(run_id, targets):
             put_low_clock(segments, share)
 
 
@@ -84,5 +84,5 @@ def _switches(store: Store) -> Mapping[str, str]:
         return {}
 
 
-def _of(run_id: str, told: Sequence[Mapping[str, Segments]]) -> list[Segments]:
-    return [each[run_id] for each in told if run_id in each]
+def _of(run_id: str, targets: Sequence[Mapping[str, Segments]]) -> list[Segments]:
+    return [segments[run_id] for segments in targets if run_id in segments]

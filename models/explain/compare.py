@@ -64,7 +64,7 @@ def compare_runs(store: Store, first_id: str, second_id: str) -> Comparison:
     for run_id in runs:
         if run_id not in segments or len(segments[run_id].values) < FEWEST_SEGMENTS:
             raise InvalidInputError(f"run {run_id} has fewer than {FEWEST_SEGMENTS} comparable steps. {WATCH}")
-    slower, faster = sorted(segments.values(), key=lambda each: each.time, reverse=True)
+    slower, faster = sorted(segments.values(), key=lambda run: run.time, reverse=True)
     return compare(slower, faster, differing=_differing(runs[slower.run_id], runs[faster.run_id]))
 
 
@@ -76,7 +76,7 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
     parts = split(slower.means, reference, again=again)
     steps, usual = len(slower.values), faster.time
     shares = tuple(shares_of(parts, steps))
-    found = Comparison(
+    comparison = Comparison(
         slower=slower.run_id,
         faster=faster.run_id,
         sentence="",
@@ -91,26 +91,28 @@ def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple
         unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
         differing=differing,
     )
-    return replace(found, sentence=_sentence(found, usual))
+    return replace(comparison, sentence=_sentence(comparison, usual))
 
 
-def _sentence(found: Comparison, usual: float) -> str:
-    whole = usual * found.slower_steps
-    low, high = (1 + each / whole for each in (found.difference.low, found.difference.high))
-    times = f"{1 + found.difference.value / whole:.3g}x [{low:.3g}-{high:.3g}] the time a step of {found.faster}"
-    if found.difference.low <= 0 or found.difference.value < SAID * whole:
-        return f"No difference to speak of: {found.slower} took {times}."
-    largest = found.shares[0] if found.shares else None
-    if largest is None or largest.seconds.value <= max(found.unexplained.value, 0.0):
-        return f"{found.slower} took {times}; no cause has enough evidence."
-    told = f"{found.slower} took {times}. {opening(largest.cause)} took {_part(largest, found)} of that."
-    others = [each for each in found.shares[1:] if each.cause in found.also]
-    further = ", ".join(f"{words(each.cause)} {_part(each, found)}" for each in others)
-    return f"{told} Also: {further}." if further else told
+def _sentence(comparison: Comparison, usual: float) -> str:
+    whole = usual * comparison.slower_steps
+    low, high = (1 + bound / whole for bound in (comparison.difference.low, comparison.difference.high))
+    times = (
+        f"{1 + comparison.difference.value / whole:.3g}x [{low:.3g}-{high:.3g}] the time a step of {comparison.faster}"
+    )
+    if comparison.difference.low <= 0 or comparison.difference.value < SAID * whole:
+        return f"No difference to speak of: {comparison.slower} took {times}."
+    largest = comparison.shares[0] if comparison.shares else None
+    if largest is None or largest.seconds.value <= max(comparison.unexplained.value, 0.0):
+        return f"{comparison.slower} took {times}; no cause has enough evidence."
+    text = f"{comparison.slower} took {times}. {opening(largest.cause)} took {_part(largest, comparison)} of that."
+    others = [share for share in comparison.shares[1:] if share.cause in comparison.also]
+    further = ", ".join(f"{words(share.cause)} {_part(share, comparison)}" for share in others)
+    return f"{text} Also: {further}." if further else text
 
 
-def _part(share: Share, found: Comparison) -> str:
-    return f"{share.seconds.value / found.difference.value:.0%}"
+def _part(share: Share, comparison: Comparison) -> str:
+    return f"{share.seconds.value / comparison.difference.value:.0%}"
 
 
 def _also(shares: Sequence[Share], whole: float) -> tuple[str, ...]:
@@ -121,8 +123,8 @@ def _also(shares: Sequence[Share], whole: float) -> tuple[str, ...]:
 
 
 def _differing(slower: Run, faster: Run) -> dict[str, tuple[str, str]]:
-    told = {run.run_id: _facts(run) for run in (slower, faster)}
-    first, second = told[slower.run_id], told[faster.run_id]
+    facts = {run.run_id: _facts(run) for run in (slower, faster)}
+    first, second = facts[slower.run_id], facts[faster.run_id]
     names = sorted(first.keys() | second.keys())
     return {
         name: (first.get(name, "-"), second.get(name, "-")) for name in names if first.get(name) != second.get(name)

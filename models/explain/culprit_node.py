@@ -1,4 +1,4 @@
-"""Which node to look at: that of the culprit, or the one on whose links most of the cause shows."""
+"""The node to look at: that of the culprit, or the one on whose links most of the cause shows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,21 +26,25 @@ STANDS_OUT = 1.5  # times the next node's share
 EXCLUDE = "--exclude=NODE"
 
 
-def at_node(told: Explanation, node: str | None) -> Explanation:
+def at_node(explanation: Explanation, node: str | None) -> Explanation:
     """The same with its node, which its directive names where it asks to leave it out."""
     if node is None:
-        return told
-    return replace(told, culprit_node=node, next_action=told.next_action.replace(EXCLUDE, f"--exclude={node}"))
+        return explanation
+    return replace(
+        explanation, culprit_node=node, next_action=explanation.next_action.replace(EXCLUDE, f"--exclude={node}")
+    )
 
 
-def culprit_node(store: Store, run: Run, told: Explanation) -> str | None:
+def culprit_node(store: Store, run: Run, explanation: Explanation) -> str | None:
     """The node of the culprit's rank, else of the links. Raises: MalformedError."""
-    if told.cause is None:
+    if explanation.cause is None:
         return None
-    if told.culprit_rank is None:
-        return node_of_links(store, run, told.cause)
+    if explanation.culprit_rank is None:
+        return node_of_links(store, run, explanation.cause)
     with store.catalog.read() as session:
-        return next((each.node for each in session.runs.ranks(run.run_id) if each.rank == told.culprit_rank), None)
+        return next(
+            (rank.node for rank in session.runs.ranks(run.run_id) if rank.rank == explanation.culprit_rank), None
+        )
 
 
 def node_of_links(store: Store, run: Run, cause: str) -> str | None:
@@ -63,5 +67,5 @@ def node_of_links(store: Store, run: Run, cause: str) -> str | None:
 
 def _shares(counted: Sequence[Floats]) -> Floats:
     """Of each node the mean share of what was counted at all, shape (n_nodes,); empty where nothing was."""
-    known = [np.nan_to_num(each) for each in counted if np.nansum(each) > 0]
-    return np.mean([each / each.sum() for each in known], axis=0) if known else np.empty(0)
+    seen = [np.nan_to_num(counts) for counts in counted if np.nansum(counts) > 0]
+    return np.mean([counts / counts.sum() for counts in seen], axis=0) if seen else np.empty(0)

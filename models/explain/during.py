@@ -1,4 +1,4 @@
-"""What was sampled on a run's nodes while it made its steps."""
+"""Samples on a run's nodes while it made its steps."""
 
 from collections.abc import Sequence
 
@@ -24,11 +24,11 @@ def sampled_during(lake: Lake, runs: Sequence[Run], spans: pd.DataFrame) -> dict
         begin_ns=("begin_ns", "min"), end_ns=("end_ns", "max"), first=("first", "min"), last=("last", "max")
     )
     whole = whole[whole["last"] > whole["first"]]
-    told = [run for run in runs if run.run_id in whole.index and run.nodes]
-    if not told:
+    placed = [run for run in runs if run.run_id in whole.index and run.nodes]
+    if not placed:
         return {}
-    whole = whole.loc[[run.run_id for run in told]]
-    rates = rates_during(lake, _places(told, whole), len(told), RATES)
+    whole = whole.loc[[run.run_id for run in placed]]
+    rates = rates_during(lake, _places(placed, whole), len(placed), RATES)
     step_seconds = ((whole["end_ns"] - whole["begin_ns"]) / (whole["last"] - whole["first"]) / 1e9).to_numpy(np.float64)
     table = {name: values if name in GAUGES else values * step_seconds for name, values in rates.items()}
     others = [values for name, values in table.items() if name not in (NO_QUOTA, *CLOCKS)]

@@ -84,7 +84,7 @@ def _by_run(steps: Rows) -> Iterator[tuple[int, Rows]]:
 
 
 def spans_of(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
-    """When each rank made its steps: run_id rank begin_ns end_ns steps first last, the last two step numbers."""
+    """Return when each rank made its steps: run_id rank begin_ns end_ns steps first last, the last two step numbers."""
     return store.lake.frame(_SPANS, [[run.run_id for run in runs]], within=time_of(runs))
 
 
@@ -102,13 +102,13 @@ def ranks_of(store: Store, runs: Sequence[Run]) -> list[Rank]:
 def _thread_waits(store: Store, ranks: Sequence[Rank], spans: pd.DataFrame) -> dict[str, float]:
     rows = [(rank.run_id, rank.rank, rank.node, str(rank.pid)) for rank in ranks]
     processes = pd.DataFrame(rows, columns=["run_id", "rank", "node", "device"])
-    known = spans[spans["end_ns"] > spans["begin_ns"]].merge(processes, on=["run_id", "rank"])
-    if known.empty or "process" not in store.lake.sets():
+    named = spans[spans["end_ns"] > spans["begin_ns"]].merge(processes, on=["run_id", "rank"])
+    if named.empty or "process" not in store.lake.sets():
         return {}
-    within = int(known["begin_ns"].min()), int(known["end_ns"].max())
-    places = [known["node"].tolist(), known["device"].tolist(), *within]
+    within = int(named["begin_ns"].min()), int(named["end_ns"].max())
+    places = [named["node"].tolist(), named["device"].tolist(), *within]
     samples = store.lake.counters("process", WAITED, where=_WHERE, parameters=places, within=within)
-    return {str(run_id): float(seconds) for run_id, seconds in _waited(samples, known).dropna().items()}
+    return {str(run_id): float(seconds) for run_id, seconds in _waited(samples, named).dropna().items()}
 
 
 def _waited(samples: pa.Table, spans: pd.DataFrame) -> pd.Series:
@@ -128,6 +128,6 @@ def _waited(samples: pa.Table, spans: pd.DataFrame) -> pd.Series:
     times = samples["ts_ns"].to_numpy()[cells.order]
     seen = np.where(is_enough, times[cells.last - 1] - times[np.minimum(cells.first, len(times) - 1)], 0)
     steps = of["steps"].to_numpy() * seen / (of["end_ns"] - of["begin_ns"]).to_numpy()
-    found = np.where(seen > 0, cells.sums(waited, skipped=1) / np.where(seen > 0, steps, 1.0), np.nan)
-    worst: pd.Series = pd.Series(found).groupby(of["run_id"].to_numpy()).max()
+    per_step = np.where(seen > 0, cells.sums(waited, skipped=1) / np.where(seen > 0, steps, 1.0), np.nan)
+    worst: pd.Series = pd.Series(per_step).groupby(of["run_id"].to_numpy()).max()
     return worst

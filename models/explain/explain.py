@@ -53,12 +53,12 @@ def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
     explanations = {}
     for run in runs:
         cohort = [
-            found for other, found in others.items() if cohorts[other] == cohorts[run.run_id] and other != run.run_id
+            peer for other, peer in others.items() if cohorts[other] == cohorts[run.run_id] and other != run.run_id
         ]
         own = segments.get(run.run_id)
-        told = explain(run.run_id, own, cohort)
-        told = replace(told, missing=missing_of(run, own))
-        explanations[run.run_id] = at_node(told, culprit_node(store, run, told))
+        explanation = explain(run.run_id, own, cohort)
+        explanation = replace(explanation, missing=missing_of(run, own))
+        explanations[run.run_id] = at_node(explanation, culprit_node(store, run, explanation))
     return explanations
 
 
@@ -106,7 +106,7 @@ def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
         shares=tuple(shares_of(parts, steps, _hidden(run, parts, whole.reference))),
         unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
         cause=first.cause if first else None,
-        also=tuple(each.cause for each in named[1:]),
+        also=tuple(finding.cause for finding in named[1:]),
         confidence=_confidence(first, parts, ranks) if first else None,
         culprit_rank=culprit,
         culprit_ratio=None if culprit is None else float(np.mean(run.culprits == culprit)),
@@ -114,7 +114,7 @@ def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
 
 
 def _usual_steps(cohort: Sequence[Segments]) -> int | None:
-    """How many steps most of the runs make, to a hundredth; None where they differ."""
+    """Return how many steps most of the runs make, to a hundredth; None where they differ."""
     counts = np.array([run.count for run in cohort])
     middle = int(np.median(counts))
     return middle if np.mean(np.abs(counts - middle) <= ALIKE_STEPS * middle) > HALF else None
@@ -123,16 +123,16 @@ def _usual_steps(cohort: Sequence[Segments]) -> int | None:
 def _named(parts: Split, whole: Compared, ranks: Compared | None) -> tuple[Verdict, list[Notable]]:
     """The verdict, and the causes of a run's being slow, the first one first."""
     of_pace = SMALLEST_SLOWDOWN * parts.expected_time
-    found = notable(whole, ranks, parts.expected_time)
+    findings = notable(whole, ranks, parts.expected_time)
     if parts.excess <= SMALLEST_EXCESS * parts.expected_time:  # but for its pace it might be
-        found = [each for each in found if each.rank is not None and each.seconds > of_pace]
+        findings = [finding for finding in findings if finding.rank is not None and finding.seconds > of_pace]
     largest = max(BY_NAME, key=lambda name: parts.shares[name])
     is_told = parts.shares[largest] > max(parts.shares[UNEXPLAINED], 0.0)
     first = [Notable(largest, parts.shares[largest], None)] if is_told else []
     if _stands_out(parts, whole.reference):
-        return Verdict.SLOW, [*first, *(each for each in found if not is_told or each.cause != largest)]
-    if found:
-        return Verdict.SLOW, found
+        return Verdict.SLOW, [*first, *(finding for finding in findings if not is_told or finding.cause != largest)]
+    if findings:
+        return Verdict.SLOW, findings
     return (Verdict.PERHAPS_SLOW, first) if parts.excess > of_pace else (Verdict.NORMAL, [])
 
 
@@ -147,13 +147,13 @@ SAMPLE = "Record node counters beside the run (crosswind run does), or explain i
 
 
 def _hidden(run: Segments, parts: Split, reference: Reference) -> Mapping[str, Floats]:
-    """What each cause hid, by name, as `hidden` draws it."""
+    """Return what each cause hid, by name, as `hidden` draws it."""
     taking = [cause for cause in CAUSES if parts.shares[cause.name] > 0]
     return {cause.name: hidden(run, reference.usual, cause.columns) for cause in taking}
 
 
 def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None) -> list[Share]:
-    """What each cause took over so many steps, the largest first; those that took nothing are left out.
+    """Return what each cause took over so many steps, the largest first; those that took nothing are left out.
 
     `hid` is what each of them hid, in replicates: its interval begins at what would be saved without it alone.
     """

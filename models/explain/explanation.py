@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What an explanation comes to."""
+    """The verdict that an explanation comes to."""
 
     SLOW = "slow"
     PERHAPS_SLOW = "perhaps_slow"  # longer than expected by a tenth, as runs of its cohort are at times by themselves

@@ -1,4 +1,4 @@
-"""What a cause on one rank hid: without it the run would have waited for the next rank.
+"""Time that a cause on one rank hid: without it the run would have waited for the next rank.
 
 Of the time x that a cause took on the rank that arrived last, only as much is lost as makes it later than the others:
 x - max(0, what the others spent without the cause - what the last rank spent without it), segment by segment.
@@ -27,8 +27,8 @@ def hidden(run: Segments, usual: Floats, columns: Sequence[str], *, seed: int = 
     places = [COLUMNS.index(name) for name in columns if name not in OF_ALL_RANKS]
     taken = np.maximum(np.nansum(run.values[:, places] - usual[places], axis=1), 0.0)
     behind = _without(run.peers, places) - _without(run.values, places)
-    found = np.clip(np.nan_to_num(behind, nan=0.0), 0.0, taken)
-    return resampled(found[:, None], np.random.default_rng(seed))[:, 0]
+    seconds = np.clip(np.nan_to_num(behind, nan=0.0), 0.0, taken)
+    return resampled(seconds[:, None], np.random.default_rng(seed))[:, 0]
 
 
 def _without(values: Floats, places: Sequence[int]) -> Floats:

@@ -39,14 +39,14 @@ BROKEN = (*DAMAGED, KeyError, EOFError, zipfile.BadZipFile)
 
 @dataclass(frozen=True)
 class Found:
-    """What is known of a run: nothing, or its condensed segments, None where it recorded no collectives."""
+    """Knowledge of a run: nothing, or its condensed segments, None where it recorded no collectives."""
 
     is_known: bool
     segments: Segments | None = None
 
 
 class Kept:
-    """What is kept of these runs in one store as it stands now."""
+    """Condensed segments kept of these runs in one store as it stands now."""
 
     def __init__(self, store: Store, runs: Sequence[Run], ranks: Sequence[Rank]) -> None:
         """`ranks` are all of these runs. Raises: MalformedError."""
@@ -60,15 +60,15 @@ class Kept:
             self._ranks.setdefault(rank.run_id, []).append(rank)
 
     def get(self, run: Run) -> Found:
-        """What is known of the run and still holds."""
+        """Return what is known of the run and still holds."""
         place = self._place(run)
         try:
-            told = _read(place, place.stat().st_mtime_ns)
+            record = _read(place, place.stat().st_mtime_ns)
         except BROKEN:
             return Found(is_known=False)
-        if told.made_of != self._made_of(run, told.span):
+        if record.made_of != self._made_of(run, record.span):
             return Found(is_known=False)
-        return Found(is_known=True, segments=None if told.segments is None else _copy(told.segments))
+        return Found(is_known=True, segments=None if record.segments is None else _copy(record.segments))
 
     def put(self, run: Run, spans: pd.DataFrame, segments: Segments | None) -> None:
         """Keeps what was found of a run that has ended. spans: as `spans_of`, of its ranks."""
@@ -89,7 +89,7 @@ class Kept:
         ranks = sorted((rank.rank, rank.node, rank.pid or 0) for rank in self._ranks.get(run.run_id, ()))
         files = self._steps.named(window_of(run).within, run.run_id)
         if span is not None:
-            files += [name for each in self._samples for name in each.named(span)]
+            files += [name for sampled in self._samples for name in sampled.named(span)]
         made_of = [FORM, version("crosswind"), COLUMNS, run.nodes, run.started_ns, run.ended_ns, ranks, files]
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
@@ -106,11 +106,11 @@ def _copy(segments: Segments) -> Segments:
     return replace(segments, values=segments.values.copy(), of_ranks=segments.of_ranks.copy())
 
 
-def _write(path: Path, told: _Told) -> None:
-    facts: dict[str, object] = {"made_of": told.made_of, "span": told.span}
+def _write(path: Path, record: _Told) -> None:
+    facts: dict[str, object] = {"made_of": record.made_of, "span": record.span}
     arrays: dict[str, Floats] = {}
-    if told.segments is not None:
-        run = told.segments
+    if record.segments is not None:
+        run = record.segments
         facts |= {"run_id": run.run_id, "ranks": run.ranks, "clocks": run.clocks, "count": run.count}
         arrays = {"values": run.values, "culprits": run.culprits, "of_ranks": run.of_ranks}
         arrays["work"] = np.array(list(run.work.items()), np.float64).reshape(-1, 2)
@@ -120,22 +120,22 @@ def _write(path: Path, told: _Told) -> None:
 
 @lru_cache(maxsize=MEMORY)
 def _read(path: Path, _: int) -> _Told:
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
-        facts = json.loads(str(found["facts"]))
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+        facts = json.loads(str(arrays["facts"]))
         span = None if facts["span"] is None else (facts["span"][0], facts["span"][1])
-        if "values" not in found:
+        if "values" not in arrays:
             return _Told(facts["made_of"], span, None)
-        work = {int(rank): float(seconds) for rank, seconds in found["work"]}
-        values = found["values"]
+        work = {int(rank): float(seconds) for rank, seconds in arrays["work"]}
+        values = arrays["values"]
         peers = np.empty((0, values.shape[1]))
         segments = Segments(
             facts["run_id"],
             facts["ranks"],
             values,
-            found["culprits"],
+            arrays["culprits"],
             peers,
             work,
-            found["of_ranks"],
+            arrays["of_ranks"],
             tuple(facts["clocks"]),
             facts["count"],
         )

@@ -1,4 +1,4 @@
-"""How much of a run's time its clocks cost, which were lower than in other runs of its system."""
+"""The share of a run's time that its clocks cost, which were lower than in other runs of its system."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,11 +16,11 @@ def of_low_clocks(runs: Sequence[Run], segments: Mapping[str, Segments]) -> Iter
 
     NaN where no clock is known.
     """
-    told = [run for run in runs if run.run_id in segments]
-    hertz = pd.DataFrame([segments[run.run_id].clocks for run in told])
-    highest = hertz.groupby([run.system for run in told]).transform("max") if told else hertz
+    recorded = [run for run in runs if run.run_id in segments]
+    hertz = pd.DataFrame([segments[run.run_id].clocks for run in recorded])
+    highest = hertz.groupby([run.system for run in recorded]).transform("max") if recorded else hertz
     lost = 1 - hertz / highest.where(highest > 0)
-    yield from zip((run.run_id for run in told), lost.max(axis=1).to_list(), strict=True)
+    yield from zip((run.run_id for run in recorded), lost.max(axis=1).to_list(), strict=True)
 
 
 def put_low_clock(segments: Segments, lost: float) -> None:

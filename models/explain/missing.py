@@ -1,4 +1,4 @@
-"""What an explanation cannot tell of a run, because nobody recorded it."""
+"""Gaps of an explanation: what it cannot tell of a run, because nobody recorded it."""
 
 import numpy as np
 
@@ -10,17 +10,17 @@ def missing_of(run: Run, segments: Segments | None) -> tuple[str, ...]:
     """Sentences: what was not recorded, and what cannot be told without it."""
     if segments is None:
         return ()
-    found = []
+    sentences = []
     if run.world_size is not None and segments.ranks < run.world_size:
         recorded = f"{segments.ranks} of {run.world_size} ranks recorded steps"
-        found.append(f"{recorded}: time lost by one of the others is told as the fabric's")
+        sentences.append(f"{recorded}: time lost by one of the others is told as the fabric's")
     if _nobody_recorded(segments, OF_THREAD):
-        found.append(
+        sentences.append(
             "no CPU time of the loop's thread was recorded: slow computing and contention cannot be told apart"
         )
     if _nobody_recorded(segments, (*OF_NODE, *OF_LINKS)):
-        found.append("nothing was sampled on its nodes meanwhile: quotas, memory, clocks and links are not told")
-    return tuple(found)
+        sentences.append("nothing was sampled on its nodes meanwhile: quotas, memory, clocks and links are not told")
+    return tuple(sentences)
 
 
 def _nobody_recorded(segments: Segments, names: tuple[str, ...]) -> bool:

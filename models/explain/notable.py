@@ -1,4 +1,4 @@
-"""Which causes stand out of what a cohort's runs differ by: in a run against its cohort, or in one of its ranks.
+"""Causes that stand out of what a cohort's runs differ by: in a run against its cohort, or in one of its ranks.
 
 The ranks of one run share its machine's pace. So what a rank spends more than the others is held against what ranks of
 the cohort's runs do: that tells a disturbed rank apart while the pace drifts from run to run, and two ranks that are
@@ -55,10 +55,10 @@ class Compared:
     @classmethod
     def ranks(cls, run: Segments, cohort: Sequence[Segments]) -> Self | None:
         """Every rank against the others of its run, and that against the cohort's: a row each; None of one rank."""
-        known = [other for other in cohort if len(other.of_ranks)]
-        if not len(run.of_ranks) or not known:
+        peers = [other for other in cohort if len(other.of_ranks)]
+        if not len(run.of_ranks) or not peers:
             return None
-        return cls._of(run.contrasts(), contrasts_of(known))
+        return cls._of(run.contrasts(), contrasts_of(peers))
 
     @classmethod
     def _of(cls, means: Floats, reference: Reference) -> Self:
@@ -94,8 +94,8 @@ def spreads_of(runs: float, spreads: float) -> float:
 
 def notable(whole: Compared, ranks: Compared | None, expected_time: float) -> list[Notable]:
     """Every cause that stands out, once, the largest first: against the cohort, or on the rank where it is more."""
-    found = {name: Notable(name, seconds, None) for name, _, seconds in whole.notable(expected_time)}
+    by_cause = {name: Notable(name, seconds, None) for name, _, seconds in whole.notable(expected_time)}
     for name, row, seconds in ranks.notable(expected_time) if ranks else ():
-        if name not in found or found[name].seconds < seconds:
-            found[name] = Notable(name, seconds, row)
-    return sorted(found.values(), key=lambda each: each.seconds, reverse=True)
+        if name not in by_cause or by_cause[name].seconds < seconds:
+            by_cause[name] = Notable(name, seconds, row)
+    return sorted(by_cause.values(), key=lambda finding: finding.seconds, reverse=True)

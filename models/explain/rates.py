@@ -1,4 +1,4 @@
-"""What is read of the samples of a run's nodes while it makes its steps: one line a counter or gauge.
+"""Rates read of the samples of a run's nodes while it makes its steps: one line a counter or gauge.
 
 Sources: proc_stat(5) (steal); Documentation/accounting/psi.rst; arch/x86/kernel/cpu/mce/therm_throt.c; nvml.h
 (nvmlDeviceGetViolationStatus); amdgpu's kgd_pp_interface.h (accumulation_counter, *_residency_acc);
@@ -39,11 +39,11 @@ class Rate:
 
     @property
     def is_gauge(self) -> bool:
-        """Whether its mean counts, and not its growth."""
+        """Return whether its mean counts, and not its growth."""
         return not self.columns[0].endswith("_total")
 
     def is_of(self, devices: "pd.Series[str]") -> NDArray[np.bool_]:
-        """Which of these devices count."""
+        """Return which of these devices count."""
         begin = self.device.removesuffix("%")
         return (devices.str.startswith(begin) if begin != self.device else devices == begin).to_numpy(np.bool_)
 
@@ -79,27 +79,27 @@ RATES: tuple[Rate, ...] = (
     Rate("heat_throttled", "gpu", ("throttle_thermal_seconds_total",)),
     Rate("power_throttled", "gpu", ("throttle_power_seconds_total",)),
     Rate("power_throttled", "gpu", ("throttle_board_limit_seconds_total",)),
-    *(Rate("heat_throttled", "amd_gpu", (each,), over=_AMD_CYCLES) for each in _AMD_HEAT),
+    *(Rate("heat_throttled", "amd_gpu", (column,), over=_AMD_CYCLES) for column in _AMD_HEAT),
     Rate("power_throttled", "amd_gpu", ("throttle_power_total",), over=_AMD_CYCLES),
     Rate("memory_stalled", "pressure", ("waiting_seconds_total",), device="memory"),
     Rate("io_stalled", "cgroup", ("io_waiting_seconds_total",)),
     Rate("io_stalled", "nfs", ("read_execute_seconds_total",)),
     Rate("io_stalled", "lustre", ("read_seconds_total",)),
     Rate("cpu_waited", "cgroup", ("cpu_waiting_seconds_total",)),
-    *(Rate("link_busy", "network", (each,), per="speed_bytes_per_second", only=_LINK) for each in BYTES),
-    *(Rate("link_busy", "infiniband", (each,), per="rate_bytes_per_second") for each in BYTES),
+    *(Rate("link_busy", "network", (column,), per="speed_bytes_per_second", only=_LINK) for column in BYTES),
+    *(Rate("link_busy", "infiniband", (column,), per="rate_bytes_per_second") for column in BYTES),
     # Counts a second.
     Rate("swapped_in", "memory", ("swapped_in_pages_total",)),
     Rate("out_of_order", "protocol", ("out_of_order_segments_total",), device="tcp"),
     Rate("timeouts", "protocol", ("retransmit_timeouts_total",), device="tcp"),
     Rate("retransmits", "protocol", ("retransmitted_segments_total",), device="tcp"),
-    *(Rate("retries", "infiniband", (each,)) for each in _RETRIES),
-    *(Rate("retries", "cxi", (each,)) for each in _CXI_RETRIES),
+    *(Rate("retries", "infiniband", (column,)) for column in _RETRIES),
+    *(Rate("retries", "cxi", (column,)) for column in _CXI_RETRIES),
     Rate("overlimits", "qdisc", ("overlimits_total",), Over.SUM),
     Rate("pauses", "ethtool", ("value_total",), only=_PAUSES, asks=("statistic",)),
     Rate("pauses", "cxi", _CXI_PAUSES),
     Rate("port_waits", "infiniband", ("transmit_wait_total",)),
-    *(Rate("marks", "infiniband", (each,)) for each in _MARKS),
+    *(Rate("marks", "infiniband", (column,)) for column in _MARKS),
     Rate("marks", "protocol", ("delivered_marked_segments_total",), device="tcp"),
     # Gauges.
     Rate("backlog", "qdisc", ("backlog_bytes",), Over.SUM),

@@ -1,4 +1,4 @@
-"""How fast counters grew, and what gauges showed, while runs made their steps."""
+"""Growth of counters, and what gauges showed, while runs made their steps."""
 
 from collections.abc import Sequence
 
@@ -27,24 +27,24 @@ def rates_during(lake: Lake, places: pd.DataFrame, count: int, rates: Sequence[R
     places: one row a moment and node, as `places_of`: `moment`, `at_node`, `from_ns`, `until_ns`. A query of the lake
     for each set that is stored. Raises: MalformedError.
     """
-    found = {rate.column: np.full(count, np.nan) for rate in rates}
+    by_column = {rate.column: np.full(count, np.nan) for rate in rates}
     stored = set(lake.sets()) if len(places) else set[str]()
     for (name, only), alike in _together(rates).items():
         columns = set(lake.columns(name)) if name in stored else set[str]()
-        known = [rate for rate in alike if KEYS | rate.needs <= columns]
-        if not known:
+        readable = [rate for rate in alike if KEYS | rate.needs <= columns]
+        if not readable:
             continue
-        devices = " or ".join(sorted({f"device like '{rate.device}'" for rate in known}))
-        needed = sorted(set[str]().union(*(rate.needs for rate in known)))
+        devices = " or ".join(sorted({f"device like '{rate.device}'" for rate in readable}))
+        needed = sorted(set[str]().union(*(rate.needs for rate in readable)))
         rows = lake.counters(name, needed, where=f"{WITHIN} and ({only}) and ({devices})", **asked(places))
         if not len(rows):
             continue
         series, cells = in_order(rows), Cells.of(rows, places.rename(columns={"at_node": "node"}))
-        for rate in known:
+        for rate in readable:
             of_place = _of_places(series, cells, rate, len(places))
-            told = _over(rate.nodes, of_place, places["moment"].to_numpy(np.int64), count)
-            found[rate.column] = _COMBINED[rate.nodes](found[rate.column], told)
-    return found
+            values = _over(rate.nodes, of_place, places["moment"].to_numpy(np.int64), count)
+            by_column[rate.column] = _COMBINED[rate.nodes](by_column[rate.column], values)
+    return by_column
 
 
 def _together(rates: Sequence[Rate]) -> dict[tuple[str, str], list[Rate]]:
@@ -58,28 +58,28 @@ def _of_places(series: Series, cells: Cells, rate: Rate, count: int) -> Floats:
     """The rate at each place, over its devices; NaN where nothing tells."""
     chosen = cells if rate.device == "%" else cells.only(rate.is_of(cells.device))
     grown, spent = _shown(series, rate) if rate.is_gauge else _grown(series, rate)
-    known = ~np.isnan(grown) & ~np.isnan(spent)
+    is_known = ~np.isnan(grown) & ~np.isnan(spent)
     skipped = 0 if rate.is_gauge else 1  # what grew before the first sample grew before the run, or between two
-    upper, lower = (chosen.sums(np.where(known, each, 0.0), skipped=skipped) for each in (grown, spent))
+    upper, lower = (chosen.sums(np.where(is_known, amount, 0.0), skipped=skipped) for amount in (grown, spent))
     value = np.divide(upper, lower, out=np.full_like(upper, np.nan), where=lower > 0)
     return _over(rate.devices, value, chosen.place, count)
 
 
 def _over(over: Over, values: Floats, group: Ints, count: int) -> Floats:
     """One number a group; NaN where it has none."""
-    known = ~np.isnan(values)
-    values, group = values[known], group[known]
+    is_known = ~np.isnan(values)
+    values, group = values[is_known], group[is_known]
     size = np.bincount(group, minlength=count)
     if over in _COMBINED:
-        found = np.full(count, np.nan)
-        _COMBINED[over].at(found, group, values)
-        return found
+        combined = np.full(count, np.nan)
+        _COMBINED[over].at(combined, group, values)
+        return combined
     summed = np.bincount(group, values, count)
     return np.where(size > 0, summed / (np.maximum(size, 1) if over is Over.MEAN else 1), np.nan)
 
 
 def _grown(series: Series, rate: Rate) -> tuple[Floats, Floats]:
-    """What the counters grew by together from the row before, and in how many seconds, or over which other growth."""
+    """Return the counters' joint growth from the row before, and in how many seconds, or over which other growth."""
     grown, seconds = _growth(series, rate.columns)
     if rate.per:
         gauge = _gauge(series, rate.per)

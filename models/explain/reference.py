@@ -1,4 +1,4 @@
-"""What a run is compared with: column by column, the runs of its cohort that agree best.
+"""The reference that a run is compared with: column by column, the runs of its cohort that agree best.
 
 Disturbances scatter, undisturbed runs agree: the reference of a column is the middle of the shorth, the half of the
 runs that lies in the shortest interval. It holds while fewer than half of the runs are disturbed *alike* in that
@@ -43,7 +43,7 @@ class Reference:
 
     @property
     def runs(self) -> float:
-        """How many runs it comes from."""
+        """The number of runs that it comes from."""
         return len(self.means) / self.per_run
 
     def deviations(self, count: int, random: np.random.Generator) -> Floats:
@@ -52,10 +52,10 @@ class Reference:
         Each is that of one run in all columns together; where that run is disturbed, in its place a normal one.
         """
         spread = np.array([self.spread[name] for name in COLUMNS])
-        found = (self.means - self.usual)[random.integers(0, len(self.means), count)]
-        normal = random.normal(size=found.shape) * spread
+        differences = (self.means - self.usual)[random.integers(0, len(self.means), count)]
+        normal = random.normal(size=differences.shape) * spread
         with np.errstate(invalid="ignore"):
-            return np.where(np.abs(found) <= USUAL_DEVIATION * spread, found, normal)
+            return np.where(np.abs(differences) <= USUAL_DEVIATION * spread, differences, normal)
 
     def alike(self, columns: Sequence[str], value: float) -> float:
         """The share of the runs whose sum of these columns lies as far beyond the usual one, or nearly so."""
@@ -79,9 +79,9 @@ def _reference(means: Floats, per_run: int) -> Reference:
     times = means[:, : len(PHASES)].sum(axis=1, keepdims=True)
     signed = [per_run > 1 and name not in OF_LAST_RANK for name in (*COLUMNS, TIME)]
     columns = zip(np.hstack([means, times]).T, signed, strict=True)
-    found = [_of_column(column, is_signed=is_signed) for column, is_signed in columns]
-    spread = dict(zip((*COLUMNS, TIME), (spread for _, spread in found), strict=True))
-    return Reference(means, np.array([usual for usual, _ in found[: len(COLUMNS)]]), spread, per_run)
+    of_columns = [_of_column(column, is_signed=is_signed) for column, is_signed in columns]
+    spread = dict(zip((*COLUMNS, TIME), (spread for _, spread in of_columns), strict=True))
+    return Reference(means, np.array([usual for usual, _ in of_columns[: len(COLUMNS)]]), spread, per_run)
 
 
 def usual_of(values: Floats) -> Floats:
@@ -96,39 +96,39 @@ def usual_of(values: Floats) -> Floats:
 
 
 def usual_again(means: Floats, count: int, random: np.random.Generator) -> Floats:
-    """What is usual of the runs, drawn again, shape (count, n_columns); NaN where too few recorded it.
+    """Return what is usual of the runs, drawn again, shape (count, n_columns); NaN where too few recorded it.
 
     The runs that recorded a column are drawn for that column, too, where others did not.
     """
     drawn = random.integers(0, len(means), (count, len(means)))
-    found = np.full((count, means.shape[1]), np.nan)
-    known = ~np.isnan(means)
-    whole = known.all(axis=0)
-    found[:, whole] = usual_of(means[:, whole][drawn])
-    for place in np.flatnonzero(~whole & (known.sum(axis=0) >= FEWEST_RUNS)):
-        own = means[known[:, place], place]
-        found[:, place] = usual_of(own[drawn % len(own)][:, :, None])[:, 0]
-    return found
+    usual = np.full((count, means.shape[1]), np.nan)
+    is_recorded = ~np.isnan(means)
+    whole = is_recorded.all(axis=0)
+    usual[:, whole] = usual_of(means[:, whole][drawn])
+    for place in np.flatnonzero(~whole & (is_recorded.sum(axis=0) >= FEWEST_RUNS)):
+        own = means[is_recorded[:, place], place]
+        usual[:, place] = usual_of(own[drawn % len(own)][:, :, None])[:, 0]
+    return usual
 
 
 def _of_column(values: Floats, *, is_signed: bool) -> tuple[float, float]:
-    """What is usual, and the spread.
+    """Return what is usual, and the spread.
 
     Where what is usual is next to nothing, such as of stolen time, the runs below it are held up by zero and tell no
     spread: those above do.
     Where values have signs, what a disturbance adds to one rank's it takes off another's: neither side of the middle is
     free of it, but the third of the values that is nearest to the middle is.
     """
-    known = values[~np.isnan(values)]
-    if len(known) < FEWEST_RUNS:
+    recorded = values[~np.isnan(values)]
+    if len(recorded) < FEWEST_RUNS:
         return float(np.nan), float(np.nan)
-    usual = float(usual_of(known[:, None])[0])
-    off = np.sort(np.abs(known - usual))
+    usual = float(usual_of(recorded[:, None])[0])
+    off = np.sort(np.abs(recorded - usual))
     if is_signed:
         return usual, float(np.quantile(off, NEAREST)) / THIRD_CONSISTENCY
-    below = NORMAL_CONSISTENCY * float(np.median(usual - known[known <= usual]))
-    size = max(FEWEST_RUNS, len(known) // 2 + 1)
+    below = NORMAL_CONSISTENCY * float(np.median(usual - recorded[recorded <= usual]))
+    size = max(FEWEST_RUNS, len(recorded) // 2 + 1)
     spread = max(below, float(np.sqrt(np.mean(off[:size] ** 2))))
     if 0.0 <= usual <= USUAL_DEVIATION * spread:
-        spread = max(spread, (float(np.quantile(known, UPPER)) - usual) / UPPER_CONSISTENCY)
+        spread = max(spread, (float(np.quantile(recorded, UPPER)) - usual) / UPPER_CONSISTENCY)
     return usual, spread

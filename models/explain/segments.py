@@ -77,7 +77,7 @@ class Segments:
         return float(self.values[:, : len(PHASES)].sum(axis=1).mean())
 
     def contrasts(self) -> Floats:
-        """What each rank spent more than the median of the others, and why, shape (ranks, len(COLUMNS)).
+        """Return what each rank spent more than the median of the others, and why, shape (ranks, len(COLUMNS)).
 
         Ranks of one run share its machine's pace, so differences between them do not drift with it. The fabric and what
         is told of it belong to all ranks: they differ by nothing. What is told of a node is taken as told of each.
@@ -124,26 +124,26 @@ def segments_from(run_id: str, rows: Rows, sampled: Mapping[str, float]) -> Segm
     work = columns["compute"] - columns["run_queue_wait"]
     time = float(np.median(sum(last[name] for name in PHASES)))
     unknown = np.full((len(culprit), 2), np.nan)  # of its clocks and its nodes, until other runs tell
-    found = np.column_stack([standing_out(last, time), uneven(work, culprit), unknown])
+    derived = np.column_stack([standing_out(last, time), uneven(work, culprit), unknown])
     of_run = np.tile([sampled.get(name, np.nan) for name in OF_RUN], (len(culprit), 1))
-    values = np.column_stack([*last.values(), of_run, found])
+    values = np.column_stack([*last.values(), of_run, derived])
     if len(ranks) == 1:
         peers = np.full_like(values, np.nan)
     else:
         others = [_middle_of_others(column, culprit) for column in columns.values()]
-        peers = np.column_stack([*others, of_run, np.zeros_like(found)])
+        peers = np.column_stack([*others, of_run, np.zeros_like(derived)])
     mean_work = np.where(np.isnan(work), columns["compute"], work).mean(axis=0)
     per_rank = dict(zip(ranks.astype(int).tolist(), mean_work.tolist(), strict=True))
     means = [column.mean(axis=0) for column in columns.values()]
-    found_on = (np.arange(len(ranks))[:, None] == culprit) @ found / len(culprit)
-    of_ranks = np.column_stack([*means, np.tile(of_run[0], (len(ranks), 1)), found_on])
+    derived_on = (np.arange(len(ranks))[:, None] == culprit) @ derived / len(culprit)
+    of_ranks = np.column_stack([*means, np.tile(of_run[0], (len(ranks), 1)), derived_on])
     clocks = tuple(sampled.get(name, np.nan) for name in CLOCKS)
-    known = of_ranks if len(ranks) > 1 else of_ranks[:0]
-    return Segments(run_id, len(ranks), values, ranks[culprit], peers, per_rank, known, clocks, len(values))
+    rows_of_ranks = of_ranks if len(ranks) > 1 else of_ranks[:0]
+    return Segments(run_id, len(ranks), values, ranks[culprit], peers, per_rank, rows_of_ranks, clocks, len(values))
 
 
 def _marked_late(grid: Mapping[str, Floats], tail: Floats, follows: NDArray[np.bool_]) -> bool:
-    """Whether marked phases come after a step's last collective, and so delay the next segment.
+    """Return whether marked phases come after a step's last collective, and so delay the next segment.
 
     A segment lasts equally long on all ranks: that is nearer to the truth which makes them more alike.
     """

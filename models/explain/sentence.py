@@ -18,7 +18,7 @@ ALL = 1.1  # of an excess, which is as much as all of it: something else went a 
 def sentence(
     parts: Split, named: Sequence[Notable], *, verdict: Verdict, culprit: int | None, ranks: Sequence[int]
 ) -> str:
-    """How slow the run was, and what stands out; `culprit` is the rank of the first, if any, `ranks` of the rows."""
+    """Return how slow a run was and what stands out; `culprit`: the rank of the first, if any; `ranks`: of the rows."""
     ratios = 1 + np.quantile(parts.replicates["excess"], (0.05, 0.95)) / parts.expected_time
     low, high = np.maximum(ratios, 0.0)  # where a cohort's runs differ by more than all of their time
     times = f"{1 + parts.excess / parts.expected_time:.3g}x the expected step time [{low:.3g}-{high:.3g}]"
@@ -31,32 +31,32 @@ def sentence(
         return f"{slow}: {times}; no cause has enough evidence."
     first, *others = named
     place = "" if culprit is None else f" on rank {culprit}"
-    told = f"{slow}: {times}. {opening(first.cause)}{place} {_did(first, parts)}."
-    further = [f"{words(each.cause)}{_on(each, ranks)} {_did(each, parts)}" for each in others]
-    return f"{told} Also: {'; '.join(further)}." if further else told
+    text = f"{slow}: {times}. {opening(first.cause)}{place} {_did(first, parts)}."
+    further = [f"{words(finding.cause)}{_on(finding, ranks)} {_did(finding, parts)}" for finding in others]
+    return f"{text} Also: {'; '.join(further)}." if further else text
 
 
 def more_steps(steps: int, usual: int | None, seconds: float) -> str:
-    """What a run says that made more steps than those of its cohort, of so many seconds each; else nothing."""
+    """Return what to say of a run that made more steps than its cohort's, of so many seconds each; else nothing."""
     if usual is None or steps <= MORE_STEPS * usual:
         return ""
     return f" It made {steps} steps where {usual} are usual: {(steps - usual) * seconds:.3g} s of its time."
 
 
 def is_of_a_rank(cause: str, parts: Split) -> bool:
-    """Whether one rank is its place; what keeps the collectives is nobody's who came last."""
+    """Return whether one rank is its place; what keeps the collectives is nobody's who came last."""
     columns = BY_NAME[cause].columns
     own = [name for name in columns if name not in OF_ALL_RANKS]
     return "fabric" not in columns and any(parts.measured[name] > parts.expected[name] for name in own)
 
 
-def _on(each: Notable, ranks: Sequence[int]) -> str:
-    return "" if each.rank is None else f" on rank {ranks[each.rank]}"
+def _on(finding: Notable, ranks: Sequence[int]) -> str:
+    return "" if finding.rank is None else f" on rank {ranks[finding.rank]}"
 
 
-def _did(each: Notable, parts: Split) -> str:
-    if each.rank is not None:
-        return f"costs it {milliseconds(each.seconds)} a step more than the others"
-    if 0 < each.seconds <= ALL * parts.excess:
-        return f"took {min(each.seconds / parts.excess, 1):.0%} of the excess"
-    return f"cost {milliseconds(each.seconds)} a step, while other things went quicker than usual"
+def _did(finding: Notable, parts: Split) -> str:
+    if finding.rank is not None:
+        return f"costs it {milliseconds(finding.seconds)} a step more than the others"
+    if 0 < finding.seconds <= ALL * parts.excess:
+        return f"took {min(finding.seconds / parts.excess, 1):.0%} of the excess"
+    return f"cost {milliseconds(finding.seconds)} a step, while other things went quicker than usual"

@@ -1,4 +1,4 @@
-"""How much of a rank's time its node costs, which is slower than its peers in other runs, too."""
+"""The share of a rank's time that its node costs, which is slower than its peers in other runs, too."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,16 +23,18 @@ def of_slow_nodes(
     several nodes.
     """
     node = {(rank.run_id, rank.rank): rank.node for rank in ranks}
-    known = {run.run_id: run for run in runs if run.run_id in segments and run.started_ns is not None}
-    table = _table(known, segments, node)
+    recorded = {run.run_id: run for run in runs if run.run_id in segments and run.started_ns is not None}
+    table = _table(recorded, segments, node)
     if not len(table):
         return
     ranked, _, _ = ranked_by_ranks(table, np.zeros(len(table), np.int64), {})
     slow = {
-        (each.system, each.name): each for each in ranked if each.kind is Kind.NODE and each.named and _is_seen(each)
+        (candidate.system, candidate.name): candidate
+        for candidate in ranked
+        if candidate.kind is Kind.NODE and candidate.named and _is_seen(candidate)
     }
     for run_id in table["run_id"].unique():
-        run = known[run_id]
+        run = recorded[run_id]
         yield (
             run_id,
             {rank: _lost(slow.get((run.system, node.get((run_id, rank), ""))), run) for rank in segments[run_id].work},
@@ -64,12 +66,14 @@ def _table(
     """As `local_times`: one row a rank of every run on several nodes."""
     rows = []
     for run_id, run in runs.items():
-        work = {rank: each for rank, each in segments[run_id].work.items() if each > 0 and (run_id, rank) in node}
+        work = {
+            rank: seconds for rank, seconds in segments[run_id].work.items() if seconds > 0 and (run_id, rank) in node
+        }
         if len({node[run_id, rank] for rank in work}) > 1:
             of = f"{run.workload}, {segments[run_id].ranks} ranks, rank"
             rows += [
-                (run_id, run.system, f"{of} {rank}", node[run_id, rank], run.started_ns, np.log(each))
-                for rank, each in work.items()
+                (run_id, run.system, f"{of} {rank}", node[run_id, rank], run.started_ns, np.log(seconds))
+                for rank, seconds in work.items()
             ]
     table = pd.DataFrame(rows, columns=["run_id", "system", "place", "node", "started_ns", "log_local"])
     return table.assign(device=None)

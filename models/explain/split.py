@@ -75,7 +75,7 @@ def _shared(excess: Excess) -> dict[str, Floats]:
     """
     claims = {cause.name: cause.claims(excess) for cause in CAUSES}
     taken = [_taken(excess, claims, order) for order in ORDERS]
-    shares: dict[str, Floats] = {name: np.mean([each[name] for each in taken], axis=0) for name in claims}
+    shares: dict[str, Floats] = {name: np.mean([claimed[name] for claimed in taken], axis=0) for name in claims}
     total: Floats = np.sum(list(shares.values()), axis=0)
     return shares | {UNEXPLAINED: _total(excess) - total}
 

@@ -1,4 +1,4 @@
-"""What the segments of a run tell by themselves: few that stand out, and work that falls on one rank after another."""
+"""Signs in a run's segments by themselves: few that stand out, and work that falls on one rank after another."""
 
 from collections.abc import Mapping
 
@@ -20,12 +20,12 @@ def standing_out(of: Mapping[str, Floats], time: float) -> Floats:
     runs.
     """
     idle = of["compute"] - of["run_queue_wait"] - of["cpu_user"] - of["cpu_system"]
-    found = []
-    for each in (np.nan_to_num(idle), of["fabric"], np.nan_to_num(of["cpu_user"])):
-        beyond = each - np.median(each)
+    columns = []
+    for seconds in (np.nan_to_num(idle), of["fabric"], np.nan_to_num(of["cpu_user"])):
+        beyond = seconds - np.median(seconds)
         stands_out = beyond > USUAL_STEPS * time
-        found.append(np.where(stands_out & (stands_out.mean() <= STALL_SHARE), beyond, 0.0))
-    return np.column_stack(found)
+        columns.append(np.where(stands_out & (stands_out.mean() <= STALL_SHARE), beyond, 0.0))
+    return np.column_stack(columns)
 
 
 def uneven(work: Floats, culprit: NDArray[np.int64]) -> Floats:

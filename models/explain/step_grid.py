@@ -30,7 +30,7 @@ def rows_of(steps: pd.DataFrame, columns: Sequence[str]) -> dict[str, Floats]:
     return {name: steps[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns}
 
 
-def _placed(found: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _placed(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """The different values in order, and the place of each among them."""
-    different = np.sort(np.asarray(pd.unique(found), dtype=np.float64))
-    return different, np.asarray(np.searchsorted(different, found), dtype=np.int64)
+    different = np.sort(np.asarray(pd.unique(values), dtype=np.float64))
+    return different, np.asarray(np.searchsorted(different, values), dtype=np.int64)

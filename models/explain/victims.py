@@ -1,4 +1,4 @@
-"""Who waited for whom: a run's ranks as a graph of culprits and victims, and its pipeline stages beside each other.
+"""Waits of a run's ranks for each other, as a graph of culprits and victims, and its pipeline stages beside each other.
 
 In a step the rank that waits least came last; what another waits beyond that, it waits for that rank. Sums over steps
 tell how many seconds each rank cost each other. Of a pipeline, ranks of one stage do the same work and stages do not:
@@ -62,7 +62,7 @@ class Waits:
 
 
 def waits_of(store: Store, run_id: str) -> Waits:
-    """Who waited for whom in the steps after warm-up that all ranks recorded. Raises: NotFoundError, MalformedError."""
+    """Return the waits in the steps after warm-up that all ranks recorded. Raises: NotFoundError, MalformedError."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
     within = time_of([run])
@@ -71,10 +71,10 @@ def waits_of(store: Store, run_id: str) -> Waits:
     whole = ~np.isnan(grid[DURATION] + grid[WAITED]).any(axis=1)
     waited, own = grid[WAITED][whole], (grid[DURATION] - grid[WAITED])[whole]
     stages = _stages(stages_of(store, run), ranks, own, waited) if len(own) else ()
-    longest = max((each.own_seconds for each in stages), default=0.0)
-    balance = float(np.mean([each.own_seconds for each in stages])) / longest if longest > 0 else None
+    longest = max((stage.own_seconds for stage in stages), default=0.0)
+    balance = float(np.mean([stage.own_seconds for stage in stages])) / longest if longest > 0 else None
     edges = _edges(ranks, waited) if len(own) else []
-    lost = sum(each.seconds for each in edges)
+    lost = sum(edge.seconds for edge in edges)
     return Waits(run_id, len(own), lost, tuple(edges[:MOST_EDGES]), stages, balance)
 
 
@@ -99,9 +99,9 @@ def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats
     of_rank = [names.get(int(rank), "") for rank in ranks]
     if "" in of_rank or len(set(of_rank)) < 2:
         return ()
-    found = []
-    for name in sorted(set(of_rank), key=lambda each: (len(each), each)):
-        members = np.array([each == name for each in of_rank])
-        told = tuple(int(rank) for rank in ranks[members])
-        found.append(Stage(name, told, float(own[:, members].mean()), float(waited[:, members].mean())))
-    return tuple(found)
+    stages = []
+    for name in sorted(set(of_rank), key=lambda label: (len(label), label)):
+        members = np.array([stage == name for stage in of_rank])
+        numbers = tuple(int(rank) for rank in ranks[members])
+        stages.append(Stage(name, numbers, float(own[:, members].mean()), float(waited[:, members].mean())))
+    return tuple(stages)

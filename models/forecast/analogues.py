@@ -1,4 +1,4 @@
-"""What came of earlier runs that looked alike: a conditional distribution without a formula for it."""
+"""Analogues: what came of earlier runs that looked alike, a conditional distribution without a formula for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,13 +57,15 @@ class Analogues:
         misses, scaled, groups = misses[order], scaled[order], tuple(groups[row] for row in order)
         widths = _chosen_widths(scaled, misses, groups)
         errors = misses[:, None] - _left_out(scaled, misses, groups, widths)
-        corrections = np.array([conformal_quantile(each, level) for each, level in zip(errors.T, LEVELS, strict=True)])
+        corrections = np.array(
+            [conformal_quantile(column, level) for column, level in zip(errors.T, LEVELS, strict=True)]
+        )
         return cls(scaled, misses, order, groups, middle, spread, line, widths, corrections)
 
     def predict(self, features: Floats, group: str) -> Floats:
         """Quantiles of y at LEVELS of one row of features, shape (n_levels,)."""
         row = np.nan_to_num((features - self.middle) / self.spread)
-        same = np.array([each == group for each in self.groups])
+        same = np.array([other == group for other in self.groups])
         weights = _weights(_distances(row[None, :], self.features, self.widths), same[None, :])
         spread: Floats = np.sort(_quantiles(self.misses, weights)[0] + self.corrections)
         return spread + float(self.line[0] + row @ self.line[1:])
@@ -72,8 +74,8 @@ class Analogues:
         """Quantiles of y for every row learned from, each as if that row were unknown; shape (n_rows, n_levels)."""
         centre = self.line[0] + self.features @ self.line[1:]
         left_out = _left_out(self.features, self.misses, self.groups, self.widths) + self.corrections
-        found: Floats = np.sort(left_out + centre[:, None], axis=1)[np.argsort(self.order)]
-        return found
+        quantiles: Floats = np.sort(left_out + centre[:, None], axis=1)[np.argsort(self.order)]
+        return quantiles
 
 
 def _line(features: Floats, y: Floats) -> Floats:
@@ -109,15 +111,15 @@ def _spread(features: Floats) -> Floats:
     return np.where(spread > 0, spread, 1.0)
 
 
-def _distances(rows: Floats, known: Floats, widths: tuple[float, ...]) -> Floats:
+def _distances(rows: Floats, learned: Floats, widths: tuple[float, ...]) -> Floats:
     """Squared distances in widths, shape (n_asked, n_known)."""
-    asked, there = rows / np.array(widths), known / np.array(widths)
+    asked, there = rows / np.array(widths), learned / np.array(widths)
     squares: Floats = (asked**2).sum(axis=1)[:, None] + (there**2).sum(axis=1)[None, :] - 2 * asked @ there.T
     return squares
 
 
 def _weights(distances: Floats, same: NDArray[np.bool_]) -> Floats:
-    """How much each known row counts for each row asked; where nobody is near, the nearest still are the most alike."""
+    """Return each known row's weight for each row asked; where nobody is near, the nearest still are the most alike."""
     nearest = distances.min(axis=1, keepdims=True)
     weights: Floats = np.exp((nearest - distances) / 2) * np.where(same, SAME_GROUP, 1.0) + EVERYBODY
     return weights
@@ -128,11 +130,11 @@ def _quantiles(values: Floats, weights: Floats) -> Floats:
     last = len(values) - 1
     middle = np.cumsum(weights, axis=1) - weights / 2
     middle /= weights.sum(axis=1, keepdims=True)
-    found = np.empty((len(weights), len(LEVELS)))
+    quantiles = np.empty((len(weights), len(LEVELS)))
     rows = np.arange(len(weights))
     for column, level in enumerate(LEVELS):
         above = np.clip((middle < level).sum(axis=1), 1, last)
         low, high = middle[rows, above - 1], middle[rows, above]
         share = np.clip((level - low) / np.maximum(high - low, 1e-300), 0, 1)
-        found[:, column] = (1 - share) * values[above - 1] + share * values[above]
-    return found
+        quantiles[:, column] = (1 - share) * values[above - 1] + share * values[above]
+    return quantiles

@@ -1,4 +1,4 @@
-"""Which candidate foretells the weather best: asked again about the past, each time from what was known then."""
+"""The candidate that predicts the weather best: asked again about the past, each time from what was known then."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Backtest:
-    """What every candidate reached, and how the chosen one answered."""
+    """The scores that every candidate reached, and how the chosen one answered."""
 
     chosen: str
     scores: tuple[Score, ...]

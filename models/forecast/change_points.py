@@ -1,4 +1,4 @@
-"""Where a series changed its level for good: while it arrives, and looking back at all of it.
+"""Changes of a series' level for good: while it arrives, and looking back at all of it.
 
 Both work on logarithms, so that a level twice as high is the same change at any unit, and both bound what a single
 value may say, so that one slow step is no change.
@@ -78,7 +78,7 @@ class Regime:
     down: tuple[float, int, float] = (0.0, 0, 0.0)
 
     def observe(self, log_value: float) -> bool:
-        """Whether this value showed a change of level. Raises: InvalidInputError."""
+        """Return whether this value showed a change of level. Raises: InvalidInputError."""
         if not math.isfinite(log_value):
             raise InvalidInputError(f"value {self.seen} of the series has logarithm {log_value}, expected a finite one")
         if self.seen:

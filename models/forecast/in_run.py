@@ -1,4 +1,4 @@
-"""How long a run that is in progress will still take, from its steps so far and from how earlier runs went on."""
+"""The time that a run in progress will still take, from its steps so far and from how earlier runs went on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ STEP_MISSES_MAX = 2000  # kept of how far the next step lay off the recent level
 
 @dataclass
 class InRunForecaster:
-    """What earlier runs tell of the rest of a run, by how much of it is seen.
+    """Forecasts of the rest of a run from earlier runs, by how much of it is seen.
 
     The seconds still to come are those that a calm run of the cohort would take, times a ratio; its distribution is
     that of past runs which stood alike after as much of their steps. A run whose cohort is unknown is compared with
@@ -44,13 +44,17 @@ class InRunForecaster:
         fractions = _checked_fractions(self.fractions)
         self.expected = expectations(runs, self.signal_names, fractions)
         stood = standing(runs, self.signal_names, fractions)
-        known = np.flatnonzero(stood.known).astype(np.int64)
+        comparable = np.flatnonzero(stood.is_known).astype(np.int64)
         cohorts = [run.cohort for run in runs]
         self.of_strange = [_strange(stood, place, cohorts) for place in range(len(fractions))]
         self.of_known = (
-            [_known(stood, known, place, cohorts) for place in range(len(fractions))] if len(known) >= ROWS_MIN else []
+            [_known(stood, comparable, place, cohorts) for place in range(len(fractions))]
+            if len(comparable) >= ROWS_MIN
+            else []
         )
-        self.prior_weights = tuple(self._prior_weight(runs, stood, known, place) for place in range(len(fractions)))
+        self.prior_weights = tuple(
+            self._prior_weight(runs, stood, comparable, place) for place in range(len(fractions))
+        )
         self.step_misses = _step_misses(runs)
         return self
 
@@ -73,13 +77,13 @@ class InRunForecaster:
         """The place of the nearest fraction that was learned."""
         return int(np.argmin(np.abs(np.log(np.array(self.fractions) / fraction))))
 
-    def _prior_weight(self, runs: Sequence[PastRun], stood: Standing, known: Places, place: int) -> float:
-        """How much the forecast from before the start still helps, by the runs that have one; 0 where too few do."""
-        rows = [index for index, run in enumerate(known) if len(runs[int(run)].prior) == len(LEVELS)]
+    def _prior_weight(self, runs: Sequence[PastRun], stood: Standing, places: Places, place: int) -> float:
+        """Return the weight of the forecast from before the start, by the runs that have one; 0 where too few do."""
+        rows = [index for index, run in enumerate(places) if len(runs[int(run)].prior) == len(LEVELS)]
         if len(rows) < ROWS_MIN or not self.of_known:
             return 0.0
-        runs_of = known[rows]
-        seen, left, rest = (each[runs_of, place] for each in (stood.seen_seconds, stood.rest_seconds, stood.rest))
+        runs_of = places[rows]
+        seen, left, rest = (values[runs_of, place] for values in (stood.seen_seconds, stood.rest_seconds, stood.rest))
         own = self.of_known[place].answers()[rows] + (np.log(left) - rest)[:, None]
         prior = _rest_of_prior(np.array([runs[int(run)].prior for run in runs_of]), seen[:, None], np.exp(own))
         blends = [(1 - weight) * own + weight * np.log(prior) for weight in PRIOR_WEIGHTS]
@@ -103,12 +107,12 @@ class InRun:
     def __post_init__(self) -> None:
         self.pace = Pace(memory_of(self.total_steps))
         self.regime = Regime()
-        known = self.forecaster.expected.get(self.cohort) if self.forecaster.of_known else None
-        self.profile = StepProfile(1.0, 1.0, np.empty(0)) if known is None else known.profile
+        expected = self.forecaster.expected.get(self.cohort) if self.forecaster.of_known else None
+        self.profile = StepProfile(1.0, 1.0, np.empty(0)) if expected is None else expected.profile
 
     @property
     def is_known(self) -> bool:
-        """Whether its cohort ran often enough to be compared with."""
+        """Return whether its cohort ran often enough to be compared with."""
         return self.cohort in self.forecaster.expected and bool(self.forecaster.of_known)
 
     def observe(self, seconds: Floats, signals: Mapping[str, Floats] | None = None) -> None:
@@ -121,10 +125,10 @@ class InRun:
             raise InvalidInputError(
                 f"{self.pace.count + len(seconds)} steps of a run of {self.cohort}, expected {self.total_steps} in all"
             )
-        told = self._signals(len(seconds), signals or {})
+        signal_values = self._signals(len(seconds), signals or {})
         usual = self.profile.usual * self.profile.between(self.pace.count, self.pace.count + len(seconds))
         for index, value in enumerate(seconds):
-            of_step = {name: float(values[index]) for name, values in told.items()}
+            of_step = {name: float(values[index]) for name, values in signal_values.items()}
             ratio = self.pace.observe(float(value), float(usual[index]), of_step)
             if self.regime.observe(ratio):
                 self.changes.append(self.regime.changed_at)
@@ -199,10 +203,10 @@ def _checked_fractions(fractions: Sequence[float]) -> Floats:
     return np.array(fractions, dtype=np.float64)
 
 
-def _known(stood: Standing, known: Places, place: int, cohorts: Sequence[str]) -> Analogues:
-    level, recent = stood.level[known, place], stood.recent[known, place]
-    features = np.column_stack([level, recent - level, stood.signals[known, place]])
-    return Analogues.of(features, stood.rest[known, place], [cohorts[row] for row in known])
+def _known(stood: Standing, places: Places, place: int, cohorts: Sequence[str]) -> Analogues:
+    level, recent = stood.level[places, place], stood.recent[places, place]
+    features = np.column_stack([level, recent - level, stood.signals[places, place]])
+    return Analogues.of(features, stood.rest[places, place], [cohorts[row] for row in places])
 
 
 def _strange(stood: Standing, place: int, cohorts: Sequence[str]) -> Analogues:
@@ -212,13 +216,13 @@ def _strange(stood: Standing, place: int, cohorts: Sequence[str]) -> Analogues:
 
 
 def _rest_of_prior(prior: Floats, seen_seconds: Floats, own: Floats) -> Floats:
-    """What a forecast of the whole leaves after the seconds seen; never less than half the lowest own quantile."""
+    """Return what a forecast of the whole leaves after the seconds seen, at least half the lowest own quantile."""
     rest: Floats = np.maximum(prior - seen_seconds, own[..., :1] / 2)
     return rest
 
 
 def _step_misses(runs: Sequence[PastRun]) -> Floats:
-    """How far steps lay off the recent level before them, as logarithms; evenly chosen ones of all runs."""
+    """Return how far steps lay off the recent level before them, as logarithms; evenly chosen ones of all runs."""
     misses = []
     for cohort in dict.fromkeys(run.cohort for run in runs):
         members = [run.seconds for run in runs if run.cohort == cohort]

@@ -1,4 +1,4 @@
-"""When a workload's runs became slower or faster for good: regressions, looking back over weeks."""
+"""Times at which a workload's runs became slower or faster for good: regressions, looking back over weeks."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -34,10 +34,10 @@ def level_changes(runs: pd.DataFrame) -> list[LevelChange]:
     ordered = runs.sort_values("started_ns", kind="stable")
     if len(ordered) < 2 * SHORTEST:
         return []
-    found = levelled(ordered)[1]
+    levels = levelled(ordered)[1]
     started_ns = ordered["started_ns"].to_numpy(np.int64)
-    changes = [_change(started_ns, before, after) for before, after in pairwise(found)]
-    return [each for each in changes if abs(np.log(each.ratio)) >= np.log1p(NOTICED)]
+    changes = [_change(started_ns, before, after) for before, after in pairwise(levels)]
+    return [change for change in changes if abs(np.log(change.ratio)) >= np.log1p(NOTICED)]
 
 
 def levelled(ordered: pd.DataFrame) -> tuple[Floats, list[Segment]]:
@@ -50,9 +50,9 @@ def levelled(ordered: pd.DataFrame) -> tuple[Floats, list[Segment]]:
     level = np.zeros(len(logs))
     for _ in range(ROUNDS):
         rest = logs - _usual(logs - level, cohorts)
-        found = segments(np.exp(rest), shortest=SHORTEST)
-        level = np.concatenate([np.full(each.end - each.first, np.log(each.level)) for each in found])
-    return rest, found
+        levels = segments(np.exp(rest), shortest=SHORTEST)
+        level = np.concatenate([np.full(segment.end - segment.first, np.log(segment.level)) for segment in levels])
+    return rest, levels
 
 
 def _usual(logs: Floats, cohorts: NDArray[np.str_]) -> Floats:

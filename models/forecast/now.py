@@ -21,7 +21,7 @@ LOW, MEDIAN, HIGH = 0.05, 0.5, 0.95
 
 
 class Standing(StrEnum):
-    """How a workload's median compares with its usual time; less than 5 % either way is as usual."""
+    """The place of a workload's median beside its usual time; less than 5 % either way is as usual."""
 
     SLOWER = "slower"
     USUAL = "usual"
@@ -50,7 +50,7 @@ class HorizonSkill:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a way to foretell reached when it was asked again about the newer half of the runs.
+    """A way to predict, and what it reached when it was asked again about the newer half of the runs.
 
     `loss` is the mean pinball loss of the log ratio, `skill` 1 - loss / loss of the climate, `coverage_90` the share in
     the 90 % band before that was corrected by how it held.
@@ -65,7 +65,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class LatelyRun:
-    """What is known of a workload's completed runs on the system; `compared` had enough earlier runs like them."""
+    """A workload's completed runs on the system, as far as known; `compared` had enough earlier runs like them."""
 
     workload: str
     runs: int
@@ -109,21 +109,21 @@ class SystemWeather:
     warnings: tuple[str, ...]
 
 
-def workload_weather(weather: Weather, known: LatelyRun, now_ns: int, hours: int) -> WorkloadWeather:
+def workload_weather(weather: Weather, lately: LatelyRun, now_ns: int, hours: int) -> WorkloadWeather:
     """Of one workload now and over so many whole hours."""
     next_whole = (now_ns // HOUR_NS + 1) * HOUR_NS
     times = np.concatenate([[now_ns], next_whole + HOUR_NS * np.arange(hours)]).astype(np.int64)
-    told = weather.at(times, known.workload, now_ns=now_ns)
+    prediction = weather.at(times, lately.workload, now_ns=now_ns)
     is_known = weather.model is not None
-    shown = _hours(times, told, is_known=is_known)
+    shown = _hours(times, prediction, is_known=is_known)
     return WorkloadWeather(
-        known.workload,
+        lately.workload,
         shown[0].standing,
-        float(exceedance(told, 1.0)[0]) if is_known else None,
+        float(exceedance(prediction, 1.0)[0]) if is_known else None,
         _usual_from(shown),
         shown,
-        *(known.runs, known.compared, known.newest_ended_ns),
-        tuple(each for each in known.changes if each.since_ns >= now_ns - RECENT_NS),
+        *(lately.runs, lately.compared, lately.newest_ended_ns),
+        tuple(change for change in lately.changes if change.since_ns >= now_ns - RECENT_NS),
     )
 
 
@@ -133,24 +133,24 @@ def candidates_of(weather: Weather) -> tuple[Candidate, ...]:
 
 
 def warnings_of(weather: Weather, newest_ended_ns: int, now_ns: int) -> tuple[str, ...]:
-    """What to beware of."""
+    """Return what to beware of."""
     compared = 0 if weather.runs is None else len(weather.runs)
-    found = []
+    warnings = []
     if weather.model is None:
-        found.append(
+        warnings.append(
             f"{compared} runs could be compared with earlier ones like them, {RUNS_MIN} are needed: the bands are a "
             "guess, wide and centred at the usual time"
         )
     if weather.chosen == Climate.name:
-        found.append("nothing foretold the past better than the same band at every hour, so that is what is told")
+        warnings.append("nothing foretold the past better than the same band at every hour, so that is what is told")
     if now_ns - newest_ended_ns > SILENT_NS:
         hours = (now_ns - newest_ended_ns) // HOUR_NS
-        found.append(f"the newest completed run ended {hours} hours ago: of what came since nothing is known")
-    return tuple(found)
+        warnings.append(f"the newest completed run ended {hours} hours ago: of what came since nothing is known")
+    return tuple(warnings)
 
 
-def _hours(times: Times, told: Prediction, *, is_known: bool) -> tuple[Hour, ...]:
-    rows = zip(times.tolist(), *(told.at(level).tolist() for level in (MEDIAN, LOW, HIGH)), strict=True)
+def _hours(times: Times, prediction: Prediction, *, is_known: bool) -> tuple[Hour, ...]:
+    rows = zip(times.tolist(), *(prediction.at(level).tolist() for level in (MEDIAN, LOW, HIGH)), strict=True)
     return tuple(
         Hour(at_ns, _standing(ratio) if is_known else Standing.UNKNOWN, ratio, low, high)
         for at_ns, ratio, low, high in rows
@@ -166,7 +166,7 @@ def _standing(ratio: float) -> Standing:
 def _usual_from(hours: Sequence[Hour]) -> int | None:
     if hours[0].standing is Standing.USUAL:
         return None
-    return next((each.at_ns for each in hours if each.standing is Standing.USUAL), None)
+    return next((hour.at_ns for hour in hours if hour.standing is Standing.USUAL), None)
 
 
 def _candidate(weather: Weather, score: Score) -> Candidate:

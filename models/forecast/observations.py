@@ -42,16 +42,16 @@ class Observations:
             raise InvalidInputError(
                 f"ratios have no column {', '.join(missing)}; they have {', '.join(map(str, ratios))}"
             )
-        known = KNOWN if KNOWN in ratios else STARTED
+        known_from = KNOWN if KNOWN in ratios else STARTED
         counters = [str(name) for name in ratios.columns if name not in (STARTED, KNOWN, WORKLOAD, LOG_RATIO)]
-        for name in (STARTED, known, LOG_RATIO, *counters):
+        for name in (STARTED, known_from, LOG_RATIO, *counters):
             if not is_numeric_dtype(ratios[name]):
                 raise InvalidInputError(f"column {name} of ratios is of type {ratios[name].dtype}, expected numbers")
-        _check(ratios, (STARTED, known, LOG_RATIO))
-        ordered = ratios.sort_values(known, kind="stable")
+        _check(ratios, (STARTED, known_from, LOG_RATIO))
+        ordered = ratios.sort_values(known_from, kind="stable")
         return cls(
             ordered[STARTED].to_numpy(np.int64),
-            ordered[known].to_numpy(np.int64),
+            ordered[known_from].to_numpy(np.int64),
             ordered[WORKLOAD].to_numpy(np.str_),
             ordered[LOG_RATIO].to_numpy(np.float64),
             ordered[counters].to_numpy(np.float64, na_value=np.nan).reshape(len(ordered), len(counters)),
@@ -91,7 +91,7 @@ class Asked:
 
     @property
     def horizon_hours(self) -> Floats:
-        """How far ahead is asked."""
+        """The hours ahead that each question asks about."""
         ahead: Floats = np.maximum(self.target_ns - self.cutoff_ns, 0) / HOUR_NS
         return ahead
 
@@ -113,7 +113,7 @@ class Lagged:
 
     @property
     def linear(self) -> int:
-        """How many of the first columns a linear model may use: they are 0 where nothing is known."""
+        """The number of first columns that a linear model may use: they are 0 where nothing is known."""
         return 2 * len(self.memory_hours) + len(HARMONICS)
 
     def rows(self, past: Observations, asked: Asked) -> Floats:
@@ -154,13 +154,13 @@ def level_at(past: Observations, newest: NDArray[np.int64], cutoff_ns: Times, me
 
 def own_level_at(past: Observations, asked: Asked, memory_hours: float) -> Floats:
     """The same of the workload's own runs alone."""
-    found = np.zeros(len(asked.cutoff_ns))
+    levels = np.zeros(len(asked.cutoff_ns))
     for name in np.unique(asked.workload):
         rows = asked.workload == name
         own = past.rows(np.flatnonzero(past.workload == name))
         newest = np.searchsorted(own.known_ns, asked.cutoff_ns[rows], side="right") - 1
-        found[rows] = level_at(own, newest, asked.cutoff_ns[rows], memory_hours)
-    return found
+        levels[rows] = level_at(own, newest, asked.cutoff_ns[rows], memory_hours)
+    return levels
 
 
 def decayed_sums(known_ns: Times, values: Floats, memory_hours: float) -> tuple[Floats, Floats]:

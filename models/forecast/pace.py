@@ -1,4 +1,4 @@
-"""How a run goes so far, in a handful of numbers that each step brings up to date."""
+"""The pace of a run so far, in a handful of numbers that each step brings up to date."""
 
 import math
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ class PastRun:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of a run of a cohort: its profile, and the signals' means of a calm run at every fraction."""
+    """The expectations of a run of a cohort: its profile, and the signals' means of a calm run at every fraction."""
 
     profile: StepProfile
     signals: Floats  # (n_fractions, n_signals)
@@ -37,13 +37,13 @@ class Expected:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where n past runs stood at every fraction; ratios are logarithms. Shapes are (n_runs, n_fractions).
+    """Standings of n past runs at every fraction; ratios are logarithms. Shapes are (n_runs, n_fractions).
 
     `level`, `recent` and `rest` compare steps seen, newest steps, and the steps still to come with what the other runs
-    of the cohort let expect; they mean nothing unless `known`. The `own_` ones compare a run with itself alone.
+    of the cohort let expect; they mean nothing unless `is_known`. The `own_` ones compare a run with itself alone.
     """
 
-    known: NDArray[np.bool_]  # (n_runs,)
+    is_known: NDArray[np.bool_]  # (n_runs,)
     level: Floats
     recent: Floats
     rest: Floats
@@ -74,22 +74,22 @@ def checked(runs: Sequence[PastRun]) -> tuple[str, ...]:
 
 def expectations(runs: Sequence[PastRun], names: Sequence[str], fractions: Floats) -> dict[str, Expected]:
     """Of every cohort with RUNS_MIN runs or more."""
-    found = {}
+    expected = {}
     for cohort in dict.fromkeys(run.cohort for run in runs):
         members = [run for run in runs if run.cohort == cohort]
         if len(members) >= RUNS_MIN:
             profile = StepProfile.of([run.seconds for run in members])
             order = np.argsort([levels_of(run.seconds, profile.shape)[0] for run in members])[calm(len(members))]
             means = np.array([_signal_means(run, names, fractions) for run in members])
-            found[cohort] = Expected(profile, means[order].mean(axis=0))
-    return found
+            expected[cohort] = Expected(profile, means[order].mean(axis=0))
+    return expected
 
 
 def standing(runs: Sequence[PastRun], names: Sequence[str], fractions: Floats) -> Standing:
     """Of every run; what is expected of it comes from the other runs of its cohort."""
     n_runs, n_fractions = len(runs), len(fractions)
     columns = {name: np.zeros((n_runs, n_fractions)) for name in (*_COMPARED, *_OWN)}
-    known, signals = np.zeros(n_runs, dtype=np.bool_), np.zeros((n_runs, n_fractions, len(names)))
+    is_known, signals = np.zeros(n_runs, dtype=np.bool_), np.zeros((n_runs, n_fractions, len(names)))
     for cohort in dict.fromkeys(run.cohort for run in runs):
         places = np.array([place for place, run in enumerate(runs) if run.cohort == cohort])
         members = [runs[place] for place in places]
@@ -98,12 +98,12 @@ def standing(runs: Sequence[PastRun], names: Sequence[str], fractions: Floats) -
         ):
             columns[name][places] = values
         if len(members) > RUNS_MIN:
-            known[places] = True
+            is_known[places] = True
             signals[places] = _signals_of_cohort(members, names, fractions)
             compared = np.swapaxes(_compared([run.seconds for run in members], fractions), 0, 1)
             for name, values in zip(_COMPARED, compared, strict=True):
                 columns[name][places] = values
-    return Standing(known=known, signals=signals, **columns)
+    return Standing(is_known=is_known, signals=signals, **columns)
 
 
 _COMPARED = ("level", "recent", "rest")
@@ -139,15 +139,15 @@ def _compared(members: Sequence[Floats], fractions: Floats) -> Floats:
     """Level, recent and rest of each run to the calm ones of the others, shape (n_members, 3, n_fractions)."""
     shape = shape_of(members)
     levels = np.array([levels_of(seconds, shape) for seconds in members])
-    found = []
+    ratios = []
     for index, seconds in enumerate(members):
         calm_seconds, calm_log = levels[_calm_others(levels[:, 0], index)].mean(axis=0)
         of_run = lengthened(shape, len(seconds))
         counts = steps_at(fractions, len(seconds)).astype(np.int64)
         pace = paces(seconds, of_run, counts)
         rest = np.log(_after(seconds, counts) / (calm_seconds * _after(of_run, counts)))
-        found.append([pace[:, 0] - calm_log, pace[:, 1] - calm_log, rest])
-    return np.array(found)
+        ratios.append([pace[:, 0] - calm_log, pace[:, 1] - calm_log, rest])
+    return np.array(ratios)
 
 
 def _of_itself(seconds: Floats, fractions: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What the steps of a cohort's runs take when little disturbs them, step by step."""
+"""The times of the steps of a cohort's runs when little disturbs them, step by step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class StepProfile:
             raise InvalidInputError("a profile of 0 runs, expected at least one")
         for number, run in enumerate(runs):
             check_steps(run, f"run {number}")
-        found = shape_of(runs) if shape is None else shape
-        return cls.at_levels(np.array([levels_of(run, found) for run in runs]), found)
+        pattern = shape_of(runs) if shape is None else shape
+        return cls.at_levels(np.array([levels_of(run, pattern) for run in runs]), pattern)
 
     @classmethod
     def at_levels(cls, levels: Floats, shape: Floats) -> Self:
@@ -69,12 +69,12 @@ def levels_of(seconds: Floats, shape: Floats) -> tuple[float, float]:
 
 
 def calm(n_runs: int) -> slice:
-    """Which of so many runs in order of their time are compared with."""
+    """Return which of so many runs in order of their time are compared with."""
     return slice(0, max(1, round(CALM_SHARE * n_runs)))
 
 
 def shape_of(runs: Sequence[Floats]) -> Floats:
-    """How each step's time compares with the run's median step: the median over runs, 1 where they do not agree."""
+    """Return each step's time beside the run's median step: the median over runs, 1 where they do not agree."""
     longest = max(len(run) for run in runs)
     ratios = np.full((len(runs), longest), np.nan)
     for row, run in zip(ratios, runs, strict=True):
@@ -101,7 +101,7 @@ def _continued(steps: NDArray[np.int64], repeat: tuple[int, int, float] | None) 
 
 
 def periodic(values: Floats) -> tuple[int, int, float] | None:
-    """How often slow steps come back, at which remainder, and how slow they are against the median, or None.
+    """Return how often slow steps come back, at which remainder, and how slow they are against the median, or None.
 
     Steps counted as slow are those of SLOW_RATIO times the median. The longest period that explains nearly all of its
     own places is taken: every place of the period must be slow, but for one in ten.

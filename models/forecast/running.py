@@ -40,7 +40,7 @@ class Remaining:
 
 
 def remaining(store: Store, run_id: str, *, total_steps: int | None = None) -> Remaining:
-    """What is left of a run; `total_steps` None means its parameter `steps`, else as many as its cohort's runs had.
+    """Return the rest of a run; `total_steps` None means its parameter `steps`, else as many as its cohort's runs had.
 
     Seconds are those of its steps, the slowest rank's. Raises: NotFoundError; InvalidInputError where no step is
     recorded, nothing tells how many there will be, or too few runs came before.
@@ -51,7 +51,7 @@ def remaining(store: Store, run_id: str, *, total_steps: int | None = None) -> R
     if len(seen.seconds) == 0:
         raise InvalidInputError(f"run {run_id}: no step is recorded yet, expected one at least")
     past = past_runs(store, _before(store, run))
-    cohort = [each for each in past if each.cohort == seen.cohort]
+    cohort = [earlier for earlier in past if earlier.cohort == seen.cohort]
     total = total_steps if total_steps is not None else _told(run) or _usual(run_id, cohort)
     done = len(seen.seconds)
     if not done <= total <= STEPS_MAX:
@@ -77,7 +77,7 @@ def _before(store: Store, run: Run) -> list[Run]:
     before = None if run.started_ns is None else (run.started_ns, run.run_id)
     with store.catalog.read() as session:
         runs = session.runs.find(wanted, before=before, limit=EARLIER_RUNS)
-    return [each for each in runs[::-1] if each.run_id != run.run_id]
+    return [earlier for earlier in runs[::-1] if earlier.run_id != run.run_id]
 
 
 def _told(run: Run) -> int | None:
@@ -88,4 +88,4 @@ def _told(run: Run) -> int | None:
 def _usual(run_id: str, cohort: Sequence[PastRun]) -> int:
     if not cohort:
         raise InvalidInputError(f"run {run_id}: nothing tells how many steps it will have, expected total_steps")
-    return int(np.median([len(each.seconds) for each in cohort]))
+    return int(np.median([len(run.seconds) for run in cohort]))

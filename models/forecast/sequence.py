@@ -20,7 +20,7 @@ LEARNING_RATE = 5e-3
 
 
 def has_torch() -> bool:
-    """Whether the extra `torch` is installed."""
+    """Return whether the extra `torch` is installed."""
     return importlib.util.find_spec("torch") is not None
 
 
@@ -73,7 +73,7 @@ def sequences(past: Observations, asked: Asked) -> Floats:
 
 
 def query(asked: Asked) -> Floats:
-    """What the network is told of a question, shape (m, 7): the horizon and the hour."""
+    """Return what the network reads of a question, shape (m, 7): the horizon and the hour."""
     return np.column_stack([np.log1p(asked.horizon_hours), harmonics(asked.target_ns)])
 
 
@@ -88,11 +88,11 @@ def _learned(read: Floats, asked: Floats, y: Floats, seed: int) -> dict[str, Flo
     parameters = [*gates.parameters(), *out.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=LEARNING_RATE, weight_decay=1e-4)
     levels = torch.tensor(LEVELS)
-    tensors = [torch.tensor(each, dtype=torch.float32) for each in (read, asked, y)]
+    tensors = [torch.tensor(array, dtype=torch.float32) for array in (read, asked, y)]
     order = np.random.default_rng(seed)
     for _ in range(EPOCHS):
         for rows in np.array_split(order.permutation(len(y)), max(len(y) // BATCH, 1)):
-            loss = _loss(gates, out, [each[rows] for each in tensors], levels)
+            loss = _loss(gates, out, [tensor[rows] for tensor in tensors], levels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -111,11 +111,11 @@ def _loss(gates: Any, out: Any, batch: list[Any], levels: Any) -> Any:
 
 def _gated(weights: dict[str, Floats], read: Floats, state: Floats) -> Floats:
     """One step of the unit, as torch.nn.GRU defines it."""
-    told = read @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
+    inputs = read @ weights["weight_ih_l0"].T + weights["bias_ih_l0"]
     kept = state @ weights["weight_hh_l0"].T + weights["bias_hh_l0"]
-    reset = _sigmoid(told[:, :UNITS] + kept[:, :UNITS])
-    update = _sigmoid(told[:, UNITS : 2 * UNITS] + kept[:, UNITS : 2 * UNITS])
-    fresh = np.tanh(told[:, 2 * UNITS :] + reset * kept[:, 2 * UNITS :])
+    reset = _sigmoid(inputs[:, :UNITS] + kept[:, :UNITS])
+    update = _sigmoid(inputs[:, UNITS : 2 * UNITS] + kept[:, UNITS : 2 * UNITS])
+    fresh = np.tanh(inputs[:, 2 * UNITS :] + reset * kept[:, 2 * UNITS :])
     return (1 - update) * fresh + update * state
 
 

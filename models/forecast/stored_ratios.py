@@ -20,9 +20,9 @@ def stored_ratios(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     The ratio is that of the mean step to the median of the mean steps of the cohort's runs that had ended before.
     """
     table = summaries(store, runs)
-    told = table[table["started_ns"].notna() & table["run_seconds"].notna() & (table["step_mean_seconds"] > 0)]
-    known_ns = told["started_ns"].astype("int64") + (told["run_seconds"] * 1e9).round().astype("int64")
-    ordered = told.assign(known_ns=known_ns).astype({"started_ns": "int64"}).sort_values("known_ns", kind="stable")
+    timed = table[table["started_ns"].notna() & table["run_seconds"].notna() & (table["step_mean_seconds"] > 0)]
+    known_ns = timed["started_ns"].astype("int64") + (timed["run_seconds"] * 1e9).round().astype("int64")
+    ordered = timed.assign(known_ns=known_ns).astype({"started_ns": "int64"}).sort_values("known_ns", kind="stable")
     log_ratio = np.full(len(ordered), np.nan)
     for places in ordered.reset_index(drop=True).groupby("cohort").indices.values():
         log_ratio[places] = _ratios(ordered.iloc[places])
@@ -32,10 +32,10 @@ def stored_ratios(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def _ratios(cohort: pd.DataFrame) -> Floats:
-    started, known = cohort["started_ns"].to_numpy(), cohort["known_ns"].to_numpy()
+    started, known_ns = cohort["started_ns"].to_numpy(), cohort["known_ns"].to_numpy()
     logs = np.log(cohort["step_mean_seconds"].to_numpy(np.float64))
-    found = np.full(len(cohort), np.nan)
-    for row, ended in enumerate(np.searchsorted(known, started, side="right")):
+    ratios = np.full(len(cohort), np.nan)
+    for row, ended in enumerate(np.searchsorted(known_ns, started, side="right")):
         if ended >= EARLIER_MIN:
-            found[row] = logs[row] - np.median(logs[max(ended - EARLIER_MAX, 0) : ended])
-    return found
+            ratios[row] = logs[row] - np.median(logs[max(ended - EARLIER_MAX, 0) : ended])
+    return ratios

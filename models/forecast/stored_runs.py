@@ -25,8 +25,8 @@ def past_runs(store: Store, runs: Sequence[Run]) -> list[PastRun]:
     A step lasts as long as on its slowest rank. Where all ranks told it, `preemptions` is a signal.
     """
     by_run = {str(run_id): rows for run_id, rows in _steps(store, runs).groupby("run_id")}
-    found = [(run, by_run[run.run_id]) for run in runs if run.run_id in by_run]
-    return [past_run(run, rows) for run, rows in found if len(rows) >= STEPS_MIN]
+    recorded = [(run, by_run[run.run_id]) for run in runs if run.run_id in by_run]
+    return [past_run(run, rows) for run, rows in recorded if len(rows) >= STEPS_MIN]
 
 
 def steps_so_far(store: Store, run: Run) -> PastRun:

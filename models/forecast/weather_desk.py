@@ -34,7 +34,7 @@ LOOKED_AT = 500  # newest runs, to name the systems that there are
 
 @dataclass
 class _Kept:
-    """What was learned of a system, what stood in the store then, and when that was looked at."""
+    """The state learned of a system, what stood in the store then, and when that was looked at."""
 
     weather: Weather
     lately: Mapping[str, LatelyRun]
@@ -70,7 +70,9 @@ class WeatherDesk:
         asked = system if system is not None else usual_system(self.store, workload)
         at_ns = time.time_ns() if now_ns is None else now_ns
         kept = self._renewed(asked)
-        told = [workload_weather(kept.weather, each, at_ns, hours) for each in _asked(kept, asked, workload, at_ns)]
+        answers = [
+            workload_weather(kept.weather, lately, at_ns, hours) for lately in _asked(kept, asked, workload, at_ns)
+        ]
         return SystemWeather(
             asked,
             at_ns,
@@ -79,12 +81,12 @@ class WeatherDesk:
             0 if kept.weather.runs is None else len(kept.weather.runs),
             kept.newest_ended_ns,
             *kept.running,
-            tuple(told),
+            tuple(answers),
             warnings_of(kept.weather, kept.newest_ended_ns, at_ns),
         )
 
     def _renewed(self, system: str) -> _Kept:
-        """What is kept, if it is fresh or another renews it right now; else what is learned anew."""
+        """Return what is kept, if it is fresh or another renews it right now; else what is learned anew."""
         kept = self._kept.get(system)
         if kept is not None and time.monotonic() - kept.looked_at <= self._fresh_seconds:
             return kept
@@ -134,8 +136,8 @@ class WeatherDesk:
 def lately_run_of(store: Store, runs: Sequence[Run], weather: Weather) -> dict[str, LatelyRun]:
     """The workloads of these runs by name, with the changes of level of the last 28 days' runs."""
     table = summaries(store, runs)
-    told = table[table["started_ns"].notna() & (table["step_mean_seconds"] > 0)]
-    recent = told[told["started_ns"] >= max((run.started_ns or 0 for run in runs), default=0) - RECENT_NS]
+    timed = table[table["started_ns"].notna() & (table["step_mean_seconds"] > 0)]
+    recent = timed[timed["started_ns"] >= max((run.started_ns or 0 for run in runs), default=0) - RECENT_NS]
     compared = [] if weather.runs is None else weather.runs.workload.tolist()
     return {name: _lately(name, runs, compared.count(name), recent) for name in sorted({run.workload for run in runs})}
 
@@ -148,7 +150,7 @@ def _lately(name: str, runs: Sequence[Run], compared: int, recent: pd.DataFrame)
 
 def _asked(kept: _Kept, system: str, workload: str | None, now_ns: int) -> list[LatelyRun]:
     if workload is None:
-        return [each for each in kept.lately.values() if each.newest_ended_ns >= now_ns - RECENT_NS]
+        return [lately for lately in kept.lately.values() if lately.newest_ended_ns >= now_ns - RECENT_NS]
     if workload not in kept.lately:
         raise InvalidInputError(
             f"workload {workload!r}: none of the newest {RUNS_MAX} completed runs on system {system!r} is of it, known "

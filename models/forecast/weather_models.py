@@ -144,5 +144,5 @@ class LaggedTrees:
 def _slope(foretold: Floats, y: Floats, rows: np.ndarray) -> float:
     """Least squares of y on what was foretold, drawn to 1."""
     belief = SENSITIVITY_BELIEVED * float(np.mean(foretold**2))
-    told = foretold[rows]
-    return float((told @ y[rows] + belief) / max(told @ told + belief, 1e-12))
+    chosen = foretold[rows]
+    return float((chosen @ y[rows] + belief) / max(chosen @ chosen + belief, 1e-12))

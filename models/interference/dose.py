@@ -1,4 +1,4 @@
-"""Whether more of a neighbour goes with more delay."""
+"""The dose response of delay: whether more of a neighbour goes with more of it."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Dose:
 
     @property
     def is_rising(self) -> bool:
-        """Whether more of it goes with more delay, beyond luck."""
+        """Return whether more of it goes with more delay, beyond luck."""
         return self.p < 0.05
 
 

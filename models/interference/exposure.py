@@ -1,4 +1,4 @@
-"""How much of each candidate each run had beside it."""
+"""The amount of each candidate that each run had beside it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ COLUMNS_AT_ONCE = 64
 
 
 class Scope(StrEnum):
-    """Where a candidate was: on a node of the run, or on another node of its switch or rack."""
+    """The place of a candidate: on a node of the run, or on another node of its switch or rack."""
 
     NODE = "node"
     GROUP = "group"
@@ -68,30 +68,32 @@ class Exposures:
 
 def exposures(meetings: pd.DataFrame, present: pd.DataFrame, runs: int, scope: Scope) -> Exposures:
     """Of every user, workload and job; two jobs of one user that a run had beside it at once count twice."""
-    found = [_of_kind(kind, scope, meetings, present[kind.value], runs=runs) for kind in Kind]
-    return beside(found)
+    parts = [_of_kind(kind, scope, meetings, present[kind.value], runs=runs) for kind in Kind]
+    return beside(parts)
 
 
 def beside(parts: Sequence[Exposures]) -> Exposures:
     """All of these candidates, of the same runs."""
-    names = tuple(candidate for each in parts for candidate in each.candidates)
-    return Exposures(names, scipy.sparse.hstack([each.shares for each in parts], format="csc"))
+    names = tuple(candidate for part in parts for candidate in part.candidates)
+    return Exposures(names, scipy.sparse.hstack([part.shares for part in parts], format="csc"))
 
 
-def enough(found: Exposures) -> Exposures:
+def enough(whole: Exposures) -> Exposures:
     """Those who were beside enough runs, and not beside enough others; of very many those beside most."""
-    runs, exposed = found.shares.shape[0], found.exposed
+    runs, exposed = whole.shares.shape[0], whole.exposed
     kept = np.flatnonzero((exposed >= EXPOSED_MIN) & (runs - exposed >= EXPOSED_MIN))
     most = kept[np.argsort(-exposed[kept], kind="stable")[:CANDIDATES_MAX]]
-    return found.chosen(np.sort(most))
+    return whole.chosen(np.sort(most))
 
 
 def _of_kind(kind: Kind, scope: Scope, meetings: pd.DataFrame, whose: "pd.Series[str]", *, runs: int) -> Exposures:
     codes, names = pd.factorize(whose, sort=True)
     column = codes[meetings["presence"].to_numpy(np.int64)]
-    known = column >= 0
-    places = (meetings["run"].to_numpy(np.int64)[known], column[known])
-    shares = scipy.sparse.csc_matrix((meetings["share"].to_numpy(np.float64)[known], places), shape=(runs, len(names)))
+    is_known = column >= 0
+    places = (meetings["run"].to_numpy(np.int64)[is_known], column[is_known])
+    shares = scipy.sparse.csc_matrix(
+        (meetings["share"].to_numpy(np.float64)[is_known], places), shape=(runs, len(names))
+    )
     shares.sum_duplicates()
     shares.data[shares.data < SHARE_MIN] = 0.0
     shares.eliminate_zeros()
@@ -104,8 +106,8 @@ def _ranks(part: scipy.sparse.csc_matrix) -> Floats:
     """Average ranks of each column; what is not stored is 0, the least."""
     rows, columns = part.shape
     stored = np.diff(part.indptr)
-    found = np.tile((rows - stored + 1) / 2, (rows, 1))
+    ranks = np.tile((rows - stored + 1) / 2, (rows, 1))
     for column in range(columns):
         own = slice(part.indptr[column], part.indptr[column + 1])
-        found[part.indices[own], column] = rows - stored[column] + scipy.stats.rankdata(part.data[own])
-    return found
+        ranks[part.indices[own], column] = rows - stored[column] + scipy.stats.rankdata(part.data[own])
+    return ranks

@@ -1,4 +1,4 @@
-"""Who slows runs down: neighbours on the same nodes or the same switch, by user, workload and job."""
+"""Neighbours that slow runs down, on the same nodes or the same switch, by user, workload and job."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ NO_GROUPS: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class Interference:
-    """What can be said about neighbours of a system's runs, and what cannot.
+    """The findings about neighbours of a system's runs, and what cannot be said of them.
 
     `compared_runs` of `runs` completed ones could be compared with their cohort and had nodes; in `accompanied_runs` of
     them somebody was beside. `seen` counts all who were, `candidates` those beside enough runs, who were tested.
@@ -44,7 +44,7 @@ class Interference:
     @property
     def blamed(self) -> tuple[Suspect, ...]:
         """Those who are held to slow runs down."""
-        return tuple(each for each in self.suspects if each.is_blamed)
+        return tuple(suspect for suspect in self.suspects if suspect.is_blamed)
 
 
 def interference(
@@ -61,13 +61,13 @@ def interference(
     where no run is stored; MalformedError for a damaged file.
     """
     groups = store.switches if groups is None else groups
-    told = outcomes(store, workload, system)
-    placed = told.rows(np.flatnonzero([bool(run.nodes) for run in told.runs]))
-    warnings = _of_runs(told, placed)
+    compared = outcomes(store, workload, system)
+    placed = compared.rows(np.flatnonzero([bool(run.nodes) for run in compared.runs]))
+    warnings = _of_runs(compared, placed)
     if len(placed.runs) < RUNS_MIN:
         return _answer(placed, None, Ranked((), 0), warnings)
     ends = [run.ended_ns or 0 for run in placed.runs]
-    present = presences(store, told.system, int(placed.started_ns.min()), max(ends))
+    present = presences(store, compared.system, int(placed.started_ns.min()), max(ends))
     met = exposures_of(placed, present, groups, sent=sent_beside(store.lake, placed, present, groups))
     warnings += _of_presence(present, met, groups)
     tested = enough(met)
@@ -82,7 +82,7 @@ def interference(
 def exposures_of(
     compared: Outcomes, present: pd.DataFrame, groups: Mapping[str, str] = NO_GROUPS, *, sent: Floats | None = None
 ) -> Exposures:
-    """Who of those present (as `presences`) was beside which run, on its nodes and in its groups.
+    """Return who of those present (as `presences`) was beside which run, on its nodes and in its groups.
 
     sent: the traffic of each presence as a multiple of the usual, by which it counts in a group; None for all alike.
     """
@@ -105,12 +105,12 @@ def ranking(compared: Outcomes, tested: Exposures, *, seed: int = 0) -> Ranked:
 def _answer(
     compared: Outcomes, met: Exposures | None, ranked: Ranked, warnings: Sequence[str], *, candidates: int = 0
 ) -> Interference:
-    names = [] if met is None else [(each.kind, each.name) for each in met.candidates]
+    names = [] if met is None else [(candidate.kind, candidate.name) for candidate in met.candidates]
     runs = compared.runs
     return Interference(
         *(compared.system, compared.workload, compared.looked_at, len(runs)),
         accompanied_runs=0 if met is None else int((met.shares.getnnz(axis=1) > 0).sum()),
-        seen={kind: len({name for each, name in names if each is kind}) for kind in Kind},
+        seen={kind: len({name for seen_kind, name in names if seen_kind is kind}) for kind in Kind},
         candidates=candidates,
         inseparable=ranked.inseparable,
         suspects=ranked.suspects,
@@ -120,26 +120,26 @@ def _answer(
     )
 
 
-def _of_runs(told: Outcomes, placed: Outcomes) -> list[str]:
-    found = []
-    if lacking := len(told.runs) - len(placed.runs):
-        found.append(f"{lacking} of {len(told.runs)} runs have no nodes, so nobody knows who was beside them")
+def _of_runs(compared: Outcomes, placed: Outcomes) -> list[str]:
+    warnings = []
+    if lacking := len(compared.runs) - len(placed.runs):
+        warnings.append(f"{lacking} of {len(compared.runs)} runs have no nodes, so nobody knows who was beside them")
     if len(placed.runs) < RUNS_MIN:
-        found.append(
-            f"{len(placed.runs)} of {told.looked_at} completed runs can be compared, expected {RUNS_MIN} or more: "
+        warnings.append(
+            f"{len(placed.runs)} of {compared.looked_at} completed runs can be compared, expected {RUNS_MIN} or more: "
             "a cohort needs 4 runs of the same workload, configuration and scale, with their nodes"
         )
-    return found
+    return warnings
 
 
 def _of_presence(present: pd.DataFrame, met: Exposures, groups: Mapping[str, str]) -> list[str]:
-    found = []
+    warnings = []
     if present[Kind.USER.value].isna().all():
-        found.append("no user is known: `crosswind sync slurm` or `crosswind ingest` stores the scheduler's jobs")
+        warnings.append("no user is known: `crosswind sync slurm` or `crosswind ingest` stores the scheduler's jobs")
     if not groups:
-        found.append("no switches or racks are known: only neighbours on the same nodes are looked for")
+        warnings.append("no switches or racks are known: only neighbours on the same nodes are looked for")
     if not met.candidates:
-        found.append("nobody was beside any run, as far as runs and jobs are stored")
+        warnings.append("nobody was beside any run, as far as runs and jobs are stored")
     elif not enough(met).candidates:
-        found.append(f"nobody was beside {EXPOSED_MIN} runs or more, while {EXPOSED_MIN} others had them not beside")
-    return found
+        warnings.append(f"nobody was beside {EXPOSED_MIN} runs or more, while {EXPOSED_MIN} others had them not beside")
+    return warnings

@@ -1,4 +1,4 @@
-"""How much of a run's time and nodes others shared with it.
+"""The part of a run's time and nodes that others shared with it.
 
 Of a run counts the part that every run of its cohort has, its first 90 % of the usual time: a slow one lasts longer
 and would meet more people for that alone.
@@ -36,20 +36,20 @@ class Spans:
 
 
 def overlaps(mine: Spans, others: Spans) -> tuple[Ints, Ints, Ints]:
-    """Which of mine met which of the others at the same place, and for how many ns: (n_pairs,) each, more than 0."""
-    found: list[tuple[Ints, Ints, Ints]] = []
+    """Return which of mine met which others at the same place, and for how many ns: (n_pairs,) each, more than 0."""
+    meetings: list[tuple[Ints, Ints, Ints]] = []
     places = np.intersect1d(mine.place, others.place)
     for own, their in zip(_slices(mine, places), _slices(others, places), strict=True):
-        found.append(_at_one_place(mine, own, others, their))
-    if not found:
+        meetings.append(_at_one_place(mine, own, others, their))
+    if not meetings:
         return (np.empty(0, np.int64),) * 3
-    first, second, length = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    first, second, length = (np.concatenate(parts) for parts in zip(*meetings, strict=True))
     return first, second, length
 
 
 def _slices(spans: Spans, places: Ints) -> list[slice]:
     bounds = zip(np.searchsorted(spans.place, places), np.searchsorted(spans.place, places, "right"), strict=True)
-    return [slice(*each) for each in bounds]
+    return [slice(*bound) for bound in bounds]
 
 
 def _at_one_place(mine: Spans, own: slice, others: Spans, their: slice) -> tuple[Ints, Ints, Ints]:

@@ -1,4 +1,4 @@
-"""Who was where, and when: runs, jobs and what is known of whose they are, under pseudonyms only."""
+"""Presences on nodes over time: runs, jobs and what is known of whose they are, under pseudonyms only."""
 
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ COLUMNS = {"node": "object", "begin_ns": "int64", "end_ns": "int64", "run_id": "
 
 
 class Kind(StrEnum):
-    """What a candidate is: all of a user's work, all runs of a workload, or one job."""
+    """The kind of a candidate: all of a user's work, all runs of a workload, or one job."""
 
     USER = "user"
     WORKLOAD = "workload"
@@ -67,13 +67,13 @@ def _jobs(lake: Lake, system: str, begin_ns: int, end_ns: int) -> pd.DataFrame:
         f"select {columns} from ({among}) "  # noqa: S608 - our own texts
         "where started_ns < ? and coalesce(ended_ns, ?) > ? and nodes is not null"
     )
-    found = lake.frame(sql, [system, end_ns, FOREVER, begin_ns])
-    ended = found["ended_ns"].astype("Int64").fillna(FOREVER).astype(np.int64)
-    return found.assign(ended_ns=ended, user=found["user"].astype(object).where(found["user"].notna(), None))
+    jobs = lake.frame(sql, [system, end_ns, FOREVER, begin_ns])
+    ended = jobs["ended_ns"].astype("Int64").fillna(FOREVER).astype(np.int64)
+    return jobs.assign(ended_ns=ended, user=jobs["user"].astype(object).where(jobs["user"].notna(), None))
 
 
 def _reaches(run: Run, begin_ns: int, end_ns: int) -> bool:
-    """Whether it was there; of one that was lost nobody knows until when, so it does not count."""
+    """Return whether it was there; of one that was lost nobody knows until when, so it does not count."""
     if run.ended_ns is None and run.state is not RunState.RUNNING:
         return False
     return run.started_ns is not None and run.started_ns < end_ns and (run.ended_ns or FOREVER) > begin_ns

@@ -21,7 +21,7 @@ ASKED_MAX = 50  # of those below Q_MAX, whether they add anything to the others
 
 @dataclass(frozen=True)
 class Suspect:
-    """What goes with a candidate's presence; intervals are of 90 %.
+    """The effect that goes with a candidate's presence; intervals are of 90 %.
 
     `slowdown_ratio` is the time of runs beside it over that of runs without it at the same time (1.1 = 10 % slower).
     `rho` is the partial rank correlation of its share with the excess, `q` the Benjamini-Hochberg value over all
@@ -46,7 +46,7 @@ class Suspect:
 
     @property
     def is_blamed(self) -> bool:
-        """Whether it is held to slow runs down."""
+        """Return whether it is held to slow runs down."""
         return self.q < Q_MAX and self.rho > 0 and self.rides_with is None
 
 
@@ -62,29 +62,29 @@ def suspects(outcome: Outcome, exposures: Exposures, *, seed: int = 0) -> Ranked
     """Of candidates with enough runs; exposures in the order of time."""
     if not exposures.candidates:
         return Ranked((), 0)
-    found = associate(outcome, exposures.chunks(), len(exposures.candidates), seed=seed)
-    told = np.flatnonzero(~np.isnan(found.p))
-    q = np.full(len(found.p), np.nan)
-    if len(told):
-        q[told] = scipy.stats.false_discovery_control(found.p[told])
-    order = told[np.lexsort((-np.nan_to_num(found.rho[told]), found.p[told]))]
-    steady = stability(found.replicates)
-    ranked = [_suspect(exposures, found, (float(q[place]), float(steady[place])), place) for place in order]
-    return Ranked(tuple(_examined(outcome, exposures, ranked, order)), len(found.p) - len(told))
+    association = associate(outcome, exposures.chunks(), len(exposures.candidates), seed=seed)
+    testable = np.flatnonzero(~np.isnan(association.p))
+    q = np.full(len(association.p), np.nan)
+    if len(testable):
+        q[testable] = scipy.stats.false_discovery_control(association.p[testable])
+    order = testable[np.lexsort((-np.nan_to_num(association.rho[testable]), association.p[testable]))]
+    steady = stability(association.replicates)
+    ranked = [_suspect(exposures, association, (float(q[place]), float(steady[place])), place) for place in order]
+    return Ranked(tuple(_examined(outcome, exposures, ranked, order)), len(association.p) - len(testable))
 
 
-def _suspect(exposures: Exposures, found: Association, sureness: tuple[float, float], place: int) -> Suspect:
+def _suspect(exposures: Exposures, association: Association, sureness: tuple[float, float], place: int) -> Suspect:
     share = exposures.share(place)
     exposed = share > 0
     beside = (int(exposed.sum()), float(share[exposed].mean()))
-    told = (*found.ratios(place), *found.rhos(place), float(found.p[place]))
-    return Suspect(exposures.candidates[place], *beside, *told, *sureness)
+    effect = (*association.ratios(place), *association.rhos(place), float(association.p[place]))
+    return Suspect(exposures.candidates[place], *beside, *effect, *sureness)
 
 
 def _examined(outcome: Outcome, exposures: Exposures, ranked: Sequence[Suspect], order: Ints) -> list[Suspect]:
     """The suspects with their doses and, of those below Q_MAX, who explains them."""
-    found = list(ranked)
-    sure = [number for number, each in enumerate(found) if each.q < Q_MAX][:ASKED_MAX]
+    examined = list(ranked)
+    sure = [number for number, suspect in enumerate(examined) if suspect.q < Q_MAX][:ASKED_MAX]
     left = _left(outcome, exposures, order[sure])
     accepted: list[int] = []
     for place, number in enumerate(sure):
@@ -92,9 +92,9 @@ def _examined(outcome: Outcome, exposures: Exposures, ranked: Sequence[Suspect],
         rides = _rides_with(outcome, left, place, accepted)
         if rides is None:
             accepted.append(place)
-        with_whom = None if rides is None else found[sure[rides]].candidate
-        found[number] = replace(found[number], dose=dose, rides_with=with_whom)
-    return found
+        with_whom = None if rides is None else examined[sure[rides]].candidate
+        examined[number] = replace(examined[number], dose=dose, rides_with=with_whom)
+    return examined
 
 
 def _left(outcome: Outcome, exposures: Exposures, columns: Ints) -> Floats:
@@ -105,7 +105,7 @@ def _left(outcome: Outcome, exposures: Exposures, columns: Ints) -> Floats:
 
 
 def _rides_with(outcome: Outcome, left: Floats, place: int, accepted: Sequence[int]) -> int | None:
-    """Which of the accepted ones explains a candidate: with all of them taken out, it adds no more than luck."""
+    """Return which of the accepted ones explains a candidate: with all of them taken out, it adds no more than luck."""
     if not accepted:
         return None
     theirs, own = left[:, accepted], left[:, [place]]

@@ -1,4 +1,4 @@
-"""What neighbours on other nodes sent and received while they were there, where their nodes were sampled."""
+"""Traffic that neighbours on other nodes sent and received while they were there, where their nodes were sampled."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,7 @@ def sent_beside(lake: Lake, compared: Outcomes, present: pd.DataFrame, groups: M
         )
     ]
     shown = shown_during(lake, stays, only=BYTES)
-    moved = [values for each, values in shown.items() if each.per == "second" and each.devices != LOOPBACK]
+    moved = [values for counter, values in shown.items() if counter.per == "second" and counter.devices != LOOPBACK]
     if not moved:
         return None
     rates = pd.concat(moved, axis=1).sum(axis=1, min_count=1).to_numpy(np.float64)

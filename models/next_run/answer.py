@@ -1,4 +1,4 @@
-"""What is said of a run to come; every door says it in these words."""
+"""The answer on a run to come; every door says it in these words."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from crosswind.models.next_run.formulas import MemoryNeed
 
 
 class Basis(StrEnum):
-    """What an answer rests on, the surest first."""
+    """The basis of an answer, the surest first."""
 
     COHORT = "cohort"  # earlier runs of this workload, configuration and scale on this system
     WORKLOAD = "workload"  # other configurations or scales of the workload on this system
@@ -46,7 +46,7 @@ class EvidenceRun:
 
 @dataclass(frozen=True)
 class Worth:
-    """How answers on this basis did on runs later than those learned from; None where too few could be asked.
+    """The record of answers on this basis for runs later than those learned from; None where too few could be asked.
 
     `skill` is 1 - loss / loss of always-the-cohort-median (of the nearest cohort's median, on other bases), by pinball
     loss of log seconds; `coverage_90` the share that fell into the 90 % interval.
@@ -89,5 +89,5 @@ class Answer:
     @property
     def prediction(self) -> Prediction:
         """The quantiles as a distribution of one row."""
-        levels = tuple(each.level for each in self.quantiles)
-        return Prediction(levels, np.array([[each.seconds for each in self.quantiles]]))
+        levels = tuple(quantile.level for quantile in self.quantiles)
+        return Prediction(levels, np.array([[quantile.seconds for quantile in self.quantiles]]))

@@ -1,4 +1,4 @@
-"""What every cohort's newest runs took, at hand."""
+"""The times of every cohort's newest runs, kept in memory."""
 
 import json
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Cohort:
         self.seconds = [*self.seconds[1 - KEPT_RUNS :], run.seconds]
 
     def has(self, run: Ended) -> bool:
-        """Whether it counts already, or is older than all that is kept and would tell nothing of the next one."""
+        """Return whether it counts already, or is older than all that is kept and so says nothing of the next one."""
         return run.run_id in self.run_ids or run.started_ns < min(self.started_ns)
 
     @property
@@ -86,7 +86,7 @@ class Book:
         return [self.cohorts[key] for key in self.workloads.get(workload, ())]
 
     def ran_on(self, workload: str, system: str) -> bool:
-        """Whether a workload ever ran on a system."""
+        """Return whether a workload ever ran on a system."""
         return any(self.cohorts[key].question.system == system for key in self.workloads.get(workload, ()))
 
     def find(self, question: Question) -> Cohort | None:
@@ -96,7 +96,9 @@ class Book:
     @property
     def offsets(self) -> Floats:
         """Log ratios of runs to the median of their cohort, of cohorts with two runs at least."""
-        ratios = [np.log(each.seconds) - np.log(each.median) for each in self.cohorts.values() if each.count > 1]
+        ratios = [
+            np.log(cohort.seconds) - np.log(cohort.median) for cohort in self.cohorts.values() if cohort.count > 1
+        ]
         return np.concatenate([np.zeros(0), *ratios])
 
 
@@ -105,8 +107,8 @@ def key_of(question: Question) -> str:
 
     As json writes it, whose own encoder takes three times as long.
     """
-    told = [f"{_quoted(name)}: {_value(value)}" for name, value in sorted(question.configuration.items())]
-    inner = ", ".join(told)
+    settings = [f"{_quoted(name)}: {_value(value)}" for name, value in sorted(question.configuration.items())]
+    inner = ", ".join(settings)
     return f"[{_quoted(question.workload)}, {_quoted(question.system)}, {{{inner}}}, {question.world_size}]"
 
 
@@ -114,12 +116,12 @@ _quoted = lru_cache(maxsize=1024)(json.encoder.encode_basestring_ascii)
 
 
 def _value(value: Scalar) -> str:
-    told = plain(value)
-    if isinstance(told, str):
-        return _quoted(told)
-    if isinstance(told, bool):
-        return "true" if told else "false"
-    return float.__repr__(told) if isinstance(told, float) else int.__repr__(told)
+    scalar = plain(value)
+    if isinstance(scalar, str):
+        return _quoted(scalar)
+    if isinstance(scalar, bool):
+        return "true" if scalar else "false"
+    return float.__repr__(scalar) if isinstance(scalar, float) else int.__repr__(scalar)
 
 
 def plain(value: Scalar) -> Scalar:
@@ -128,13 +130,13 @@ def plain(value: Scalar) -> Scalar:
 
 
 def ended_of(cases: pd.DataFrame) -> list[Ended]:
-    """When each of `cases` began, and what it took."""
+    """Return when each of `cases` began, and what it took."""
     rows = zip(cases["run_id"], cases["started_ns"], cases["seconds"], strict=True)
     return [Ended(str(run_id), int(started), float(seconds)) for run_id, started, seconds in rows]
 
 
 def questions_of(cases: pd.DataFrame) -> list[Question]:
-    """What each of `cases` ran; of a recorded configuration what nobody could ask about is left out."""
+    """Return what each of `cases` ran; of a recorded configuration what nobody could ask about is left out."""
     names = ("workload", "system", "configuration", "world_size", "node_count")
     rows = zip(*(cases[name] for name in names), strict=True)
     return [

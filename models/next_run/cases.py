@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 class Outcome(StrEnum):
-    """What is predicted: a run's median step time, its run time, or that of a job that no run is known of."""
+    """The outcome predicted: a run's median step time, its run time, or that of a job that no run is known of."""
 
     STEP = "step_p50_seconds"
     RUN = "run_seconds"
@@ -42,11 +42,11 @@ def cases(store: Store, outcome: Outcome, *, workload: str | None = None, limit:
         for run in all_runs(store, RunFilter(workload=workload, state=RunState.COMPLETED), limit=limit)
         if run.world_size is not None and run.started_ns is not None
     ]
-    told = (
+    seconds = (
         summaries(store, runs)[outcome].astype("float64") if outcome is Outcome.STEP else [run.seconds for run in runs]
     )
     rows = pd.DataFrame([_case(run) for run in runs], columns=list(COLUMNS[:-1]))
-    return _kept(rows.assign(seconds=pd.Series(told, dtype="float64")))
+    return _kept(rows.assign(seconds=pd.Series(seconds, dtype="float64")))
 
 
 def together(some: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def together(some: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
 
 def conditions_of(store: Store, outcome: Outcome, rows: pd.DataFrame) -> pd.DataFrame | None:
-    """What was known before each of these runs began, one row each; None of jobs, whose nodes' doings nobody looks up.
+    """Return what was known before each of these runs began, one row each; None of jobs, whose nodes nobody looks up.
 
     Where no agent sampled, only what the catalog tells is known: the neighbours.
     """
@@ -68,11 +68,11 @@ def conditions_of(store: Store, outcome: Outcome, rows: pd.DataFrame) -> pd.Data
 
 
 def jobs_stand(store: Store) -> tuple[int, int]:
-    """How many accounts of jobs were told, and when the last one: both stand still while nothing comes new."""
+    """Return how many accounts of jobs came, and when the last one did: both stand still while nothing comes new."""
     if JOB.name not in store.lake.sets():
         return 0, 0
-    found = store.lake.frame("select count(*) as accounts, max(ts_ns) as told_ns from job").iloc[0]
-    return int(found.accounts), int(found.told_ns)
+    row = store.lake.frame("select count(*) as accounts, max(ts_ns) as told_ns from job").iloc[0]
+    return int(row.accounts), int(row.told_ns)
 
 
 def finest_outcome(store: Store, workload: str, system: str) -> Outcome:

@@ -25,10 +25,10 @@ FIGURES = ("flops_16bit", "flops_32bit", "memory_bytes_per_second", "memory_byte
 Kinds: TypeAlias = Mapping[str, tuple[str, ...] | None]  # column -> the texts it had, None for numbers
 
 
-def described(asked: Sequence[Question], known: Kinds | None = None) -> pd.DataFrame:
+def described(asked: Sequence[Question], kinds: Kinds | None = None) -> pd.DataFrame:
     """One row each; a column for every parameter that any configuration has, sorted by name; missing is NaN or None.
 
-    Columns that are `known` keep their kind: in one of numbers a text is missing unless it is a number.
+    Columns of `kinds` keep their kind: in one of numbers a text is missing unless it is a number.
     """
     configurations = [question.configuration for question in asked]
     table: dict[str, Any] = {
@@ -39,10 +39,10 @@ def described(asked: Sequence[Question], known: Kinds | None = None) -> pd.DataF
     }
     for name in sorted({name for configuration in configurations for name in configuration}):
         values = [configuration.get(name) for configuration in configurations]
-        table[SETTING + name] = _column(values, {} if known is None else known, SETTING + name)
-    if known is None or DEVICE + FIGURES[0] in known:
+        table[SETTING + name] = _column(values, {} if kinds is None else kinds, SETTING + name)
+    if kinds is None or DEVICE + FIGURES[0] in kinds:
         table |= _devices([str(configuration.get(ACCELERATOR) or "") for configuration in configurations])
-    if known is None or FORMULA in known:
+    if kinds is None or FORMULA in kinds:
         by_formulas = np.array([step_seconds(question) for question in asked])
         if np.isfinite(by_formulas).any():
             table[FORMULA] = by_formulas
@@ -67,26 +67,26 @@ def like(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 def _devices(names: Sequence[str]) -> dict[str, Floats]:
     """Columns of what the accelerators can do; none where none is known."""
-    found = {name: device_named(name) if name else None for name in set(names)}
-    if not any(found.values()):
+    by_name = {name: device_named(name) if name else None for name in set(names)}
+    if not any(by_name.values()):
         return {}
-    devices = [found[name] for name in names]
+    devices = [by_name[name] for name in names]
     return {
         DEVICE + figure: np.array([np.nan if device is None else getattr(device, figure) for device in devices])
         for figure in FIGURES
     }
 
 
-def _column(values: Sequence[Scalar], known: Kinds, name: str) -> Any:
-    texts = known.get(name)
-    if name in known and texts is None:
+def _column(values: Sequence[Scalar], kinds: Kinds, name: str) -> Any:
+    texts = kinds.get(name)
+    if name in kinds and texts is None:
         return np.array([_number(value) for value in values], dtype=np.float64)
     if texts is None and not any(isinstance(value, str) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    told = [None if value is None else str(plain(value)) for value in values]
-    if texts == (MANY,) or (texts is None and len({*told}) > TEXTS_MAX):
-        told = [None if value is None else MANY for value in told]
-    return np.array(told, dtype=object)
+    labels = [None if value is None else str(plain(value)) for value in values]
+    if texts == (MANY,) or (texts is None and len({*labels}) > TEXTS_MAX):
+        labels = [None if value is None else MANY for value in labels]
+    return np.array(labels, dtype=object)
 
 
 def _number(value: Scalar) -> float:

@@ -83,12 +83,12 @@ class NextRunDesk:
         kept = self._model(question.workload, outcome or self.finest(question))
         if nodes:
             now = conditions_now(self.store, nodes, system=question.system)[list(TELLING)]
-            told = self._whole(kept, question, kept.model.answer(question, now))
+            answer = self._whole(kept, question, kept.model.answer(question, now))
         else:
-            told = self._remembered(kept, question)
-        return _limited(told, limit_seconds)
+            answer = self._remembered(kept, question)
+        return _limited(answer, limit_seconds)
 
-    def known(
+    def cached(
         self, question: Question, outcome: Outcome | None = None, *, limit_seconds: float | None = None
     ) -> Answer | None:
         """The same where it was answered lately, at once and without a look at the store; None where it was not."""
@@ -100,24 +100,24 @@ class NextRunDesk:
         kept = self._kept.get((question.workload, outcome))
         if kept is None or now - kept.looked_at > self._fresh_seconds:
             return None
-        told = kept.answers.get((key_of(question), question.node_count))
-        return None if told is None else _limited(told, limit_seconds)
+        answer = kept.answers.get((key_of(question), question.node_count))
+        return None if answer is None else _limited(answer, limit_seconds)
 
     def _remembered(self, kept: _Kept, question: Question) -> Answer:
         key = (key_of(question), question.node_count)
-        if (told := kept.answers.get(key)) is None:
+        if (answer := kept.answers.get(key)) is None:
             if len(kept.answers) >= ANSWERS_MAX:
                 kept.answers.clear()
-            told = kept.answers[key] = self._whole(kept, question, kept.model.answer(question))
-        return told
+            answer = kept.answers[key] = self._whole(kept, question, kept.model.answer(question))
+        return answer
 
-    def _whole(self, kept: _Kept, question: Question, told: Answer) -> Answer:
+    def _whole(self, kept: _Kept, question: Question, answer: Answer) -> Answer:
         """The answer with its model's name and its energy."""
         if (metered := kept.metered.get(question.system)) is None:
             if len(kept.metered) >= SYSTEMS_MAX:
                 kept.metered.clear()
             metered = kept.metered[question.system] = self._energy.metered(question.workload, question.system)
-        return self._energy.beside(replace(told, model=kept.name), question, metered)
+        return self._energy.beside(replace(answer, model=kept.name), question, metered)
 
     def answers(self, questions: Sequence[Question], outcome: Outcome | None = None) -> Batch:
         """Quantiles of many runs of one workload on one system, without their evidence. Raises: InvalidInputError."""
@@ -139,7 +139,7 @@ class NextRunDesk:
         return outcome
 
     def time_outcome(self, question: Question) -> Outcome:
-        """What a time limit is about: the run, or the job where no run is known."""
+        """Return which outcome a time limit is about: the run, or the job where no run is known."""
         return Outcome.JOB if self.finest(question) is Outcome.JOB else Outcome.RUN
 
     def _model(self, workload: str, outcome: Outcome) -> _Kept:
@@ -150,17 +150,17 @@ class NextRunDesk:
             return self._renewed(workload, outcome)
 
     def _renewed(self, workload: str, outcome: Outcome) -> _Kept:
-        now, found = time.monotonic(), self._registered(outcome)
-        stand = (self._stand(workload, outcome), None if found is None else found[1])
+        now, registered = time.monotonic(), self._registered(outcome)
+        stand = (self._stand(workload, outcome), None if registered is None else registered[1])
         kept = self._kept.get((workload, outcome))
         if kept is not None and kept.stand == stand:
             kept.looked_at = now
             return kept
         if len(self._kept) >= MODELS_MAX:
             self._kept.clear()
-        if found is not None and found[0].knows(workload):
+        if registered is not None and registered[0].knows(workload):
             rows = cases(self.store, outcome, workload=workload, limit=FITTED_RUNS_MAX)
-            model, name = found[0].with_runs(rows), found[1]
+            model, name = registered[0].with_runs(rows), registered[1]
         else:
             model, name = self._fitted(workload, outcome), None
         kept = self._kept[workload, outcome] = _Kept(model, name, stand, now)
@@ -175,15 +175,15 @@ class NextRunDesk:
         return fitted(self.store, outcome, together(rows, others))
 
     def _stand(self, workload: str, outcome: Outcome) -> tuple[int, int]:
-        """What changes when there is more to learn from."""
+        """Return what changes when there is more to learn from."""
         if outcome is Outcome.JOB:
             return jobs_stand(self.store)
         with self.store.catalog.read() as session:
             return session.runs.stand(RunFilter(workload=workload, state=RunState.COMPLETED))
 
 
-def _limited(told: Answer, limit_seconds: float | None) -> Answer:
+def _limited(answer: Answer, limit_seconds: float | None) -> Answer:
     if limit_seconds is None:
-        return told
-    chance = float(exceedance(told.prediction, limit_seconds)[0])
-    return replace(told, limit_seconds=limit_seconds, exceedance=chance)
+        return answer
+    chance = float(exceedance(answer.prediction, limit_seconds)[0])
+    return replace(answer, limit_seconds=limit_seconds, exceedance=chance)

@@ -1,4 +1,4 @@
-"""What answers about runs to come say of their energy."""
+"""The energy in answers about runs to come."""
 
 from dataclasses import dataclass, replace
 
@@ -27,15 +27,15 @@ class EnergyDesk:
     intensity: CarbonIntensity | None = None
 
     def metered(self, workload: str, system: str) -> Metered:
-        """What there is to tell energy from; damaged samples leave the time to be told alone."""
+        """Return what energy is predicted from; with damaged samples the time alone is predicted."""
         try:
             return Metered(self.meters.runs(workload, system))
         except MalformedError as error:
             return Metered((), f"energy is not told by meters: {error!s:.300}")
 
-    def beside(self, told: Answer, question: Question, metered: Metered) -> Answer:
+    def beside(self, answer: Answer, question: Question, metered: Metered) -> Answer:
         """The answer with its energy: of a step, a run or a job, as the answer is."""
-        is_job = told.outcome == Outcome.JOB
-        energy = energy_of(question, told.prediction, metered.runs, is_job=is_job, intensity=self.intensity)
-        warnings = (*told.warnings, metered.problem) if metered.problem else told.warnings
-        return replace(told, energy=energy, warnings=warnings)
+        is_job = answer.outcome == Outcome.JOB
+        energy = energy_of(question, answer.prediction, metered.runs, is_job=is_job, intensity=self.intensity)
+        warnings = (*answer.warnings, metered.problem) if metered.problem else answer.warnings
+        return replace(answer, energy=energy, warnings=warnings)

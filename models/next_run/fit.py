@@ -66,7 +66,7 @@ def train(store: Store, outcome: Outcome) -> Trained:
 
 
 def ask_later(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | None) -> Asked | None:
-    """What a model of the older runs says of later ones; None where there are too few of either.
+    """Return what a model of the older runs says of later ones; None where there are too few of either.
 
     Before a run begins it hears of those that have ended by then, and of no other; what it learned of all cohorts
     stays as it was.
@@ -79,8 +79,8 @@ def ask_later(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | N
     if not learned.any():
         return None
     model = NextRunModel(str(outcome)).fit(rows[learned], None if conditions is None else conditions[learned])
-    pooled = {each.name: _pooled_errors(each, model) for each in BASELINES}
-    told: list[tuple[float, Basis, Floats, dict[str, Floats]]] = []
+    pooled = {baseline.name: _pooled_errors(baseline, model) for baseline in BASELINES}
+    answers: list[tuple[float, Basis, Floats, dict[str, Floats]]] = []
     chosen = set(np.linspace(count, len(rows) - 1, ASKED_MAX).astype(np.int64).tolist())
     questions, runs = questions_of(rows), ended_of(rows)
     going = deque(sorted(np.flatnonzero(~learned).tolist(), key=ended.__getitem__))  # those that end first, first
@@ -91,9 +91,12 @@ def ask_later(outcome: Outcome, rows: pd.DataFrame, conditions: pd.DataFrame | N
         question = questions[place]
         if place in chosen and model.knows(question.workload):
             said = model.batch([question], _row(conditions, place))
-            naive = {each.name: _naive(each, model.earlier(question), pooled[each.name]) for each in BASELINES}
-            told.append((runs[place].seconds, said.basis[0], said.seconds[0], naive))
-    return _asked(told) if len(told) >= ASKED_MIN else None
+            naive = {
+                baseline.name: _naive(baseline, model.earlier(question), pooled[baseline.name])
+                for baseline in BASELINES
+            }
+            answers.append((runs[place].seconds, said.basis[0], said.seconds[0], naive))
+    return _asked(answers) if len(answers) >= ASKED_MIN else None
 
 
 def _row(conditions: pd.DataFrame | None, place: int) -> pd.DataFrame | None:
@@ -101,19 +104,21 @@ def _row(conditions: pd.DataFrame | None, place: int) -> pd.DataFrame | None:
 
 
 def _ends_of(rows: pd.DataFrame) -> NDArray[np.int64]:
-    """When each run had ended and could be heard of, ns UTC; where nobody told, its seconds after it began."""
+    """Return when each run had ended and could be heard of, ns UTC; where not recorded, its seconds after it began."""
     began = rows["started_ns"].to_numpy(np.int64)
-    told = pd.to_numeric(rows["ended_ns"]).astype("Int64")
+    recorded = pd.to_numeric(rows["ended_ns"]).astype("Int64")
     lasted = began + (rows["seconds"].to_numpy(np.float64) * 1e9).astype(np.int64)
-    ended = told.fillna(pd.Series(lasted, index=rows.index)).to_numpy(np.int64)
+    ended = recorded.fillna(pd.Series(lasted, index=rows.index)).to_numpy(np.int64)
     return np.asarray(
         np.maximum(ended, began + 1), dtype=np.int64
     )  # whatever clocks say, no run is heard of before it begins
 
 
-def _asked(told: Sequence[tuple[float, Basis, Floats, dict[str, Floats]]]) -> Asked:
-    seconds, basis, said, naive = zip(*told, strict=True)
-    by_name = {each.name: Prediction(LEVELS, np.array([row[each.name] for row in naive])) for each in BASELINES}
+def _asked(answers: Sequence[tuple[float, Basis, Floats, dict[str, Floats]]]) -> Asked:
+    seconds, basis, said, naive = zip(*answers, strict=True)
+    by_name = {
+        baseline.name: Prediction(LEVELS, np.array([row[baseline.name] for row in naive])) for baseline in BASELINES
+    }
     return Asked(np.array(seconds), Prediction(LEVELS, np.array(said)), basis, by_name)
 
 
@@ -134,16 +139,16 @@ def _naive(baseline: Baseline, earlier: Sequence[float], pooled: Floats) -> Floa
 
 def worth_of(asked: Asked) -> dict[str, Worth]:
     """By basis, where it was asked about often enough."""
-    found = {}
+    worth = {}
     for basis in Basis:
-        rows = np.array([each is basis for each in asked.basis])
+        rows = np.array([answer_basis is basis for answer_basis in asked.basis])
         if rows.sum() < ASKED_MIN:
             continue
         said, seconds = _part(asked.said, rows), asked.seconds[rows]
         naive = _loss(_part(asked.naive[AlwaysMedian.name], rows), seconds)
         gained = skill(_loss(said, seconds), naive) if naive > 0 else None
-        found[str(basis)] = Worth(int(rows.sum()), gained, coverage(said, seconds, low=0.05, high=0.95))
-    return found
+        worth[str(basis)] = Worth(int(rows.sum()), gained, coverage(said, seconds, low=0.05, high=0.95))
+    return worth
 
 
 def _part(prediction: Prediction, rows: Floats) -> Prediction:
@@ -155,11 +160,11 @@ def _loss(prediction: Prediction, seconds: Floats) -> float:
 
 
 def later_runs(store: Store, outcome: Outcome, record: ModelRecord, model: NextRunModel) -> LaterRuns | None:
-    """What a registered model says of the runs that began after its data window; None where there are none."""
+    """Return what a registered model says of the runs that began after its data window; None where there are none."""
     rows = cases(store, outcome)
     later = rows[(rows["started_ns"] > record.evidence.learned.to_ns) & rows["workload"].map(model.knows)]
     if later.empty:
         return None
-    told = model.batch(questions_of(later), conditions_of(store, outcome, later))
+    batch = model.batch(questions_of(later), conditions_of(store, outcome, later))
     started = later["started_ns"].to_numpy(np.int64)
-    return LaterRuns(started, Prediction(LEVELS, told.seconds), later["seconds"].to_numpy(np.float64))
+    return LaterRuns(started, Prediction(LEVELS, batch.seconds), later["seconds"].to_numpy(np.float64))

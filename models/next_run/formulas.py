@@ -1,4 +1,4 @@
-"""What formulas alone say of a run whose configuration tells its network and how it is spread."""
+"""Times by formulas alone, of a run whose configuration tells its network and how it is spread."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def step_seconds(question: Question) -> float:
 
 def calibrated(questions: Sequence[Question], seconds: Sequence[float], seed: int) -> CorrectedPrior | None:
     """Formulas with constants, and a correction, learned from step times of networks; None where too few are told."""
-    rows = [(_columns(each), took) for each, took in zip(questions, seconds, strict=True) if _network(each)]
+    rows = [(_columns(question), took) for question, took in zip(questions, seconds, strict=True) if _network(question)]
     if len(rows) < ROWS_MIN:
         return None
     table = pd.DataFrame([columns for columns, _ in rows])
@@ -58,7 +58,7 @@ def predicted_by_formulas(
     Raises: InvalidInputError for a plan that cannot be.
     """
     columns = [_columns(question) for question in questions]
-    if not all(isinstance(case_of(each), SpreadNetwork) for each in columns):
+    if not all(isinstance(case_of(of_question), SpreadNetwork) for of_question in columns):
         return None
     step = (learned or AnalyticPrior()).predict(pd.DataFrame(columns))
     if is_step:
@@ -70,12 +70,12 @@ def predicted_by_formulas(
 
 
 def _steps(question: Question) -> float | None:
-    told = question.configuration.get(STEPS)
-    return told if isinstance(told, int | float) and not isinstance(told, bool) and told >= 1 else None
+    steps = question.configuration.get(STEPS)
+    return steps if isinstance(steps, int | float) and not isinstance(steps, bool) and steps >= 1 else None
 
 
 def memory_need(question: Question) -> MemoryNeed | None:
-    """What the fullest rank needs; None where the configuration tells no network."""
+    """Return what the fullest rank needs; None where the configuration tells no network."""
     case = _network(question)
     if case is None:
         return None
@@ -101,9 +101,9 @@ def _columns(question: Question) -> Mapping[str, Any]:
     """The configuration under the names that formulas know, with its scale."""
     columns: dict[str, Scalar] = dict(question.configuration)
     for kind, names in DEGREES.items():
-        told = next((columns[name] for name in names if name in columns), None)
-        if told is not None and kind in COLUMN:
-            columns[COLUMN[kind]] = told
+        degree = next((columns[name] for name in names if name in columns), None)
+        if degree is not None and kind in COLUMN:
+            columns[COLUMN[kind]] = degree
     columns["ranks"] = question.world_size
     if question.node_count and "ranks_per_node" not in columns:
         columns["ranks_per_node"] = -(-question.world_size // question.node_count)

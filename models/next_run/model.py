@@ -71,14 +71,16 @@ class NextRunModel:
         self._newcomers = Newcomers(self.seed).fit(table, self._book)
         if self.outcome == Outcome.STEP:
             newest = self._book.newest
-            self._formulas = calibrated([each.question for each in newest], [each.median for each in newest], self.seed)
+            self._formulas = calibrated(
+                [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
+            )
         keys = [key_of(question) for question in questions_of(cases)]
         self._repeats = Repeats().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
         return self
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What it learns from: columns of descriptions and conditions."""
+        """The columns of descriptions and conditions that it learns from."""
         return (*self._newcomers.columns, *self._repeats.conditions)
 
     def hear_of(self, workloads: Sequence[str]) -> Self:
@@ -88,7 +90,7 @@ class NextRunModel:
         return self
 
     def knows(self, workload: str) -> bool:
-        """Whether it ever ran, anywhere."""
+        """Return whether the workload ever ran, anywhere."""
         return bool(self._book.workloads.get(workload))
 
     def with_runs(self, cases: pd.DataFrame) -> Self:
@@ -97,11 +99,11 @@ class NextRunModel:
         news = [(question, run) for question, run in every if not self._has(question, run)]
         if not news:
             return self
-        told = deepcopy(self)
+        model = deepcopy(self)
         for question, run in news:
-            told.observe(question, run)
-        told._settle()
-        return told
+            model.observe(question, run)
+        model._settle()
+        return model
 
     def observe(self, question: Question, run: Ended, conditions: pd.DataFrame | None = None) -> None:
         """Counts one more run that has ended: its cohort's level moves at once, all else at the next fit."""
@@ -126,7 +128,7 @@ class NextRunModel:
         cohort = self._book.find(question)
         if cohort:
             return tuple(cohort.seconds)
-        return tuple(each.median for each in self._book.of_workload(question.workload))
+        return tuple(other.median for other in self._book.of_workload(question.workload))
 
     @property
     def cohort_seconds(self) -> list[Floats]:
@@ -156,9 +158,9 @@ class NextRunModel:
             is_outside=distance is None or distance > 1,
             evidence=_evidence(near),
             cohort_runs=cohort.count if cohort else 0,
-            runs=sum(each.count for each in ran),
+            runs=sum(other.count for other in ran),
             worth=self.worth.get(basis, Worth()),
-            warnings=tuple(novelties(question, [each.question for each in ran])),
+            warnings=tuple(novelties(question, [other.question for other in ran])),
             memory=memory_need(question),
         )
 
@@ -168,21 +170,21 @@ class NextRunModel:
         if conditions is not None:
             return self._told(questions, keys, conditions)
         asked = [(key, question.node_count) for key, question in zip(keys, questions, strict=True)]
-        places = {each: place for place, each in reversed(list(enumerate(asked)))}  # what is asked again is told once
-        told = self._told([questions[place] for place in places.values()], [key for key, _ in places], None)
-        row_of = {each: row for row, each in enumerate(places)}
-        rows = [row_of[each] for each in asked]
-        basis, outside = tuple(told.basis[row] for row in rows), tuple(told.is_outside[row] for row in rows)
-        return replace(told, seconds=told.seconds[rows], basis=basis, is_outside=outside)
+        places = {pair: place for place, pair in reversed(list(enumerate(asked)))}  # what is asked again is told once
+        distinct = self._told([questions[place] for place in places.values()], [key for key, _ in places], None)
+        row_of = {pair: row for row, pair in enumerate(places)}
+        rows = [row_of[pair] for pair in asked]
+        basis, outside = tuple(distinct.basis[row] for row in rows), tuple(distinct.is_outside[row] for row in rows)
+        return replace(distinct, seconds=distinct.seconds[rows], basis=basis, is_outside=outside)
 
     def _told(self, questions: Sequence[Question], keys: Sequence[str], conditions: pd.DataFrame | None) -> Batch:
         ran_on = cache(self._book.ran_on)
         basis = [self._basis(question, key, ran_on) for question, key in zip(questions, keys, strict=True)]
         values, outside = np.empty((len(questions), len(LEVELS))), np.ones(len(questions), dtype=bool)
-        places = {each: [place for place, own in enumerate(basis) if own is each] for each in set(basis)}
+        places = {kind: [place for place, own in enumerate(basis) if own is kind] for kind in set(basis)}
         if repeats := places.get(Basis.COHORT):
-            told = None if conditions is None else conditions.iloc[repeats]
-            values[repeats] = self._of_cohorts([keys[place] for place in repeats], told).values
+            own_conditions = None if conditions is None else conditions.iloc[repeats]
+            values[repeats] = self._of_cohorts([keys[place] for place in repeats], own_conditions).values
             outside[repeats] = False
         if new := places.get(Basis.WORKLOAD, []) + places.get(Basis.TRANSFER, []):
             prediction, _, distances = self._of_newcomers([questions[place] for place in new], 1)
@@ -211,20 +213,24 @@ class NextRunModel:
         places, distances = self._neighbours.nearest(table, count)
         medians = {place: self._near(place).median for place in set(places[:, 0].tolist())}
         nearest = np.array([medians[place] for place in places[:, 0].tolist()])
-        told = self._newcomers.predict(table, nearest=nearest, distances=distances[:, 0])
-        return self._anchored(told, questions, table, distances[:, 0]), places, distances
+        prediction = self._newcomers.predict(table, nearest=nearest, distances=distances[:, 0])
+        return self._anchored(prediction, questions, table, distances[:, 0]), places, distances
 
     def _anchored(
-        self, told: Prediction, questions: Sequence[Question], table: pd.DataFrame, distances: Floats
+        self, prediction: Prediction, questions: Sequence[Question], table: pd.DataFrame, distances: Floats
     ) -> Prediction:
         """The same, but where one cohort of a workload ran on the system, what other systems say times its ratio."""
-        values = told.values.copy()
+        values = prediction.values.copy()
         for workload, system in {(question.workload, question.system) for question in questions}:
-            if (found := self._moved_to(workload, system)) is not None:
-                rows = [row for row, each in enumerate(questions) if (each.workload, each.system) == (workload, system)]
-                usual = found.predict(table.iloc[rows])
+            if (transfer := self._moved_to(workload, system)) is not None:
+                rows = [
+                    row
+                    for row, question in enumerate(questions)
+                    if (question.workload, question.system) == (workload, system)
+                ]
+                usual = transfer.predict(table.iloc[rows])
                 values[rows] = self._newcomers.of_runs(usual, distances[rows]).values
-        return Prediction(told.levels, values)
+        return Prediction(prediction.levels, values)
 
     def _moved_to(self, workload: str, system: str) -> Moved | None:
         key = json.dumps([workload, system])
@@ -238,26 +244,26 @@ class NextRunModel:
         return self._book.cohorts[self._near_keys[place]]
 
     def _by_formulas(self, questions: Sequence[Question]) -> Prediction:
-        found = None
+        prediction = None
         if self.outcome != Outcome.JOB:
-            found = predicted_by_formulas(questions, self._formulas, is_step=self.outcome == Outcome.STEP)
-        if found is None:
+            prediction = predicted_by_formulas(questions, self._formulas, is_step=self.outcome == Outcome.STEP)
+        if prediction is None:
             workload = questions[0].workload
-            known = suggestion(workload, self._book.workloads)
+            hint = suggestion(workload, self._book.workloads)
             raise InvalidInputError(
-                f"workload {workload!r}: no earlier run has {self.outcome}{known}; for an estimate by "
+                f"workload {workload!r}: no earlier run has {self.outcome}{hint}; for an estimate by "
                 "formulas the configuration must tell its network (hidden, layers) or (flops_per_sample, parameters), "
                 "the batch, and of a whole run its steps"
             )
-        return found
+        return prediction
 
 
 def _evidence(near: Sequence[tuple[Cohort, float]]) -> tuple[EvidenceRun, ...]:
     """The newest runs of the nearest cohort, or the newest of each where it is not the question's own."""
-    found = []
+    evidence = []
     for cohort, distance in near:
         asked = cohort.question
         count = EVIDENCE_RUNS if len(near) == 1 and distance == 0 else 1
         for run_id, seconds in list(zip(cohort.run_ids, cohort.seconds, strict=True))[-count:][::-1]:
-            found.append(EvidenceRun(run_id, asked.workload, asked.system, asked.world_size, seconds, distance))
-    return tuple(found)
+            evidence.append(EvidenceRun(run_id, asked.workload, asked.system, asked.world_size, seconds, distance))
+    return tuple(evidence)

@@ -19,7 +19,7 @@ ELSEWHERE_MAX = 500  # the newest
 
 @dataclass
 class Moved:
-    """What other systems say, times the ratio that the one cohort on this system has to it."""
+    """The prediction of other systems, times the ratio that the one cohort on this system has to it."""
 
     transfer: AnchoredTransfer
     columns: tuple[str, ...]
@@ -38,10 +38,10 @@ def moved(cohorts: Sequence[Cohort], system: str, seed: int) -> Moved | None:
         return None
     table = described([cohort.question for cohort in (*elsewhere, *own)]).drop(columns=WORKLOAD)
     telling = tuple(str(name) for name in table if name == SYSTEM or table[name].nunique(dropna=False) > 1)
-    known = like(table, telling)
+    rows = like(table, telling)
     transfer = AnchoredTransfer(GaussianProcessSurrogate(seed), SYSTEM)
-    sources, target = known[: len(elsewhere)], known[len(elsewhere) :].reset_index(drop=True)
-    return Moved(transfer.fit(sources, _medians(elsewhere), target, _medians(own)), telling, numbers_in(known))
+    sources, target = rows[: len(elsewhere)], rows[len(elsewhere) :].reset_index(drop=True)
+    return Moved(transfer.fit(sources, _medians(elsewhere), target, _medians(own)), telling, numbers_in(rows))
 
 
 def _medians(cohorts: Sequence[Cohort]) -> Floats:

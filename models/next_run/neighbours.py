@@ -1,4 +1,4 @@
-"""How near a question is to what ran, and what ran nearest."""
+"""The distance of a question from what ran, and what ran nearest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ ROWS_MAX = 4000  # of which the usual distance is told; more are thinned out eve
 
 @dataclass(frozen=True)
 class Scale:
-    """What a column of numbers is measured by: its standard deviation, of doublings where all are positive."""
+    """The measure of a column of numbers: its standard deviation, of doublings where all are positive."""
 
     is_logarithmic: bool
     deviation: float
@@ -88,10 +88,10 @@ class Neighbours:
             raise NotFittedError("Neighbours was asked before fit")
         matrix = self._columns.matrix(like(table, list(self._columns.categories)))
         blocks, column = [np.empty((len(table), 0))], 0
-        for (name, known), scale in zip(self._columns.categories.items(), self._scales, strict=True):
-            width = 1 if known is None else len(known)
+        for (name, categories), scale in zip(self._columns.categories.items(), self._scales, strict=True):
+            width = 1 if categories is None else len(categories)
             values = matrix[:, column : column + width]
-            blocks.append(_numbers(values, scale) if known is None else _texts(values, MISMATCH.get(name)))
+            blocks.append(_numbers(values, scale) if categories is None else _texts(values, MISMATCH.get(name)))
             column += width
         return np.concatenate(blocks, axis=1)
 
@@ -106,9 +106,9 @@ def _numbers(values: Floats, scale: Scale) -> Floats:
 def _texts(hot: Floats, mismatch: float | None) -> Floats:
     """One column a category, one for others and one for none, so far apart that two differ by the mismatch."""
     missing = np.asarray(np.isnan(hot).any(axis=1))
-    known = np.where(missing[:, None], 0.0, hot)
-    other = ~missing & (known.sum(axis=1) == 0)
-    placed: Floats = np.column_stack([known, other, missing]).astype(np.float64)
+    filled = np.where(missing[:, None], 0.0, hot)
+    other = ~missing & (filled.sum(axis=1) == 0)
+    placed: Floats = np.column_stack([filled, other, missing]).astype(np.float64)
     placed *= (OTHER_MISMATCH if mismatch is None else mismatch) / np.sqrt(2)
     return placed
 
@@ -119,13 +119,13 @@ def _usual(points: Floats, workloads: NDArray[Any]) -> float:
     squares[workloads[:, None] != workloads[None, :]] = np.inf
     np.fill_diagonal(squares, np.inf)
     nearest = squares.min(axis=1, initial=np.inf)
-    known = nearest[np.isfinite(nearest)]
-    return max(float(np.sqrt(np.quantile(known, USUAL))), OTHER_MISMATCH) if len(known) else OTHER_MISMATCH
+    finite = nearest[np.isfinite(nearest)]
+    return max(float(np.sqrt(np.quantile(finite, USUAL))), OTHER_MISMATCH) if len(finite) else OTHER_MISMATCH
 
 
-def _squares(these: Floats, those: Floats) -> Floats:
-    squares: Floats = (-2 * these) @ those.T
-    squares += (these**2).sum(axis=1)[:, None]
-    squares += (those**2).sum(axis=1)[None, :]
+def _squares(points: Floats, others: Floats) -> Floats:
+    squares: Floats = (-2 * points) @ others.T
+    squares += (points**2).sum(axis=1)[:, None]
+    squares += (others**2).sum(axis=1)[None, :]
     np.maximum(squares, 0.0, out=squares)
     return squares

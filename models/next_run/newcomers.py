@@ -1,4 +1,4 @@
-"""What a cohort that never ran will take, from those that did."""
+"""Predictions of what a cohort that never ran will take, from those that did."""
 
 from dataclasses import dataclass, field
 from typing import Self

@@ -1,4 +1,4 @@
-"""What is asked about, and whether it can be."""
+"""Questions: what is asked about, and whether it can be."""
 
 import math
 import sys
@@ -45,7 +45,7 @@ class Question:
 
 
 def is_told(value: object) -> bool:
-    """Whether this is a text, a truth value or a number that a float can hold."""
+    """Return whether this is a text, a truth value or a number that a float can hold."""
     return isinstance(value, str) or (isinstance(value, NUMBERS) and abs(value) <= sys.float_info.max)
 
 
@@ -72,6 +72,6 @@ def _degree(configuration: Configuration, names: tuple[str, ...]) -> int | None:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
             raise InvalidInputError(f"configuration {name} is {value!r}, expected a whole number from 1 on")
     if len({*given.values()}) > 1:
-        told = ", ".join(f"{name} {value}" for name, value in given.items())
-        raise InvalidInputError(f"configuration: {told} are one degree, expected one value")
+        settings = ", ".join(f"{name} {value}" for name, value in given.items())
+        raise InvalidInputError(f"configuration: {settings} are one degree, expected one value")
     return next((int(value) for value in given.values() if isinstance(value, int | float)), None)

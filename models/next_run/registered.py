@@ -20,8 +20,8 @@ def next_run_desk(store: Store, *, fresh_seconds: float = 0.0, intensity: Carbon
 def promoted(registry: Registry, outcome: Outcome) -> tuple[NextRunModel, str] | None:
     """The promoted model of an outcome and its name, `NAME/VERSION`. Raises: MalformedError, UnavailableError."""
     try:
-        found = registry.load(str(outcome))
+        loaded = registry.load(str(outcome))
     except NotFoundError:
         return None
-    model: NextRunModel = found.model
-    return model, f"{found.record.name}/{found.record.version}"
+    model: NextRunModel = loaded.model
+    return model, f"{loaded.record.name}/{loaded.record.version}"

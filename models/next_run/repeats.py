@@ -1,4 +1,4 @@
-"""What the next run of a cohort that ran before will take."""
+"""Predictions of what the next run of a cohort that ran before will take."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,15 +25,15 @@ class Repeats:
 
     def fit(self, cohorts: Sequence[str], seconds: Floats, conditions: pd.DataFrame | None) -> Self:
         """Learns from runs, oldest first; conditions are one row each, None where nobody sampled."""
-        told = pd.DataFrame(index=range(len(cohorts))) if conditions is None else conditions
-        self.conditions = tuple(map(str, told.columns))
+        table = pd.DataFrame(index=range(len(cohorts))) if conditions is None else conditions
+        self.conditions = tuple(map(str, table.columns))
         try:
-            self._spread = CohortSpread().fit(cohorts, seconds, told)
+            self._spread = CohortSpread().fit(cohorts, seconds, table)
         except InvalidInputError:  # too few repeats to tell a spread, which is no fault of the question
             self._spread = None
             return self
         for place in _rarely_run(cohorts):
-            self._spread.remember(cohorts[place], float(seconds[place]), told.iloc[place : place + 1])
+            self._spread.remember(cohorts[place], float(seconds[place]), table.iloc[place : place + 1])
         return self
 
     def observe(self, cohort: str, seconds: float, conditions: pd.DataFrame | None) -> None:
@@ -59,9 +59,9 @@ class Repeats:
 def _rarely_run(cohorts: Sequence[str]) -> list[int]:
     """Places, in order, of the newest runs of the cohorts of which no run is among those that spreads are told from."""
     recent = set(cohorts[-ROWS_MAX:])
-    found: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for place in range(len(cohorts) - ROWS_MAX - 1, -1, -1):
-        own = found.setdefault(cohorts[place], [])
+        own = places.setdefault(cohorts[place], [])
         if cohorts[place] not in recent and len(own) < RARE_RUNS:
             own.append(place)
-    return sorted(place for own in found.values() for place in own)
+    return sorted(place for own in places.values() for place in own)

@@ -10,9 +10,9 @@ from crosswind.models.next_run.question import Question
 SHOWN = 6
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, choices: Iterable[str]) -> str:
     """`; did you mean ...?`, or which ones are known."""
-    names = sorted(set(known))
+    names = sorted(set(choices))
     close = get_close_matches(name, names, n=1)
     if close:
         return f"; did you mean {close[0]}?"
@@ -23,15 +23,15 @@ def novelties(question: Question, ran: Sequence[Question]) -> list[str]:
     """Sentences on every value of the question that no earlier run had: an answer there is an extrapolation."""
     if not ran:
         return []
-    past = [_values(each) for each in ran]
+    past = [_values(earlier) for earlier in ran]
     asked = _values(question)
-    names = sorted({name for each in past for name in each} | set(asked))
-    found = []
+    names = sorted({name for values in past for name in values} | set(asked))
+    sentences = []
     for name in names:
-        had = [each[name] for each in past if name in each]
+        had = [values[name] for values in past if name in values]
         if name in asked or len(had) == len(past):  # what some runs went without may be left out again
-            found.append(_novelty(name, asked.get(name), had))
-    return [sentence for sentence in found if sentence]
+            sentences.append(_novelty(name, asked.get(name), had))
+    return [sentence for sentence in sentences if sentence]
 
 
 def _values(question: Question) -> dict[str, Scalar]:
@@ -43,11 +43,11 @@ def _novelty(name: str, value: Scalar, past: Sequence[Scalar]) -> str:
         return f"{name} is not given, earlier runs had it"
     if not past:
         return f"{name} is {value}, no earlier run had it"
-    numbers = [each for each in past if _is_number(each)]
+    numbers = [earlier for earlier in past if _is_number(earlier)]
     if _is_number(value) and numbers:
         low, high = min(numbers), max(numbers)
         return "" if low <= value <= high else f"{name} is {value}, earlier runs had {low} to {high}"
-    seen = sorted({str(each) for each in past})
+    seen = sorted({str(earlier) for earlier in past})
     return "" if str(value) in seen else f"{name} is {value}, earlier runs had {', '.join(seen[:SHOWN])}"
 
 

@@ -31,19 +31,21 @@ def for_values(nodes: Sequence[str], findings: Sequence[Finding], notes: list[st
     """A slow value, unless as many nodes are slow that the cause is elsewhere."""
     blames = []
     for measure in (name for name, quantity in QUANTITIES.items() if not quantity.of_pair):
-        slow = [each for each in findings if each.measure == measure and each.is_slow]
-        slow_nodes = {each.node for each in slow}
+        slow = [finding for finding in findings if finding.measure == measure and finding.is_slow]
+        slow_nodes = {finding.node for finding in slow}
         if _is_shared(slow, slow_nodes, nodes):
             notes.append(f"{measure}: slow on {len(slow_nodes)} of {len(nodes)} nodes, so the cause is none of them")
             continue
-        blames += [_blame(each, f"{_told(each)} of what {each.evidence} {each.basis} have") for each in slow]
+        blames += [
+            _blame(finding, f"{_told(finding)} of what {finding.evidence} {finding.basis} have") for finding in slow
+        ]
     return blames
 
 
 def _is_shared(slow: Sequence[Finding], slow_nodes: Collection[str], nodes: Sequence[str]) -> bool:
     """Half of the nodes slower than the other half says nothing of which half is usual."""
     half = len(nodes) / 2
-    by_peers = any(each.basis is Basis.PEERS for each in slow)
+    by_peers = any(finding.basis is Basis.PEERS for finding in slow)
     return len(nodes) > 1 and (len(slow_nodes) > half or (by_peers and len(slow_nodes) == half))
 
 
@@ -52,22 +54,22 @@ def for_links(findings: Sequence[Finding], notes: list[str]) -> list[Blame]:
     blames: list[Blame] = []
     for measure in (name for name, quantity in QUANTITIES.items() if quantity.of_pair):
         links: dict[str, list[Finding]] = defaultdict(list)
-        for each in (each for each in findings if each.measure == measure and each.peer):
-            links[each.node].append(each)
-            links[str(each.peer)].append(each)
-        cleared = {node for node, of_node in links.items() if not all(each.is_slow for each in of_node)}
+        for link in (finding for finding in findings if finding.measure == measure and finding.peer):
+            links[link.node].append(link)
+            links[str(link.peer)].append(link)
+        cleared = {node for node, of_node in links.items() if not all(finding.is_slow for finding in of_node)}
         blamed = {
             node
             for node, of_node in links.items()
-            if node not in cleared and len(cleared & {_other(each, node) for each in of_node}) >= CLEARED_PARTNERS
+            if node not in cleared and len(cleared & {_other(finding, node) for finding in of_node}) >= CLEARED_PARTNERS
         }
         blames += [_blame_of_links(node, links[node]) for node in sorted(blamed)]
-        left = [each for each in findings if each.measure == measure and each.is_slow]
+        left = [finding for finding in findings if finding.measure == measure and finding.is_slow]
         notes += [
-            f"{measure}: the link {each.node} - {each.peer} is slow ({_told(each)} of usual), and "
+            f"{measure}: the link {finding.node} - {finding.peer} is slow ({_told(finding)} of usual), and "
             "nothing tells which node that is due to"
-            for each in left
-            if not blamed & {each.node, str(each.peer)}
+            for finding in left
+            if not blamed & {finding.node, str(finding.peer)}
         ]
     return blames
 
@@ -75,14 +77,14 @@ def for_links(findings: Sequence[Finding], notes: list[str]) -> list[Blame]:
 def for_failures(
     nodes: Sequence[str], findings: Sequence[Finding], failures: Iterable[tuple[str, str, str]], notes: list[str]
 ) -> list[Blame]:
-    """What failed here worked on all others, three at least."""
+    """Return the blames for what failed here and worked on all others, three at least."""
     blames = []
     for node, measure, reason in failures:
-        worked = {each.node for each in findings if each.measure.partition("_")[0] == measure}
+        worked = {finding.node for finding in findings if finding.measure.partition("_")[0] == measure}
         others = set(nodes) - {node}
         if len(others) >= OTHER_NODES and others <= worked:
-            told = f"{measure} failed, and worked on {len(others)} other nodes: {reason}"
-            blames.append(Blame(node, measure, None, "", None, None, Basis.PEERS, len(others), told))
+            sentence = f"{measure} failed, and worked on {len(others)} other nodes: {reason}"
+            blames.append(Blame(node, measure, None, "", None, None, Basis.PEERS, len(others), sentence))
         else:
             notes.append(f"{node}: {measure} could not be measured: {reason}")
     return blames
@@ -91,14 +93,14 @@ def for_failures(
 def for_missing(nodes: Sequence[str], findings: Sequence[Finding]) -> Iterator[Blame]:
     """A GPU that all others have, three at least, is not seen here."""
     seen: dict[str, set[str]] = defaultdict(set)
-    for each in findings:
-        if (each.device or "").startswith(GPU):
-            seen[str(each.device)].add(each.node)
+    for finding in findings:
+        if (finding.device or "").startswith(GPU):
+            seen[str(finding.device)].add(finding.node)
     for device, owners in seen.items():
         missing = set(nodes) - owners
         if len(missing) == 1 and len(owners) >= OTHER_NODES:
-            told = f"{device} is not seen here, but on all {len(owners)} other nodes"
-            yield Blame(missing.pop(), "gemm", device, "", None, None, Basis.PEERS, len(owners), told)
+            sentence = f"{device} is not seen here, but on all {len(owners)} other nodes"
+            yield Blame(missing.pop(), "gemm", device, "", None, None, Basis.PEERS, len(owners), sentence)
 
 
 def _blame(finding: Finding, reason: str) -> Blame:
@@ -117,9 +119,9 @@ def _blame(finding: Finding, reason: str) -> Blame:
 
 def _blame_of_links(node: str, links: Sequence[Finding]) -> Blame:
     """Told by the node's best link."""
-    best = max(links, key=lambda each: each.z or 0.0)
-    told = f"all {len(links)} links of the node are slow, the best has {_told(best)} of usual"
-    return Blame(node, best.measure, None, best.unit, best.value, best.expected, best.basis, best.evidence, told)
+    best = max(links, key=lambda link: link.z or 0.0)
+    sentence = f"all {len(links)} links of the node are slow, the best has {_told(best)} of usual"
+    return Blame(node, best.measure, None, best.unit, best.value, best.expected, best.basis, best.evidence, sentence)
 
 
 def _told(finding: Finding) -> str:

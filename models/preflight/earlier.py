@@ -1,4 +1,4 @@
-"""What was measured before, as a comparison needs it."""
+"""Earlier measurements, as a comparison needs them."""
 
 from dataclasses import dataclass
 

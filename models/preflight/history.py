@@ -1,4 +1,4 @@
-"""What earlier checks of a system measured, as they are stored."""
+"""The measurements of earlier checks of a system, as they are stored."""
 
 import math
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ order by ts_ns desc, measure, node, device, peer limit {VALUES_MAX}
 """  # noqa: S608 - our own names
 
 
-def earlier_checks(lake: Lake, system: str, *, each: int = VALUES_EACH) -> tuple[Earlier, ...]:
-    """What is stored of this system's checks, the newest values of `each`; empty before the first.
+def earlier_checks(lake: Lake, system: str, *, newest: int = VALUES_EACH) -> tuple[Earlier, ...]:
+    """Return what is stored of this system's checks, the `newest` values of each place; empty before the first.
 
     Raises: MalformedError naming a damaged file.
     """
     if PREFLIGHT.name not in lake.sets():
         return ()
     kept: dict[tuple[str, ...], list[tuple[int, float]]] = {}
-    for *key, at_ns, value in lake.frame(_NEWEST, [system, each]).itertuples(index=False, name=None):
+    for *key, at_ns, value in lake.frame(_NEWEST, [system, newest]).itertuples(index=False, name=None):
         if math.isfinite(value):
             kept.setdefault(tuple(map(str, key)), []).append((int(at_ns), float(value)))
     return tuple(_earlier(key, values) for key, values in kept.items())

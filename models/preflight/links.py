@@ -32,12 +32,12 @@ def fitted(sizes: Sequence[int], seconds: Sequence[float]) -> Link:
 
 def link_values(measured: Iterable[Measured]) -> list[Measured]:
     """Latency and bandwidth of every pair whose messages tell them."""
-    messages = sorted((each for each in measured if each.measure == MESSAGE), key=_pair)
+    messages = sorted((message for message in measured if message.measure == MESSAGE), key=_pair)
     values: list[Measured] = []
     for (node, peer, method), of_pair in groupby(messages, key=_pair):
-        told = [(each.size_bytes or 0, each.value) for each in of_pair]
+        samples = [(message.size_bytes or 0, message.value) for message in of_pair]
         try:
-            link = fitted([size for size, _ in told], [seconds for _, seconds in told])
+            link = fitted([size for size, _ in samples], [seconds for _, seconds in samples])
         except InvalidInputError:
             continue
         values.append(Measured(node, "latency", max(link.alpha_seconds, LEAST_SECONDS), peer=peer, method=method))

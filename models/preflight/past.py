@@ -53,7 +53,7 @@ def past_checks(store: Store, system: str, *, checks: int = CHECKS) -> tuple[Pas
     newest = lake.frame(_NEWEST, [system, checks])
     values = lake.frame(_VALUES, [system, newest["check_id"].tolist()])
     of_check = {str(check_id): rows for check_id, rows in values.groupby("check_id")}
-    history = earlier_checks(lake, system, each=VALUES_EACH + checks)
+    history = earlier_checks(lake, system, newest=VALUES_EACH + checks)
     return tuple(
         _past((str(check_id), system, int(at_ns), _text(job_id)), of_check[str(check_id)], history)
         for check_id, job_id, at_ns in newest.itertuples(index=False, name=None)
@@ -74,14 +74,14 @@ def _past(key: tuple[str, str, int, str | None], rows: pd.DataFrame, history: It
 
 
 def _before(history: Iterable[Earlier], at_ns: int) -> list[Earlier]:
-    """What a check at that time could know: of each place the newest values of before."""
-    found = []
-    for each in history:
-        known = [pair for pair in zip(each.at_ns, each.values, strict=True) if pair[0] < at_ns][:VALUES_EACH]
-        if known:
-            times, values = zip(*known, strict=True)
-            found.append(replace(each, at_ns=times, values=values))
-    return found
+    """Return what a check at that time could know: of each place the newest values of before."""
+    earlier = []
+    for series in history:
+        newest = [pair for pair in zip(series.at_ns, series.values, strict=True) if pair[0] < at_ns][:VALUES_EACH]
+        if newest:
+            times, values = zip(*newest, strict=True)
+            earlier.append(replace(series, at_ns=times, values=values))
+    return earlier
 
 
 def _text(value: object) -> str | None:

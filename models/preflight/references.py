@@ -17,7 +17,7 @@ Alike = tuple[str, str, str, str]
 
 
 class Basis(StrEnum):
-    """Who says what is usual."""
+    """The source of what is usual."""
 
     FLEET = "earlier nodes"
     CHECKS = "earlier checks"
@@ -27,7 +27,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True)
 class Reference:
-    """What is usual, who says so, and how many those are."""
+    """A reference: what is usual, who says so, and how many those are."""
 
     basis: Basis
     evidence: int
@@ -48,8 +48,8 @@ class References:
         for earlier in history:
             self._earlier[alike(earlier)].append(earlier)
         self._now: dict[Alike, list[Measured]] = defaultdict(list)
-        for each in measured:
-            self._now[alike(each)].append(each)
+        for measurement in measured:
+            self._now[alike(measurement)].append(measurement)
         self._of_all: dict[Alike, Reference | None] = {}
 
     def of(self, value: Measured) -> Reference:
@@ -77,19 +77,19 @@ class References:
     def _by_few(self, group: Alike, value: Measured) -> Reference:
         earlier = self._earlier.get(group, [])
         ends = {value.node, value.peer or value.node}
-        others = [each for each in earlier if not ends & {each.node, each.peer or each.node}]
+        others = [series for series in earlier if not ends & {series.node, series.peer or series.node}]
         if len(_nodes(others)) >= EARLIER_NODES:
             return _by_fleet(group, others)
         checks = _checks(earlier)
         if len(checks) >= EARLIER_CHECKS:
-            numbers = [number for each in earlier for number in each.values]
+            numbers = [number for series in earlier for number in series.values]
             return Reference(Basis.CHECKS, len(checks), usual(value.measure, numbers))
-        now = [each for each in self._now[group] if _are_pairs(group) or each.node != value.node]
+        now = [measurement for measurement in self._now[group] if _are_pairs(group) or measurement.node != value.node]
         return _by_nodes(group, now, len(_nodes(now) - {value.node}))
 
 
 def _by_fleet(group: Alike, earlier: Sequence[Earlier]) -> Reference:
-    medians = _by_place((each.node, each.peer, each.values) for each in earlier)
+    medians = _by_place((series.node, series.peer, series.values) for series in earlier)
     return Reference(Basis.FLEET, len(_nodes(earlier)), usual(group[0], medians))
 
 
@@ -97,16 +97,18 @@ def _by_nodes(group: Alike, now: Sequence[Measured], others: int) -> Reference:
     """A pair is held to what each node has in the median of its pairs: a slow node spoils no more than its own."""
     if others < OTHER_NODES:
         return Reference(Basis.NOBODY, 0, None)
-    of_nodes = [(node, "", (each.value,)) for each in now for node in (each.node, each.peer) if node]
+    of_nodes = [
+        (node, "", (measurement.value,)) for measurement in now for node in (measurement.node, measurement.peer) if node
+    ]
     return Reference(Basis.PEERS, others, usual(group[0], _by_place(of_nodes)))
 
 
 def _nodes(values: Iterable[Measured | Earlier]) -> set[str]:
-    return {node for each in values for node in (each.node, each.peer) if node}
+    return {node for entry in values for node in (entry.node, entry.peer) if node}
 
 
 def _checks(earlier: Iterable[Earlier]) -> set[int]:
-    return {at_ns for each in earlier for at_ns in each.at_ns}
+    return {at_ns for series in earlier for at_ns in series.at_ns}
 
 
 def _are_pairs(group: Alike) -> bool:

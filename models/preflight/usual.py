@@ -1,4 +1,4 @@
-"""What is usual of a measure, and how far from it a value is."""
+"""The usual value of a measure, and how far from it another is."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -46,6 +46,6 @@ def usual(measure: str, values: Sequence[float]) -> Usual:
     """
     logs = [math.log(value) for value in values]
     centre, n = median(logs), len(logs)
-    deviation = NORMAL * median(abs(each - centre) for each in logs)
+    deviation = NORMAL * median(abs(log - centre) for log in logs)
     spread = deviation * (FEW.get(n) or n / max(n - 0.8, 0.2))
     return Usual(math.exp(centre), max(spread, LEAST_SPREAD[measure]) * (1 + DOUBT / n))

@@ -1,4 +1,4 @@
-"""Which nodes a job should leave out, and why; what cannot be told is said."""
+"""The nodes that a job should leave out, and why; what cannot be decided is said."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from crosswind.models.preflight.references import Basis, References
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found; `excluded` are the nodes blamed, `notes` what could not be told."""
+    """The findings of a check; `excluded` are the nodes blamed, `notes` what could not be decided."""
 
     findings: tuple[Finding, ...]
     blames: tuple[Blame, ...]
@@ -34,8 +34,8 @@ def judged(
     not. For a measure that failed, or a GPU that is not seen, it is blamed where all others, three at least, have it.
     """
     references = References(history, measured)
-    compared = [each for each in measured if each.measure in QUANTITIES and each.value > 0]
-    findings = tuple(finding(each, references) for each in compared)
+    compared = [measurement for measurement in measured if measurement.measure in QUANTITIES and measurement.value > 0]
+    findings = tuple(finding(measurement, references) for measurement in compared)
     notes: list[str] = []
     blames = [
         *for_values(nodes, findings, notes),
@@ -43,10 +43,10 @@ def judged(
         *for_failures(nodes, findings, failures, notes),
         *for_missing(nodes, findings),
     ]
-    unknown = sorted({each.measure for each in findings if each.basis is Basis.NOBODY})
+    unknown = sorted({comparison.measure for comparison in findings if comparison.basis is Basis.NOBODY})
     if unknown:
         notes.append(
             f"nothing says what is usual of {', '.join(unknown)}: expected 5 earlier nodes or checks of this system, "
             "method and hardware, or 4 nodes in this check"
         )
-    return Verdict(findings, tuple(blames), tuple(sorted({each.node for each in blames})), tuple(notes))
+    return Verdict(findings, tuple(blames), tuple(sorted({blame.node for blame in blames})), tuple(notes))

@@ -24,8 +24,8 @@ BYTES_MAX = 1 << 30
 def write_model(model: object) -> bytes:
     """The model's file: of equal models equal bytes. Raises: InvalidInputError naming what cannot be saved."""
     encoder = Encoder()
-    told = {"format": FORMAT, "model": encoder.encode(model)}
-    text = json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
+    document = {"format": FORMAT, "model": encoder.encode(model)}
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
     members = {MODEL: text, **encoder.members}
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
@@ -40,13 +40,13 @@ def read_model(content: bytes) -> Any:
     if members.pop(DIGEST, b"") != _digest(members).encode():
         raise MalformedError("its content is not what its digest says")
     try:
-        told = json.loads(members[MODEL])
+        document = json.loads(members[MODEL])
     except (KeyError, ValueError, RecursionError) as error:
         raise MalformedError(f"{MODEL}: expected JSON: {str(error)[:120]}") from error
-    found = told.get("format") if isinstance(told, dict) else None
-    if found != FORMAT or "model" not in told:
-        raise MalformedError(f"format {str(found)[:40]}: expected {FORMAT}, which this version of Crosswind knows")
-    return Decoder(members).decode(told["model"])
+    version = document.get("format") if isinstance(document, dict) else None
+    if version != FORMAT or "model" not in document:
+        raise MalformedError(f"format {str(version)[:40]}: expected {FORMAT}, which this version of Crosswind knows")
+    return Decoder(members).decode(document["model"])
 
 
 def _members(content: bytes) -> Members:
@@ -56,24 +56,24 @@ def _members(content: bytes) -> Members:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             listed = archive.infolist()
             _check(listed, len(content))
-            return {each.filename: archive.read(each) for each in listed}
+            return {member.filename: archive.read(member) for member in listed}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
         raise MalformedError(f"expected a whole zip file: {error}") from error
 
 
 def _check(listed: list[zipfile.ZipInfo], size_bytes: int) -> None:
-    names = [each.filename for each in listed]
+    names = [member.filename for member in listed]
     if len(set(names)) < len(names):
         raise MalformedError("a member stands in it twice")
-    if any(each.compress_type != zipfile.ZIP_STORED or each.file_size != each.compress_size for each in listed):
+    if any(member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size for member in listed):
         raise MalformedError("a member is compressed, expected stored ones")
-    if sum(each.file_size for each in listed) > size_bytes:  # members that share their bytes
+    if sum(member.file_size for member in listed) > size_bytes:  # members that share their bytes
         raise MalformedError("its members are larger than the file")
 
 
 def _digest(members: Members) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, content in sorted(members.items()):
-        found.update(f"{name}\0{len(content)}\0".encode())
-        found.update(content)
-    return found.hexdigest()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Whether a model still keeps, on runs after its training, what it showed on those it was validated on."""
+"""Tests of whether a model still keeps, on runs after its training, what it showed on those it was validated on."""
 
 import math
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class LaterRuns:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a model promises of its quantiles: which runs keep it, and the least share of them that is no drift."""
+    """A promise of a model's quantiles: which runs keep it, and the least share of them that is no drift."""
 
     words: str
     held: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
@@ -58,7 +58,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Drift:
-    """What the two tests say of `rows` later runs.
+    """The verdict of the two tests on `rows` later runs.
 
     `coverage_odds` is the largest value that the evidence against the claims ever had; 1 / FALSE_ALARM is enough, and
     `worst` are words for the claim kept worst. `loss_excess` is the largest CUSUM of losses, in standard deviations;
@@ -87,7 +87,7 @@ class Drift:
 
 
 def drift_of(evidence: Evidence, later: LaterRuns) -> Drift:
-    """How the model fares on the runs that started after its data window; earlier ones are left out."""
+    """Test the model on the runs that started after its data window; earlier ones are left out."""
     is_later = later.started_ns > evidence.learned.to_ns
     y, prediction = later.y[is_later], Prediction(later.prediction.levels, later.prediction.values[is_later])
     if len(y) == 0:
@@ -100,14 +100,14 @@ def drift_of(evidence: Evidence, later: LaterRuns) -> Drift:
         least = claims[int(np.argmax(np.max(odds, axis=1)))]
         worst = f"{least.share:.0%} lay {least.words}, expected at least {least.expected:.0%}"
     if len(evidence.row_losses) >= LOSS_ROWS_MIN:
-        losses, known = row_losses(prediction, y), np.array(evidence.row_losses)
-        facts |= {"loss": float(np.mean(losses)), "expected_loss": float(np.mean(known))}
-        facts |= {"loss_excess": float(np.max(cusum(losses, known))), "loss_limit": cusum_limit(known)}
+        losses, reference = row_losses(prediction, y), np.array(evidence.row_losses)
+        facts |= {"loss": float(np.mean(losses)), "expected_loss": float(np.mean(reference))}
+        facts |= {"loss_excess": float(np.max(cusum(losses, reference))), "loss_limit": cusum_limit(reference)}
     return Drift(len(y), worst=worst, **facts)
 
 
 def claims_of(evidence: Evidence, prediction: Prediction, y: Floats) -> list[Claim]:
-    """What is tested of the quantiles: their widest interval, and one tail on each side, which shows a shift sooner.
+    """Return the claims tested of the quantiles: the widest interval, and one tail a side, which shows a shift sooner.
 
     A claim is the lower of what the levels promise and what validation showed, less what is tolerated.
     Raises: InvalidInputError when the prediction has other levels than the evidence.
@@ -121,14 +121,14 @@ def claims_of(evidence: Evidence, prediction: Prediction, y: Floats) -> list[Cla
     high = min(range(len(levels)), key=lambda place: abs(levels[place] - (1 - TAIL)))
     values = prediction.values
     within = (values[:, 0] <= y) & (y <= values[:, -1])
-    found = [
+    candidates = [
         (f"within P{levels[0]:.0%} to P{levels[-1]:.0%}", within, levels[-1] - levels[0], shares[-1] - shares[0]),
         (f"at or below P{levels[high]:.0%}", y <= values[:, high], levels[high], shares[high]),
         (f"at or above P{levels[low]:.0%}", y >= values[:, low], 1 - levels[low], 1 - shares[low]),
     ]
     return [
         Claim(words.replace("%", ""), held, min(promised, shown) - TOLERATED_COVERAGE)
-        for words, held, promised, shown in found
+        for words, held, promised, shown in candidates
         if min(promised, shown) > 2 * TOLERATED_COVERAGE
     ]
 
@@ -150,32 +150,32 @@ def undercoverage_odds(held: "np.ndarray[tuple[int], np.dtype[np.bool_]]", expec
     return odds
 
 
-def cusum(losses: Floats, known: Floats) -> Floats:
+def cusum(losses: Floats, reference: Floats) -> Floats:
     """One-sided CUSUM of losses against those of validation, in their standard deviations, shape (n_runs,).
 
     A loss above all that validation saw counts as the largest of them: one disaster is no drift, many are.
     Source: Page 1954, "Continuous inspection schemes".
     """
-    steps = (np.minimum(losses, np.max(known)) - np.mean(known)) / _spread(known) - ALLOWANCE
+    steps = (np.minimum(losses, np.max(reference)) - np.mean(reference)) / _spread(reference) - ALLOWANCE
     sums = np.cumsum(steps)
     lowest: Floats = sums - np.minimum(np.minimum.accumulate(sums), 0)
     return lowest
 
 
-def cusum_limit(known: Floats) -> float:
-    """What the CUSUM of runs like the validation rows exceeds within HORIZON_ROWS with probability FALSE_ALARM.
+def cusum_limit(reference: Floats) -> float:
+    """Return the CUSUM that runs like the validation rows exceed within HORIZON_ROWS with probability FALSE_ALARM.
 
-    By bootstrap, which draws the validation rows anew as well: few of them tell little of their mean. known: (n,).
+    By bootstrap, which draws the validation rows anew as well: few of them tell little of their mean. reference: (n,).
     """
     random = np.random.default_rng(0)
-    drawn = random.choice(known, size=(SIMULATIONS, len(known)))
-    means, spreads = np.mean(drawn, axis=1), np.array([_spread(each) for each in drawn])
+    drawn = random.choice(reference, size=(SIMULATIONS, len(reference)))
+    means, spreads = np.mean(drawn, axis=1), np.array([_spread(sample) for sample in drawn])
     sums, highest = np.zeros(SIMULATIONS), np.zeros(SIMULATIONS)
     for _ in range(HORIZON_ROWS):
-        sums = np.maximum(sums + (random.choice(known, size=SIMULATIONS) - means) / spreads - ALLOWANCE, 0)
+        sums = np.maximum(sums + (random.choice(reference, size=SIMULATIONS) - means) / spreads - ALLOWANCE, 0)
         highest = np.maximum(highest, sums)
     return float(np.quantile(highest, 1 - FALSE_ALARM))
 
 
-def _spread(known: Floats) -> float:
-    return max(float(np.std(known, ddof=1)), SPREAD_MIN * float(np.mean(known)), 1e-12)
+def _spread(losses: Floats) -> float:
+    return max(float(np.std(losses, ddof=1)), SPREAD_MIN * float(np.mean(losses)), 1e-12)

@@ -91,7 +91,7 @@ class Runner:
 
     @property
     def registry(self) -> Registry:
-        """Where the versions are registered."""
+        """The registry that holds the versions."""
         return self._registry
 
     @property
@@ -140,8 +140,8 @@ class Runner:
 
     def _trainer(self, name: str) -> Trainer:
         if name not in self._trainers:
-            known = f"expected {', '.join(sorted(self._trainers))}" if self._trainers else "there is none"
-            raise NotFoundError(f"model {name!r} has no trainer: {known}")
+            expectation = f"expected {', '.join(sorted(self._trainers))}" if self._trainers else "there is none"
+            raise NotFoundError(f"model {name!r} has no trainer: {expectation}")
         return self._trainers[name]
 
     def _registered(self, begun: Operation, content: bytes, trained: Trained) -> Operation:
@@ -183,10 +183,12 @@ class Runner:
             return None
         with self._store.catalog.read() as session:
             newest = session.models.newest(name)
-            known = [each for each in session.operations.find(TRAIN) if each.arguments["name"] == name]
-        if known and known[0].state in OPEN:
+            trainings = [
+                operation for operation in session.operations.find(TRAIN) if operation.arguments["name"] == name
+            ]
+        if trainings and trainings[0].state in OPEN:
             return None
-        latest_ns = max([each.made_ns for each in (newest, *known[:1]) if each is not None], default=None)
+        latest_ns = max([record.made_ns for record in (newest, *trainings[:1]) if record is not None], default=None)
         if latest_ns is not None and self._clock() - latest_ns < trainer.every_seconds * NANOSECONDS:
             return None
         return self.ask(name, f"every {trainer.every_seconds:g} s")

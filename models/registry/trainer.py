@@ -1,4 +1,4 @@
-"""How a model is made anew."""
+"""Trainers, which make models anew."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -61,7 +61,7 @@ class Encoder:
         kind = type(record)
         if not (OURS.fullmatch(kind.__module__) and kind.__qualname__.isidentifier()):
             raise InvalidInputError(f"{path} is a {kind.__module__}.{kind.__qualname__}, expected a dataclass of ours")
-        names = [each.name for each in dataclasses.fields(record)]
+        names = [field.name for field in dataclasses.fields(record)]
         if strays := sorted(set(getattr(record, "__dict__", ())) - set(names)):
             raise InvalidInputError(f"{path} holds {', '.join(strays)} outside its fields, which would be lost")
         fields = {name: self.encode(getattr(record, name), f"{path}.{name}", depth + 1) for name in names}
@@ -83,8 +83,8 @@ class Encoder:
         return {"array": self._add("npy", stream.getvalue())}
 
     def _booster(self, booster: Any, path: str, depth: int) -> Any:  # noqa: ARG002 - all writers are called alike
-        told = json.loads(booster.save_config())["learner"]["generic_param"]  # the model itself does not hold it
-        return {"booster": self._add("json", bytes(booster.save_raw("json"))), "n_threads": int(told["nthread"])}
+        parameters = json.loads(booster.save_config())["learner"]["generic_param"]  # the model itself does not hold it
+        return {"booster": self._add("json", bytes(booster.save_raw("json"))), "n_threads": int(parameters["nthread"])}
 
     def _add(self, ending: str, content: bytes) -> str:
         name = f"{len(self.members)}.{ending}"
@@ -109,7 +109,7 @@ class Decoder:
         )
 
     def decode(self, value: Any, depth: int = 0) -> Any:
-        """What was encoded. Raises: MalformedError."""
+        """Return what was encoded. Raises: MalformedError."""
         if depth > DEPTH_MAX:
             raise MalformedError(f"values within values are more than {DEPTH_MAX} levels deep")
         if isinstance(value, list):
@@ -149,14 +149,14 @@ class Decoder:
 
     def _record(self, value: Any, depth: int) -> Any:
         kind, fields = class_named(value["class"]), value.get("fields")
-        known = {each.name: each for each in dataclasses.fields(kind)}
+        fields_by_name = {field.name: field for field in dataclasses.fields(kind)}
         if not isinstance(fields, dict):
             raise MalformedError(f"{value['class']}: its fields are {str(fields)[:80]}, expected an object")
-        if strange := sorted(set(fields) - set(known)):
+        if strange := sorted(set(fields) - set(fields_by_name)):
             raise MalformedError(f"{value['class']} has no field {', '.join(strange)[:80]}")
         made: Any = object.__new__(kind)
-        for name, each in known.items():
-            held = self.decode(fields[name], depth) if name in fields else _default(value["class"], each)
+        for name, field in fields_by_name.items():
+            held = self.decode(fields[name], depth) if name in fields else _default(value["class"], field)
             object.__setattr__(made, name, held)
         return made
 
@@ -216,13 +216,13 @@ def read_array(content: bytes, name: str) -> Any:
     return flat.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
 
 
-def _default(kind: str, each: "dataclasses.Field[Any]") -> Any:
+def _default(kind: str, field: "dataclasses.Field[Any]") -> Any:
     """The default of a field that an older version did not have."""
-    if each.default is not dataclasses.MISSING:
-        return each.default
-    if each.default_factory is not dataclasses.MISSING:
-        return each.default_factory()
-    raise MalformedError(f"{kind} lacks the field {each.name}")
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    raise MalformedError(f"{kind} lacks the field {field.name}")
 
 
 def _list(value: object, *, of: int | None = None) -> list[Any]:

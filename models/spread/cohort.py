@@ -1,4 +1,4 @@
-"""What is kept of a cohort."""
+"""The state that is kept of a cohort."""
 
 from dataclasses import dataclass, replace
 

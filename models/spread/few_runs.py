@@ -1,4 +1,4 @@
-"""How far a run lies from what very few runs of its cohort, or none, let expect: learned from all cohorts."""
+"""Distances of a run from what very few runs of its cohort, or none, let expect: learned from all cohorts."""
 
 from collections.abc import Mapping
 
@@ -18,9 +18,9 @@ def few_run_quantiles(logs: Mapping[str, Floats], expected: Mapping[str, Floats]
     """
     errors = {0: _of_none(logs, expected)} | {count: _of_few(logs, count) for count in range(1, OWN_RUNS_MIN)}
     return {
-        count: np.array([conformal_quantile(found, level) for level in LEVELS])
-        for count, found in errors.items()
-        if len(found) >= CALIBRATION_ROWS_MIN
+        count: np.array([conformal_quantile(misses, level) for level in LEVELS])
+        for count, misses in errors.items()
+        if len(misses) >= CALIBRATION_ROWS_MIN
     }
 
 
@@ -47,10 +47,10 @@ def _of_few(logs: Mapping[str, Floats], count: int) -> Floats:
 
 def _of_none(logs: Mapping[str, Floats], expected: Mapping[str, Floats]) -> Floats:
     levels = {cohort: level_of(own) for cohort, own in logs.items()}
-    found = []
+    misses = []
     for cohort, own in logs.items():
         others = [level for other, level in levels.items() if other != cohort]
         reference = float(np.median(others)) if others else np.nan
-        found.append(own - np.where(np.isnan(expected[cohort]), reference, expected[cohort]))
-    errors: Floats = np.concatenate([np.empty(0), *found])
+        misses.append(own - np.where(np.isnan(expected[cohort]), reference, expected[cohort]))
+    errors: Floats = np.concatenate([np.empty(0), *misses])
     return errors[~np.isnan(errors)]

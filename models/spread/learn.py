@@ -25,7 +25,7 @@ Members = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Learned:
-    """What was learned from `rows` runs; quantiles are in units of a cohort's scale, corrections at LEVELS."""
+    """The model learned from `rows` runs; quantiles are in units of a cohort's scale, corrections at LEVELS."""
 
     model: LinearQuantiles
     corrections: Floats
@@ -49,23 +49,23 @@ class _Fitted:
     cleaned: Floats
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def has_target(self) -> NDArray[np.bool_]:
         return ~np.isnan(self.target)
 
 
 def learn(members: Members, logs: Floats, matrix: Floats) -> Learned:
     """From the rows of each cohort, log seconds (n_runs,) in the order of time, and conditions (n_runs, n_columns)."""
     plain = _fitted(members, logs, np.zeros_like(matrix))
-    if plain.told.sum() < ROWS_MIN:
+    if plain.has_target.sum() < ROWS_MIN:
         return Learned(plain.model, np.zeros(len(LEVELS)), _states(members, plain, None, matrix), False, 0)
     errors, loss = _unseen(plain, np.zeros_like(matrix))
-    told = _fitted(members, logs, matrix) if matrix.any() else plain
-    told_errors, told_loss = _unseen(told, matrix)
-    uses = told_loss < loss
-    best, left = (told, told_errors) if uses else (plain, errors)
+    conditioned = _fitted(members, logs, matrix) if matrix.any() else plain
+    conditioned_errors, conditioned_loss = _unseen(conditioned, matrix)
+    uses = conditioned_loss < loss
+    best, left = (conditioned, conditioned_errors) if uses else (plain, errors)
     corrections = _corrections(left)
     cohorts = _states(members, best, left - corrections, matrix)
-    return Learned(best.model, corrections, cohorts, bool(uses), int(best.told.sum()))
+    return Learned(best.model, corrections, cohorts, bool(uses), int(best.has_target.sum()))
 
 
 def _fitted(members: Members, logs: Floats, matrix: Floats) -> _Fitted:
@@ -77,31 +77,31 @@ def _fitted(members: Members, logs: Floats, matrix: Floats) -> _Fitted:
             away[rows] = distances(logs[rows], cleaned[rows], drifts=drifting[name])
         scales = _scales(members, away)
         scale = _by_row(members, scales, len(logs))
-        target, told, before = away / scale, ~np.isnan(away), cleaned
-        if told.sum() < ROWS_MIN:
+        target, is_known, before = away / scale, ~np.isnan(away), cleaned
+        if is_known.sum() < ROWS_MIN:
             break
-        model = LinearQuantiles.fit(matrix[told], target[told])
+        model = LinearQuantiles.fit(matrix[is_known], target[is_known])
         cleaned = logs - scale * model.shift(matrix)
     return _Fitted(model, target, scales, drifting, before)
 
 
 def _scales(members: Members, away: Floats) -> dict[str, float]:
     """Each cohort's mean distance from the middle against that of all, drawn to 1 where it has few runs."""
-    told = away[~np.isnan(away)]
-    if not len(told):
+    finite = away[~np.isnan(away)]
+    if not len(finite):
         return dict.fromkeys(members, 1.0)
-    far = np.abs(away - np.median(told))
+    far = np.abs(away - np.median(finite))
     usual = max(float(np.nanmean(far)), np.finfo(np.float64).tiny)
-    found = {}
+    scales = {}
     for name, rows in members.items():
         own = far[rows][~np.isnan(far[rows])]
-        found[name] = float((own.sum() + SCALE_RUNS * usual) / (len(own) + SCALE_RUNS) / usual)
-    return found
+        scales[name] = float((own.sum() + SCALE_RUNS * usual) / (len(own) + SCALE_RUNS) / usual)
+    return scales
 
 
 def _unseen(fitted: _Fitted, matrix: Floats) -> tuple[Floats, float]:
     """Errors at every level of rows left out in blocks of time, shape (n_told, n_levels), and their pinball loss."""
-    target, columns = fitted.target[fitted.told], matrix[fitted.told]
+    target, columns = fitted.target[fitted.has_target], matrix[fitted.has_target]
     block = np.arange(len(target)) * FOLDS // len(target)
     errors = np.empty((len(target), len(LEVELS)))
     for number in range(FOLDS):
@@ -116,16 +116,16 @@ def _corrections(errors: Floats) -> Floats:
 
 
 def _states(members: Members, fitted: _Fitted, errors: Floats | None, matrix: Floats) -> dict[str, CohortState]:
-    """The state of each cohort; `errors` of the told rows once all are corrected alike."""
+    """The state of each cohort; `errors` of the rows with a target once all are corrected alike."""
     left = np.full((len(matrix), len(LEVELS)), np.nan)
     if errors is not None:
-        left[fitted.told] = errors
+        left[fitted.has_target] = errors
     quiet = fitted.target - fitted.model.shift(matrix)
-    found = {}
+    states = {}
     for name, rows in members.items():
         modes, corrections = _own(quiet[rows], left[rows])
-        found[name] = CohortState(fitted.cleaned[rows], fitted.scales[name], fitted.drifts[name], modes, corrections)
-    return found
+        states[name] = CohortState(fitted.cleaned[rows], fitted.scales[name], fitted.drifts[name], modes, corrections)
+    return states
 
 
 def _own(quiet: Floats, errors: Floats) -> tuple[Floats | None, Floats | None]:
@@ -133,12 +133,12 @@ def _own(quiet: Floats, errors: Floats) -> tuple[Floats | None, Floats | None]:
     modes = Modes.of(quiet[~np.isnan(quiet)])
     if modes is not None:
         return modes.quantiles(), None
-    told = errors[~np.isnan(errors[:, 0])]
-    return None, _corrections(told) if len(told) >= GROUP_ROWS_MIN else None
+    own = errors[~np.isnan(errors[:, 0])]
+    return None, _corrections(own) if len(own) >= GROUP_ROWS_MIN else None
 
 
 def _by_row(members: Members, values: Mapping[str, float], count: int) -> Floats:
-    found = np.ones(count)
+    by_row = np.ones(count)
     for name, rows in members.items():
-        found[rows] = values[name]
-    return found
+        by_row[rows] = values[name]
+    return by_row

@@ -1,4 +1,4 @@
-"""Where a cohort usually lies, in log seconds, and how far each of its runs lies from there."""
+"""The usual level of a cohort, in log seconds, and how far each of its runs lies from there."""
 
 from collections.abc import Sequence
 
@@ -35,10 +35,10 @@ def weighted_quantiles(values: Floats, weights: Floats, levels: Sequence[float])
 
 
 def drifts(logs: Floats) -> bool:
-    """Whether the newest runs foretell a cohort's next one clearly better than all of them do."""
+    """Return whether the newest runs predict a cohort's next one clearly better than all of them do."""
     if len(logs) < DRIFT_RUNS_MIN:
         return False
-    recent, whole = (float(np.abs(errors_ahead(logs, drifts=each)).mean()) for each in (True, False))
+    recent, whole = (float(np.abs(errors_ahead(logs, drifts=is_drifting)).mean()) for is_drifting in (True, False))
     return recent < DRIFT_GAIN * whole
 
 
@@ -55,10 +55,10 @@ def distances(logs: Floats, levels_from: Floats, *, drifts: bool) -> Floats:
     the cohort drifts only earlier runs tell a run's level, and the first have none; nor have runs of a cohort with
     fewer than OWN_RUNS_MIN: NaN.
     """
-    found = np.full(len(logs), np.nan)
+    away = np.full(len(logs), np.nan)
     if len(logs) < OWN_RUNS_MIN:
-        return found
+        return away
     for place in range(OWN_RUNS_MIN if drifts else 0, len(logs)):
         others = levels_from[:place] if drifts else np.delete(levels_from, place)
-        found[place] = logs[place] - level_of(others, drifts=drifts)
-    return found
+        away[place] = logs[place] - level_of(others, drifts=drifts)
+    return away

@@ -29,14 +29,14 @@ class Standard:
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Self:
-        """What these rows, at least one, tell of their columns. Raises: InvalidInputError for what is no number."""
+        """Return what these rows, one or more, tell of columns. Raises: InvalidInputError for what is no number."""
         raw = _numbers(table)
-        known = ~np.isnan(raw)
-        is_wide = np.abs(np.where(known, raw, 0.0)).max(axis=0, initial=0.0) > WIDE
+        is_known = ~np.isnan(raw)
+        is_wide = np.abs(np.where(is_known, raw, 0.0)).max(axis=0, initial=0.0) > WIDE
         values = np.where(is_wide, _logarithm(raw), raw)
-        count = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, values, 0.0).sum(axis=0) / count
-        deviation = np.sqrt(np.where(known, (values - mean) ** 2, 0.0).sum(axis=0) / count)
+        count = np.maximum(is_known.sum(axis=0), 1)
+        mean = np.where(is_known, values, 0.0).sum(axis=0) / count
+        deviation = np.sqrt(np.where(is_known, (values - mean) ** 2, 0.0).sum(axis=0) / count)
         return cls(tuple(map(str, table.columns)), is_wide, mean, np.where(deviation > 0, deviation, 1.0))
 
     def matrix(self, table: pd.DataFrame) -> Floats:
@@ -75,7 +75,7 @@ class LinearQuantiles:
         return np.sort(self.constants + matrix @ self.weights.T, axis=1)
 
     def shift(self, matrix: Floats) -> Floats:
-        """What conditions do to the median, shape (n_rows,): 0 in the mean of what was learned from."""
+        """Return what conditions do to the median, shape (n_rows,): 0 in the mean of what was learned from."""
         return np.asarray(matrix @ self.weights[MEDIAN])
 
 

@@ -35,11 +35,11 @@ class Modes:
         """The two modes of these values, None where one distribution does as well."""
         if len(values) < RUNS_MIN:
             return None
-        found = cls._halves(values)
+        modes = cls._halves(values)
         for _ in range(ITERATIONS):
-            densities = found._densities(values)
-            found = cls._of(values, densities / densities.sum(axis=1, keepdims=True))
-        return found if found._is_apart() and found._gain(values) > BIC_GAIN else None
+            densities = modes._densities(values)
+            modes = cls._of(values, densities / densities.sum(axis=1, keepdims=True))
+        return modes if modes._is_apart() and modes._gain(values) > BIC_GAIN else None
 
     def quantiles(self) -> Floats:
         """At LEVELS, shape (n_levels,)."""
@@ -72,7 +72,7 @@ class Modes:
         return np.asarray(self.shares * _normal(values[:, None], self.means, self.deviations) + 1e-300)
 
     def _is_apart(self) -> bool:
-        """Whether there is a valley between the modes, not just a shoulder or a tail."""
+        """Return whether there is a valley between the modes, not just a shoulder or a tail."""
         if self.shares.min() < SMALLEST_SHARE:
             return False
         between = self._densities(np.linspace(float(self.means[0]), float(self.means[1]), GRID_POINTS)).sum(axis=1)

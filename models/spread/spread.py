@@ -56,7 +56,7 @@ class CohortSpread:
 
     @property
     def uses_conditions(self) -> bool:
-        """Whether conditions foretold runs that they were not learned from. Raises: NotFittedError."""
+        """Return whether conditions predicted runs that they were not learned from. Raises: NotFittedError."""
         return self._of_fit().uses_conditions
 
     def fit(
@@ -135,8 +135,8 @@ class CohortSpread:
         learned = self._of_fit()
         quantiles, shift = learned.quantiles(matrix), learned.model.shift(matrix)
         rows = [self._row(name, quantiles[row], shift[row], expected[row]) for row, name in enumerate(cohorts)]
-        told = np.array(rows).reshape(len(rows), len(LEVELS))
-        return told + self._moved * (told[:, [HIGH]] - told[:, [LOW]])
+        logs = np.array(rows).reshape(len(rows), len(LEVELS))
+        return logs + self._moved * (logs[:, [HIGH]] - logs[:, [LOW]])
 
     def _row(self, name: str, quantiles: Floats, shift: float, expected: float) -> Floats:
         """Log seconds at LEVELS of one row."""
@@ -153,8 +153,8 @@ class CohortSpread:
     def _few_quantiles(self, name: str, runs: int) -> Floats:
         if runs == 0 and 0 not in self._few:
             raise InvalidInputError(f"cohort {name!r} never ran and there is no other: run it first")
-        known = [count for count in self._few if count <= runs] or [min(self._few)]
-        return self._few[max(known)]
+        counts = [count for count in self._few if count <= runs] or [min(self._few)]
+        return self._few[max(counts)]
 
     def _matrix(self, conditions: pd.DataFrame, rows: int) -> Floats:
         if self._standard is None:

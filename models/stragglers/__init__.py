@@ -1,1 +1,1 @@
-"""Who is slower than its peers: ranks, devices, nodes and switches, over all runs and while one is in progress."""
+"""Stragglers: ranks, devices, nodes and switches slower than their peers, over all runs and in one in progress."""

@@ -24,15 +24,15 @@ CONTRAST_MIN = 0.25  # observations' worth, below which nothing was compared
 def ranked_by_ranks(
     table: pd.DataFrame, boots: Codes, switches: Mapping[str, str]
 ) -> tuple[list[Ranked], float | None, int]:
-    """What was ranked, by how much a node differs from run to run (log), and how many runs were compared.
+    """Return what was ranked, by how much a node differs from run to run (log), and how many runs were compared.
 
     table: as `local_times`; boots: of each row, as `boots_at`; switches: of each node, where known.
     """
     several = table.groupby("run_id")["node"].transform("nunique") > 1
     nodes = _NodeRuns(table[several], boots[several.to_numpy()], switches)
-    found, noise = nodes.ranked() if len(nodes) else ([], None)
-    found += _devices(table)
-    return found, noise, int(table.loc[several, "run_id"].nunique())
+    ranked, noise = nodes.ranked() if len(nodes) else ([], None)
+    ranked += _devices(table)
+    return ranked, noise, int(table.loc[several, "run_id"].nunique())
 
 
 class _NodeRuns:
@@ -64,10 +64,10 @@ class _NodeRuns:
         if changed.any():
             levels = levels_of(self.node, self.started_ns, boots, changed)
             effects = self._effects(levels)
-        found = _told_levels(effects, levels, self.nodes, np.bincount(levels.of_row))
-        found += self._told(Kind.SWITCH, effects, self.switches, self.switch)
-        found += self._told(Kind.PLACE, effects, self.places, self.place)
-        return found, effects.noise
+        ranked = _told_levels(effects, levels, self.nodes, np.bincount(levels.of_row))
+        ranked += self._told(Kind.SWITCH, effects, self.switches, self.switch)
+        ranked += self._told(Kind.PLACE, effects, self.places, self.place)
+        return ranked, effects.noise
 
     def _effects(self, levels: Levels) -> Effects:
         factors = [Factor.of(NODE, levels.of_row, len(levels)), self._shared_places()]
@@ -94,9 +94,9 @@ class _NodeRuns:
 
 def _devices(table: pd.DataFrame) -> list[Ranked]:
     """Devices beside the others of their node in the same run."""
-    known = table[table["device"].notna()]
-    several = known.groupby(["run_id", "node"])["device"].transform("nunique") > 1
-    rows = known[several]
+    with_device = table[table["device"].notna()]
+    several = with_device.groupby(["run_id", "node"])["device"].transform("nunique") > 1
+    rows = with_device[several]
     if rows.empty:
         return []
     device, devices = _numbered(rows["system"], rows["node"] + " " + rows["device"])
@@ -109,8 +109,8 @@ def _devices(table: pd.DataFrame) -> list[Ranked]:
 
 def _numbered(system: pd.Series, names: pd.Series) -> tuple[Codes, pd.DataFrame]:
     """A number for each pair, below nought for a missing name, and the pairs in the order of their numbers."""
-    name, known = pd.factorize(names)
-    both = pd.factorize(system)[0] * (len(known) + 1) + name
+    name, distinct = pd.factorize(names)
+    both = pd.factorize(system)[0] * (len(distinct) + 1) + name
     codes = np.asarray(pd.factorize(pd.Series(both).where(name >= 0))[0], np.int64)
     first = pd.Series(codes).drop_duplicates()
     rows = first[first >= 0].sort_values().index.to_numpy()
@@ -124,13 +124,15 @@ def _told_plain(kind: Kind, effects: Effects, names: pd.DataFrame, runs: Codes) 
 
 def _told_levels(effects: Effects, levels: Levels, names: pd.DataFrame, runs: Codes) -> list[Ranked]:
     newest = np.flatnonzero(levels.is_newest)
-    own, told = names.iloc[levels.thing[newest]], []
-    for row, each in told_of((Kind.NODE, Basis.RANKS), effects, own, rows=newest, runs=runs).items():
+    own, ranked = names.iloc[levels.thing[newest]], []
+    for row, ranked_node in told_of((Kind.NODE, Basis.RANKS), effects, own, rows=newest, runs=runs).items():
         has_older = row > 0 and levels.thing[row - 1] == levels.thing[row]
         step = effects.values[NODE][row - 1] - effects.values[NODE][row] if has_older else None
-        was = None if step is None else each.ratio * float(np.exp(step))
-        told.append(replace(each, since_ns=int(levels.since_ns[row]), since=str(levels.since[row]), was_ratio=was))
-    return told
+        was = None if step is None else ranked_node.ratio * float(np.exp(step))
+        ranked.append(
+            replace(ranked_node, since_ns=int(levels.since_ns[row]), since=str(levels.since[row]), was_ratio=was)
+        )
+    return ranked
 
 
 def told_of(
@@ -150,14 +152,14 @@ def told_of(
 
 
 def _peers(kind: Kind, names: pd.DataFrame) -> list[str]:
-    """What each is compared with the median of: places of the same program, else all of the system."""
+    """Return what each is compared with the median of: places of the same program, else all of the system."""
     of_program = names["name"].str.rpartition(", rank")[0] if kind is Kind.PLACE else ""
     return list(names["system"] + "/" + of_program)
 
 
 def _ranked(what: tuple[Kind, Basis], name: Sequence[str], effect: tuple[float, float, float], runs: int) -> Ranked:
     """As it is told: an effect is its value (log), standard error, and chance to be slower."""
-    value, error, chance = (float(each) for each in effect)
+    value, error, chance = (float(part) for part in effect)
     ratio, low, high = (float(np.exp(value + by * error)) for by in (0.0, -INTERVAL, INTERVAL))
     is_named = chance >= SURE and runs >= FEWEST_RUNS
     start = (None, str(Since.FIRST), None)

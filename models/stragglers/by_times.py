@@ -19,10 +19,10 @@ from crosswind.models.stragglers.ranking import Basis, Kind, Ranked
 
 def ranked_by_times(runs: Sequence[Run]) -> tuple[list[Ranked], int]:
     """Nodes, and how many completed runs of known nodes they were told from: those whose cohort has others."""
-    told = [run for run in runs if run.state is RunState.COMPLETED and run.nodes and (run.seconds or 0) > 0]
-    cohorts = pd.Series([cohort_key(run) for run in told], dtype=object)
-    is_one_of_many = cohorts.groupby(cohorts).transform("size").gt(1).tolist() if told else []
-    kept = [run for run, many in zip(told, is_one_of_many, strict=True) if many]
+    timed = [run for run in runs if run.state is RunState.COMPLETED and run.nodes and (run.seconds or 0) > 0]
+    cohorts = pd.Series([cohort_key(run) for run in timed], dtype=object)
+    is_one_of_many = cohorts.groupby(cohorts).transform("size").gt(1).tolist() if timed else []
+    kept = [run for run, many in zip(timed, is_one_of_many, strict=True) if many]
     if not kept:
         return [], 0
     logs = np.log([run.seconds or np.nan for run in kept])

@@ -1,4 +1,4 @@
-"""What changed just when a workload's time did: facts of its runs, by how exactly their change coincides with it."""
+"""Facts of a workload's runs that changed just when its time did, by how exactly their change coincides with it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ def suspects(before: Sequence[Run], since: Sequence[Run]) -> list[Suspect]:
     runs = [*before, *since]
     if not before or not since:
         return []
-    found = [_suspect(name, values, len(before)) for name, values in _facts(runs)]
-    kept = [each for each in found if each is not None]
-    return sorted(kept, key=lambda each: (-each.exactness, each.runs_off, each.fact))
+    candidates = [_suspect(name, values, len(before)) for name, values in _facts(runs)]
+    kept = [suspect for suspect in candidates if suspect is not None]
+    return sorted(kept, key=lambda suspect: (-suspect.exactness, suspect.runs_off, suspect.fact))
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[tuple[str, list[str]]]:
@@ -62,7 +62,7 @@ def _told_tags(run: Run) -> dict[str, str]:
 
 
 def _mapped(kind: str, maps: Sequence[object]) -> Iterator[tuple[str, list[str]]]:
-    tables = [dict(each) if isinstance(each, dict) else {} for each in maps]
+    tables = [dict(mapping) if isinstance(mapping, dict) else {} for mapping in maps]
     for name in sorted({name for table in tables for name in table}):
         yield f"{kind} {name}", [str(table.get(name, NONE)) for table in tables]
 

@@ -68,7 +68,7 @@ class StragglerDetector:
 
     def __init__(self, ranks: int, *, groups: Sequence[int] | None = None, usual_lags: Floats | None = None) -> None:
         """`groups` numbers each rank's peers; `usual_lags` are shares of a step. Raises: InvalidInputError."""
-        given = [len(each) for each in (groups, usual_lags) if each is not None]
+        given = [len(per_rank) for per_rank in (groups, usual_lags) if per_rank is not None]
         if ranks < 1 or any(count != ranks for count in given):
             raise InvalidInputError(f"ranks {ranks}: expected 1 or more, and a group and usual lag for each or none")
         self.ranks, self.judged, self.late_rows = ranks, 0, 0
@@ -163,7 +163,9 @@ class StragglerDetector:
             self._follow(place, seen, step)
         self._seen[place] = False
         changed = self._series.changed()
-        return [self._series.event(each, begins=bool(self._series.active[each]), ranks=self.ranks) for each in changed]
+        return [
+            self._series.event(number, begins=bool(self._series.active[number]), ranks=self.ranks) for number in changed
+        ]
 
     def _follow(self, place: int, seen: NDArray[np.bool_], step: int) -> None:
         phases, comm = self._rows[place, :, :-1], self._rows[place, :, -1]
@@ -214,9 +216,9 @@ class _Series:
         """The noise of each: its mean absolute change from step to step, at least the ranks' median one."""
         change = np.abs(ratio - self.last)
         self.last = np.where(np.isnan(ratio), self.last, ratio)
-        known = ~np.isnan(change)
+        is_known = ~np.isnan(change)
         limit = np.where(self.noise > 0, 4 * self.noise, np.inf)
-        self.noise[known] += weight * (np.minimum(change, limit)[known] - self.noise[known])
+        self.noise[is_known] += weight * (np.minimum(change, limit)[is_known] - self.noise[is_known])
 
     def _sum(self, ratio: Floats, by_phase: Floats) -> None:
         floor = max(float(np.median(self.noise[:-1])), NOISE_MIN)
@@ -241,15 +243,15 @@ class _Series:
 
     def changed(self) -> list[int]:
         """Those that began or ceased in the last step."""
-        found = np.flatnonzero(self.active != self.was_active)
+        places = np.flatnonzero(self.active != self.was_active)
         self.was_active = self.active
-        return [int(each) for each in found]
+        return [int(place) for place in places]
 
     def event(self, place: int, *, begins: bool, ranks: int) -> Event:
         """As it is told."""
         is_fabric = place == ranks
         phase = FABRIC if is_fabric else PHASES[int(np.argmax(self.by_phase[place]))]
-        since_step, since_ns = (int(each) for each in self.begin[place])
+        since_step, since_ns = (int(number) for number in self.begin[place])
         ratio = float(self.lost[place] / max(self.length[place], 1.0))
         rank = None if is_fabric else place
         return Event(begins, rank, phase, self.now[0], since_step, since_ns, self.now[2], ratio * self.usual, ratio)

@@ -1,4 +1,4 @@
-"""How much each of several crossed things adds to what was observed, shrunken by how little is known of it.
+"""Effects of several crossed things on what was observed, each shrunken by how little is known of it.
 
     y = level of its group + sum over factors of the effects it has + noise
 
@@ -34,7 +34,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Factor:
-    """What one kind of thing has to do with the observations: `incidence` has shape (n_observations, n_effects)."""
+    """The part of one kind of thing in the observations: `incidence` has shape (n_observations, n_effects)."""
 
     name: str
     incidence: sparse.csr_matrix
@@ -89,8 +89,8 @@ class _Equations:
         if len(ridge) <= EXACT:
             return np.asarray(np.linalg.solve(self.normal.toarray() + np.diag(ridge), right))
         system = LinearOperator(self.normal.shape, matvec=lambda effects: self.normal @ effects + ridge * effects)
-        found, _ = cg(system, right, x0=start, rtol=1e-5, maxiter=500, M=sparse.diags(1 / (self.own + ridge)))
-        return np.asarray(found)
+        solution, _ = cg(system, right, x0=start, rtol=1e-5, maxiter=500, M=sparse.diags(1 / (self.own + ridge)))
+        return np.asarray(solution)
 
     def variances(self, sigma2: float, tau2: Floats) -> Floats:
         """Of each effect, given all observations; shape (n_effects,)."""
@@ -99,9 +99,11 @@ class _Equations:
             whole = self.normal.toarray() / sigma2
             whole[np.diag_indices(len(prior))] += prior
             return np.asarray(np.diag(np.linalg.inv(whole)))
-        told = self.own / sigma2 + prior
-        shared = np.asarray(self.squared @ (1 / told)) - self.own**2 / told  # what it has in common with each other one
-        return np.asarray(1 / np.maximum(told - shared / sigma2**2, prior))
+        precision = self.own / sigma2 + prior
+        shared = (
+            np.asarray(self.squared @ (1 / precision)) - self.own**2 / precision
+        )  # what it has in common with each other one
+        return np.asarray(1 / np.maximum(precision - shared / sigma2**2, prior))
 
 
 def crossed_effects(y: Floats, groups: Codes, factors: Sequence[Factor]) -> Effects:
@@ -111,7 +113,7 @@ def crossed_effects(y: Floats, groups: Codes, factors: Sequence[Factor]) -> Effe
     """
     if not len(y) or not np.isfinite(y).all():
         raise InvalidInputError(f"observations of shape {y.shape}: expected one at least, all finite")
-    if len(groups) != len(y) or any(each.incidence.shape[0] != len(y) for each in factors):
+    if len(groups) != len(y) or any(factor.incidence.shape[0] != len(y) for factor in factors):
         raise InvalidInputError(f"{len(y)} observations: expected as many groups and rows of every factor")
     equations = _equations(groups, factors)
     fit = _Fit(equations, y, factors)
@@ -119,7 +121,7 @@ def crossed_effects(y: Floats, groups: Codes, factors: Sequence[Factor]) -> Effe
     for rounds in ROUNDS[1:]:
         fit.clip()
         fit.vary(rounds)
-    return fit.told()
+    return fit.solution()
 
 
 class _Fit:
@@ -137,12 +139,12 @@ class _Fit:
         factor, freedom = self.equations.factor, len(self.y) - len(self.equations.sizes)
         for _ in range(rounds):
             self.effects = self.equations.solved(self.pseudo, self.sigma2, self.tau2, self.effects)
-            known = 1 - self.equations.variances(self.sigma2, self.tau2) / self.tau2[factor]
+            determined = 1 - self.equations.variances(self.sigma2, self.tau2) / self.tau2[factor]
             squares = np.bincount(factor, self.effects**2, len(self.tau2))
-            told = np.bincount(factor, np.maximum(known, 1e-9), len(self.tau2))
-            self.tau2 = np.maximum(squares / told, TAU2_MIN)
+            effective = np.bincount(factor, np.maximum(determined, 1e-9), len(self.tau2))
+            self.tau2 = np.maximum(squares / effective, TAU2_MIN)
             rest = self._rest(self.pseudo)
-            self.sigma2 = max(float(rest @ rest) / max(freedom - float(told.sum()), 1.0), SIGMA2_MIN)
+            self.sigma2 = max(float(rest @ rest) / max(freedom - float(effective.sum()), 1.0), SIGMA2_MIN)
 
     def clip(self) -> None:
         """Takes what is far off as not so far off."""
@@ -154,10 +156,10 @@ class _Fit:
     def _rest(self, y: Floats) -> Floats:
         return self.equations.centred(y - self.equations.incidence @ self.effects)
 
-    def told(self) -> Effects:
+    def solution(self) -> Effects:
         variances = self.equations.variances(self.sigma2, self.tau2)
         parts = [np.flatnonzero(self.equations.factor == number) for number in range(len(self.factors))]
-        names = [each.name for each in self.factors]
+        names = [factor.name for factor in self.factors]
         fitted = np.asarray(self.equations.incidence @ self.effects)
         level = self.pseudo - self._rest(self.pseudo) - fitted
         return Effects(
@@ -172,12 +174,12 @@ class _Fit:
 
 
 def _equations(groups: Codes, factors: Sequence[Factor]) -> _Equations:
-    incidence = sparse.hstack([each.incidence for each in factors], format="csr")
+    incidence = sparse.hstack([crossed.incidence for crossed in factors], format="csr")
     count = int(groups.max()) + 1
     sizes = np.maximum(np.bincount(groups, minlength=count), 1).astype(np.float64)
     member = sparse.csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(count, len(groups)))
     sums = sparse.diags(1 / np.sqrt(sizes)) @ (member @ incidence)
     normal = (incidence.T @ incidence - sums.T @ sums).tocsr()
-    factor = np.repeat(np.arange(len(factors)), [each.incidence.shape[1] for each in factors])
+    factor = np.repeat(np.arange(len(factors)), [crossed.incidence.shape[1] for crossed in factors])
     squared = normal.multiply(normal).tocsr()
     return _Equations(incidence, groups, sizes, factor, normal, squared, np.maximum(normal.diagonal(), 0.0))

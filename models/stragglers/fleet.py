@@ -1,4 +1,4 @@
-"""Which ranks' places, devices, nodes and switches are slower than their peers, over the runs of a store."""
+"""Ranks' places, devices, nodes and switches that are slower than their peers, over the runs of a store."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,37 +33,41 @@ def fleet_ranking(
         raise InvalidInputError(f"runs {runs}: expected 1 to {EVERY_RUN}")
     wanted = RunFilter(system=system, workload=workload)
     with store.catalog.read() as session:
-        found = session.runs.outlines(wanted, limit=runs)
-    table = local_times(store, found)
+        outlines = session.runs.outlines(wanted, limit=runs)
+    table = local_times(store, outlines)
     switches = store.switches if switches is None else switches
     by_ranks, noise, compared = (
         ranked_by_ranks(table, boots_at(store, table), switches) if len(table) else ([], None, 0)
     )
     watched = set(table["run_id"].unique())
-    others = [] if len(watched) == len(found) else all_runs(store, wanted, limit=runs)
+    others = [] if len(watched) == len(outlines) else all_runs(store, wanted, limit=runs)
     by_times, timed = ranked_by_times([run for run in others if run.run_id not in watched])
-    known = {(each.system, each.name) for each in by_ranks if each.kind is Kind.NODE}
-    by_times = [each for each in by_times if (each.system, each.name) not in known]
-    ranked = sorted([*by_ranks, *by_times], key=lambda each: (-each.chance_slower, -each.low_ratio, each.name))
+    ranked_nodes = {(node.system, node.name) for node in by_ranks if node.kind is Kind.NODE}
+    by_times = [node for node in by_times if (node.system, node.name) not in ranked_nodes]
+    ranked = sorted([*by_ranks, *by_times], key=lambda entry: (-entry.chance_slower, -entry.low_ratio, entry.name))
     noise_ratio = None if noise is None else float(np.expm1(noise))
-    return Ranking(len(found), compared, timed, noise_ratio, tuple(ranked), _warnings(len(found), compared, ranked))
+    return Ranking(
+        len(outlines), compared, timed, noise_ratio, tuple(ranked), _warnings(len(outlines), compared, ranked)
+    )
 
 
 def _warnings(runs: int, compared: int, ranked: Sequence[Ranked]) -> tuple[str, ...]:
-    """What cannot be told, and what to record."""
-    found = []
+    """Return what stays unknown, and what to record."""
+    warnings = []
     if not runs:
-        found.append("no run is stored: crosswind run -- CMD records one")
+        warnings.append("no run is stored: crosswind run -- CMD records one")
     elif not compared:
-        found.append(
+        warnings.append(
             "no run has ranks on several nodes that recorded how long they waited, so no rank can be compared with "
             "its peers: watch the model (run.watch) in runs of two nodes or more"
         )
     if runs and not ranked:
-        found.append("no node was in two runs that can be compared: nothing is known of any")
-    few = sum(each.runs < FEWEST_RUNS for each in ranked if each.kind is Kind.NODE)
+        warnings.append("no node was in two runs that can be compared: nothing is known of any")
+    few = sum(entry.runs < FEWEST_RUNS for entry in ranked if entry.kind is Kind.NODE)
     if few:
-        found.append(f"{few} nodes were compared in fewer than {FEWEST_RUNS} runs since their last boot or change")
-    if any(each.basis is Basis.RUN_TIMES for each in ranked):
-        found.append("nodes told by run times share the blame with those that they ran with; ranks' records tell more")
-    return tuple(found)
+        warnings.append(f"{few} nodes were compared in fewer than {FEWEST_RUNS} runs since their last boot or change")
+    if any(entry.basis is Basis.RUN_TIMES for entry in ranked):
+        warnings.append(
+            "nodes told by run times share the blame with those that they ran with; ranks' records tell more"
+        )
+    return tuple(warnings)

@@ -23,7 +23,7 @@ class RunTime:
 
 @dataclass(frozen=True)
 class Level:
-    """What runs kept in the median, from the first one's start to the last one's."""
+    """The level that runs kept in the median, from the first one's start to the last one's."""
 
     since_ns: int
     until_ns: int
@@ -43,13 +43,13 @@ class History:
 
 def history(store: Store, system: str, workload: str, *, runs: int = RUNS) -> History:
     """Of the newest completed `runs` of a workload on a system. Raises: MalformedError for a damaged file."""
-    found = all_runs(store, RunFilter(system=system, workload=workload, state=RunState.COMPLETED), limit=runs)
-    table = known_times(summaries(store, found)).sort_values("started_ns", kind="stable")
+    newest = all_runs(store, RunFilter(system=system, workload=workload, state=RunState.COMPLETED), limit=runs)
+    table = known_times(summaries(store, newest)).sort_values("started_ns", kind="stable")
     if len(table) < 2 * SHORTEST:
         return History(system, workload, (), ())
     logs, segments = levelled(table)
     starts = table["started_ns"].tolist()
     ratios = np.exp(logs).tolist()
-    told = tuple(map(RunTime, table["run_id"], starts, ratios))
+    times = tuple(map(RunTime, table["run_id"], starts, ratios))
     levels = (Level(starts[e.first], starts[e.end - 1], float(e.level), e.end - e.first) for e in segments)
-    return History(system, workload, told, tuple(levels))
+    return History(system, workload, times, tuple(levels))

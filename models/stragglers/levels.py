@@ -20,7 +20,7 @@ STEP_MIN = 16.0  # squared deviations; chance alone gives as much at one place i
 
 
 class Since(StrEnum):
-    """What a level began with."""
+    """The event that a level began with."""
 
     FIRST = "first run"
     BOOT = "boot"
@@ -45,7 +45,7 @@ class Levels:
 
     @property
     def is_newest(self) -> NDArray[np.bool_]:
-        """Whether each level is its thing's last one."""
+        """Return whether each level is its thing's last one."""
         return np.append(self.thing[1:] != self.thing[:-1], True)[: len(self)]
 
 
@@ -55,11 +55,11 @@ def levels_of(things: Codes, started_ns: Codes, boots: Codes, changed: Codes | N
     table = pd.DataFrame({"thing": things, "boot": boots, "changed": changed, "started_ns": started_ns})
     by = ["thing", "boot", "changed"]
     of_row = table.groupby(by).ngroup().to_numpy()
-    each = table.groupby(by)["started_ns"].min().reset_index()
-    is_first = each["thing"].ne(each["thing"].shift())
-    is_boot = each["boot"].ne(each["boot"].shift())
+    levels = table.groupby(by)["started_ns"].min().reset_index()
+    is_first = levels["thing"].ne(levels["thing"].shift())
+    is_boot = levels["boot"].ne(levels["boot"].shift())
     since = np.where(is_first, Since.FIRST, np.where(is_boot, Since.BOOT, Since.CHANGE)).astype(np.str_)
-    thing, since_ns = each["thing"].to_numpy(np.int64), each["started_ns"].to_numpy(np.int64)
+    thing, since_ns = levels["thing"].to_numpy(np.int64), levels["started_ns"].to_numpy(np.int64)
     return Levels(np.asarray(of_row, np.int64), thing, since_ns, since)
 
 
@@ -78,9 +78,9 @@ def changes_within(levels: Levels, started_ns: Codes, own: Floats, noise: float)
         begin, stop = first[number], end[number]
         for place in _kept(values[begin:stop]):
             changed[begin + place : stop] += 1
-    found = np.empty_like(changed)
-    found[order] = changed
-    return found
+    counts = np.empty_like(changed)
+    counts[order] = changed
+    return counts
 
 
 def _largest_step(values: Floats, first: Codes, end: Codes, noise: float) -> Floats:
@@ -102,11 +102,11 @@ def _largest_step(values: Floats, first: Codes, end: Codes, noise: float) -> Flo
 
 
 def _kept(values: Floats) -> list[int]:
-    """Where the values took another level, as far as that differs noticeably from the one before."""
-    found = segments(np.exp(values), shortest=SHORTEST)
-    kept, level = [], found[0].level
-    for each in found[1:]:
-        if abs(np.log(each.level / level)) >= np.log1p(NOTICED):
-            kept.append(each.first)
-            level = each.level
+    """Return where the values took another level, as far as that differs noticeably from the one before."""
+    pieces = segments(np.exp(values), shortest=SHORTEST)
+    kept, level = [], pieces[0].level
+    for piece in pieces[1:]:
+        if abs(np.log(piece.level / level)) >= np.log1p(NOTICED):
+            kept.append(piece.first)
+            level = piece.level
     return kept

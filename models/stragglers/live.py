@@ -48,7 +48,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class RunStragglers:
-    """What a run's stored steps tell: episodes in the order of their beginning, and what could not be told.
+    """The stragglers in a run's stored steps: episodes in the order of their beginning, and what stays unknown.
 
     `slowdown` is what equal ranks would have saved in its newest whole steps; None without any, or without waiting.
     """
@@ -67,7 +67,7 @@ class RunStragglers:
     @property
     def now(self) -> tuple[Episode, ...]:
         """Those that go on."""
-        return tuple(each for each in self.episodes if each.last_step is None)
+        return tuple(episode for episode in self.episodes if episode.last_step is None)
 
 
 @dataclass
@@ -88,8 +88,8 @@ class RunWatch:
     def of(cls, store: Store, run_id: str) -> "RunWatch":
         """A watch from the run's first step on. Raises: NotFoundError, InvalidInputError for too many ranks."""
         with store.catalog.read() as session:
-            run, known = session.runs.get(run_id), session.runs.ranks(run_id)
-        named = max((each.rank for each in known), default=0) + 1
+            run, recorded = session.runs.get(run_id), session.runs.ranks(run_id)
+        named = max((rank.rank for rank in recorded), default=0) + 1
         ranks = max(run.world_size or 1, named)
         if ranks > RANKS_MAX:
             raise InvalidInputError(f"run {run_id!r}: {ranks} ranks, expected {RANKS_MAX} at most")
@@ -109,13 +109,13 @@ class RunWatch:
         return self._told()
 
     def _take(self, rows: pd.DataFrame) -> None:
-        told = rows[list(_COLUMNS)].dropna()
-        told = told[(told["rank"] >= 0) & (told["rank"] < self.ranks)]
-        if told.empty:
+        whole = rows[list(_COLUMNS)].dropna()
+        whole = whole[(whole["rank"] >= 0) & (whole["rank"] < self.ranks)]
+        if whole.empty:
             return
-        phases = told[[f"{phase}_seconds" for phase in PHASES]].to_numpy(np.float64)
-        step, rank, ts_ns = (told[name].to_numpy(np.int64) for name in ("step", "rank", "ts_ns"))
-        comm = told["comm_seconds"].to_numpy(np.float64)
+        phases = whole[[f"{phase}_seconds" for phase in PHASES]].to_numpy(np.float64)
+        step, rank, ts_ns = (whole[name].to_numpy(np.int64) for name in ("step", "rank", "ts_ns"))
+        comm = whole["comm_seconds"].to_numpy(np.float64)
         self.waited = self.waited or bool(comm.any())
         self.events += self.detector.observe(StepRows(step, rank, ts_ns, phases, comm))
         self.newest = (int(step.max()), int(ts_ns.max()))
@@ -177,7 +177,7 @@ def usual_lags(store: Store, run: Run, ranks: int) -> Floats | None:
     with store.catalog.read() as session:
         among = session.runs.find(wanted, before=place, limit=LOOKED_AT)
     cohort = cohort_key(run)
-    table = local_times(store, [each for each in among if cohort_key(each) == cohort][:EARLIER])
+    table = local_times(store, [peer for peer in among if cohort_key(peer) == cohort][:EARLIER])
     if table.empty:
         return None
     logs = table.pivot(index="run_id", columns="rank", values="log_local").reindex(columns=range(ranks)).dropna()
@@ -193,15 +193,15 @@ def usual_lags(store: Store, run: Run, ranks: int) -> Floats | None:
 
 def _episodes(events: Iterable[Event]) -> list[Episode]:
     """Beginnings with their ends."""
-    found: dict[int | None, list[Episode]] = {}
+    by_rank: dict[int | None, list[Episode]] = {}
     for event in events:
-        known = found.setdefault(event.rank, [])
+        episodes = by_rank.setdefault(event.rank, [])
         if event.begins:
             noticed = (event.told_ns - event.since_ns) / 1e9
-            known.append(_episode(event, noticed))
-        elif known and known[-1].last_step is None:
-            known[-1] = _episode(event, known[-1].noticed_after_seconds)
-    return sorted((each for own in found.values() for each in own), key=lambda each: each.first_step)
+            episodes.append(_episode(event, noticed))
+        elif episodes and episodes[-1].last_step is None:
+            episodes[-1] = _episode(event, episodes[-1].noticed_after_seconds)
+    return sorted((episode for own in by_rank.values() for episode in own), key=lambda episode: episode.first_step)
 
 
 def _episode(event: Event, noticed: float) -> Episode:

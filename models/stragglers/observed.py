@@ -38,33 +38,33 @@ def local_times(store: Store, runs: Sequence[Run]) -> pd.DataFrame:
     its mean seconds a step without waiting, warm-up left out. Ranks of unknown nodes are left out.
     Raises: MalformedError.
     """
-    known = {run.run_id: run for run in runs if run.started_ns is not None}
-    asked = [WARM_UP_STEPS, list(known)]
-    told = store.lake.frame(_LOCAL, asked, within=time_of(known.values()))
-    ranks = _ranks(store, told["run_id"].unique().tolist())
-    joined = told.merge(ranks, on=["run_id", "rank"])
-    of_run = pd.DataFrame([_facts(known[run_id]) for run_id in joined["run_id"].unique()], columns=list(_FACTS))
+    started = {run.run_id: run for run in runs if run.started_ns is not None}
+    asked = [WARM_UP_STEPS, list(started)]
+    local = store.lake.frame(_LOCAL, asked, within=time_of(started.values()))
+    ranks = _ranks(store, local["run_id"].unique().tolist())
+    joined = local.merge(ranks, on=["run_id", "rank"])
+    of_run = pd.DataFrame([_facts(started[run_id]) for run_id in joined["run_id"].unique()], columns=list(_FACTS))
     whole = joined.merge(of_run, on="run_id")
     return whole.assign(place=_places(whole), log_local=np.log(whole["local_seconds"]))[list(COLUMNS)]
 
 
 def boots_at(store: Store, table: pd.DataFrame) -> Codes:
-    """How often the node of each row had been booted, as far as its samples tell, when the row's run ended.
+    """Return how often the node of each row had been booted, as far as its samples tell, when the row's run ended.
 
     table: columns node, started_ns, ended_ns. No run outlives a boot of its node, so that its end tells which it was.
     """
     swept = swept_set(store.lake.sets())
-    found = np.zeros(len(table), dtype=np.int64)
+    counts = np.zeros(len(table), dtype=np.int64)
     if swept is None or table.empty:
-        return found
+        return counts
     span = (int(table["started_ns"].min()) - LOOK_BACK_NS, int(table["ended_ns"].max()))
     boots = store.lake.frame(_BOOTS.format(swept), span, within=span)
     ends = table["ended_ns"].to_numpy(np.int64)
     first_ns = {str(node): times.to_numpy(np.int64) for node, times in boots.groupby("node")["first_ns"]}
     for node, places in table.reset_index(drop=True).groupby("node").indices.items():
-        later = first_ns.get(str(node), found[:0])[1:]  # the first one seen may be older than its first sample
-        found[places] = np.searchsorted(later, ends[places], side="right")
-    return found
+        later = first_ns.get(str(node), counts[:0])[1:]  # the first one seen may be older than its first sample
+        counts[places] = np.searchsorted(later, ends[places], side="right")
+    return counts
 
 
 _FACTS = ("run_id", "system", "workload", "size", "started_ns", "ended_ns")
@@ -78,19 +78,19 @@ def _facts(run: Run) -> tuple[object, ...]:
 def _places(table: pd.DataFrame) -> pd.Series:
     """`workload, size, rank number` of each row, written once for each that there is."""
     number = table.groupby(["size", "rank"]).ngroup()
-    each = table.loc[~number.duplicated(), ["size", "rank"]].assign(number=number)
-    return number.map((each["size"] + ", rank " + each["rank"].astype(str)).set_axis(each["number"]))
+    places = table.loc[~number.duplicated(), ["size", "rank"]].assign(number=number)
+    return number.map((places["size"] + ", rank " + places["rank"].astype(str)).set_axis(places["number"]))
 
 
 def _ranks(store: Store, run_ids: Sequence[str]) -> pd.DataFrame:
     with store.catalog.read() as session:
         columns = session.runs.nodes_of_ranks(run_ids)
         devices = session.places.gpus_of_ranks(run_ids)
-    found = pd.DataFrame(dict(zip(("run_id", "rank", "node"), columns, strict=True))).astype(
+    ranks = pd.DataFrame(dict(zip(("run_id", "rank", "node"), columns, strict=True))).astype(
         {"run_id": "str", "rank": "int64", "node": "str"}
     )
-    known = [_only(devices.get(key)) for key in zip(*columns[:2], strict=True)] if devices else None
-    return found.assign(device=pd.Series(known, index=found.index, dtype=object))
+    gpus = [_only(devices.get(key)) for key in zip(*columns[:2], strict=True)] if devices else None
+    return ranks.assign(device=pd.Series(gpus, index=ranks.index, dtype=object))
 
 
 def _only(gpus: Sequence[str] | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What each of several stands off from the others: the median of all but itself."""
+"""The level that each of several stands off from: the median of all but itself."""
 
 import numpy as np
 
@@ -15,8 +15,8 @@ def others_median(values: Floats) -> Floats:
     if count % 2:
         low, middle, high = _middle(values, (max(half - 1, 0), half, min(half + 1, count - 1)))
         below, at = values < middle, values == middle
-        told = np.where(below, (middle + high) / 2, (low + middle) / 2)
-        return np.asarray(np.where(at, (low + high) / 2, told))
+        medians = np.where(below, (middle + high) / 2, (low + middle) / 2)
+        return np.asarray(np.where(at, (low + high) / 2, medians))
     low, high = _middle(values, (half - 1, half))
     return np.asarray(np.where(values <= low, high, low))
 

@@ -1,4 +1,4 @@
-"""What is slower than its peers, over all runs: as it is told."""
+"""The ranking of what is slower than its peers, over all runs."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ FEWEST_RUNS = 3  # in which it was compared, below which nothing is named
 
 
 class Kind(StrEnum):
-    """What is ranked."""
+    """The kind of what is ranked."""
 
     NODE = "node"
     DEVICE = "device"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 
 class Basis(StrEnum):
-    """What an effect was read from: ranks of one run beside each other, or whole runs beside their cohort's others."""
+    """The basis of an effect: ranks of one run beside each other, or whole runs beside their cohort's others."""
 
     RANKS = "ranks"
     RUN_TIMES = "run times"
@@ -66,4 +66,4 @@ class Ranking:
     @property
     def named(self) -> tuple[Ranked, ...]:
         """The stragglers."""
-        return tuple(each for each in self.ranked if each.named)
+        return tuple(entry for entry in self.ranked if entry.named)

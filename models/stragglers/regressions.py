@@ -1,4 +1,4 @@
-"""When a workload's runs became slower or faster for good, and what else changed just then."""
+"""Regressions: when a workload's runs became slower or faster for good, and what else changed just then."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,35 +61,35 @@ def regressions(
 def regressions_of(store: Store, runs: Sequence[Run]) -> Regressions:
     """Changes among these runs, in any order. Raises: MalformedError."""
     table = known_times(summaries(store, runs)) if runs else pd.DataFrame()
-    known = {run.run_id: run for run in runs}
-    found, too_few = list[Regression](), list[str]()
+    by_id = {run.run_id: run for run in runs}
+    every_change, too_few = list[Regression](), list[str]()
     groups = list(table.groupby(["system", "workload"])) if len(table) else []
     for (system, workload), rows in groups:
         if len(rows) < 2 * SHORTEST:
             too_few.append(f"{system}/{workload}")
-        found += _of_workload(rows, known)
-    changes = tuple(sorted(found, key=lambda each: -each.since_ns))
+        every_change += _of_workload(rows, by_id)
+    changes = tuple(sorted(every_change, key=lambda change: -change.since_ns))
     return Regressions(len(runs), len(groups), changes, tuple(too_few), _warnings(len(runs), len(groups), too_few))
 
 
 def known_times(table: pd.DataFrame) -> pd.DataFrame:
     """Rows of `summaries` whose time is known: mean step seconds where all of a cohort told steps, else run seconds."""
-    told = table[table["started_ns"].notna()].astype({"started_ns": "int64"})
-    steps = told["step_mean_seconds"].where(told["step_mean_seconds"] > 0)
-    all_told = steps.notna().groupby(told["cohort"]).transform("all")
-    seconds = steps.where(all_told, told["run_seconds"])
-    whole = told.assign(step_mean_seconds=seconds.astype("float64"))
+    started = table[table["started_ns"].notna()].astype({"started_ns": "int64"})
+    steps = started["step_mean_seconds"].where(started["step_mean_seconds"] > 0)
+    all_told = steps.notna().groupby(started["cohort"]).transform("all")
+    seconds = steps.where(all_told, started["run_seconds"])
+    whole = started.assign(step_mean_seconds=seconds.astype("float64"))
     is_known = np.isfinite(whole["step_mean_seconds"]) & (whole["step_mean_seconds"] > 0)
-    known: pd.DataFrame = whole.loc[is_known]
-    return known
+    timed: pd.DataFrame = whole.loc[is_known]
+    return timed
 
 
-def _of_workload(rows: pd.DataFrame, known: dict[str, Run]) -> list[Regression]:
+def _of_workload(rows: pd.DataFrame, by_id: dict[str, Run]) -> list[Regression]:
     ordered = rows.sort_values("started_ns", kind="stable")
     changes = level_changes(ordered)
     starts = ordered["started_ns"].to_numpy(np.int64)
-    bounds = [0, *(int(np.searchsorted(starts, each.since_ns)) for each in changes), len(ordered)]
-    runs = [known[run_id] for run_id in ordered["run_id"]]
+    bounds = [0, *(int(np.searchsorted(starts, change.since_ns)) for change in changes), len(ordered)]
+    runs = [by_id[run_id] for run_id in ordered["run_id"]]
     sides = [runs[first:end] for first, end in pairwise(bounds)]
     return [_regression(change, *side) for change, side in zip(changes, pairwise(sides), strict=True)]
 

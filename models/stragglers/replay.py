@@ -86,8 +86,8 @@ def _order(launch: NDArray[np.int64], meeting: NDArray[np.int64], before: NDArra
         held[one].add(other)
     sorter = TopologicalSorter[int]()
     for number, earlier in enumerate(before.tolist()):
-        for each in held[number]:
-            sorter.add(each, *(held[earlier] if earlier >= 0 else ()))
+        for later in held[number]:
+            sorter.add(later, *(held[earlier] if earlier >= 0 else ()))
     try:
         return list(sorter.static_order())
     except CycleError as error:
@@ -105,9 +105,9 @@ def _seconds(graph: _Graph, durations: Floats) -> float:
     longest = np.maximum.reduceat(durations[order], bounds[:-1])
     launch, before = graph.launch[order].tolist(), graph.before.tolist()
     ends = [0.0] * len(before)
-    for each in graph.order:
-        members: Sequence[int] = launch[bounds[each] : bounds[each + 1]]
-        end = max(ends[before[one]] if before[one] >= 0 else 0.0 for one in members) + float(longest[each])
+    for meeting in graph.order:
+        members: Sequence[int] = launch[bounds[meeting] : bounds[meeting + 1]]
+        end = max(ends[before[one]] if before[one] >= 0 else 0.0 for one in members) + float(longest[meeting])
         for one in members:
             ends[one] = max(ends[one], end)
     return float(pd.Series(ends).groupby(graph.step).max().mean())

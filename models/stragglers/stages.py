@@ -19,8 +19,8 @@ def stages_of(store: Store, run: Run) -> dict[int, str]:
 
 def stages_in(groups: Iterable[str]) -> dict[int, str]:
     """The same of the names of groups."""
-    found: dict[int, str] = {}
+    stages: dict[int, str] = {}
     for group in groups:
-        if told := NAMES.fullmatch(group):
-            found |= {int(told[3]): told[1], int(told[4]): told[2]}
-    return found
+        if match := NAMES.fullmatch(group):
+            stages |= {int(match[3]): match[1], int(match[4]): match[2]}
+    return stages

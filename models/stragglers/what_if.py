@@ -1,4 +1,4 @@
-"""What a run would have taken if its ranks were equal: S = measured / replayed, of the whole and of each rank.
+"""The time that a run would have taken if its ranks were equal: S = measured / replayed, of the whole and of each rank.
 
 Two replays. Of a synchronous run, from each step's local times and waits: T = max local + fabric, in which a rank's
 local time is replaced by the median of its peers. And of a pipeline, from the operations of its ranks: each begins when

@@ -45,23 +45,23 @@ class Columns:
                 f"{', '.join(self.categories)} as in fit"
             )
         blocks = [
-            _numbers(column, table.iloc[:, place]) if known is None else _one_hot(known, table.iloc[:, place])
-            for place, (column, known) in enumerate(self.categories.items())
+            _numbers(column, table.iloc[:, place]) if categories is None else _one_hot(categories, table.iloc[:, place])
+            for place, (column, categories) in enumerate(self.categories.items())
         ]
         return np.column_stack([np.empty((len(table), 0)), *blocks])
 
     def _names_of(self, column: str) -> Sequence[str]:
-        known = self.categories[column]
-        return [column] if known is None else [f"{column}={category}" for category in known]
+        categories = self.categories[column]
+        return [column] if categories is None else [f"{column}={category}" for category in categories]
 
 
 def _categories(values: Values) -> tuple[str, ...] | None:
     if is_numeric_dtype(values) or is_bool_dtype(values):
         return None
-    known = values.dropna()
-    if all(isinstance(value, int | float | np.number | np.bool_) for value in known):
+    present = values.dropna()
+    if all(isinstance(value, int | float | np.number | np.bool_) for value in present):
         return None
-    return tuple(sorted({str(value) for value in known}))
+    return tuple(sorted({str(value) for value in present}))
 
 
 def _numbers(column: str, values: Values) -> Floats:
@@ -74,13 +74,13 @@ def _numbers(column: str, values: Values) -> Floats:
         raise InvalidInputError(f"column {column} holds {wrong!r}, expected a number as in fit") from None
 
 
-def _one_hot(known: Sequence[str], values: Values) -> Floats:
-    place_of = {category: place for place, category in enumerate(known)}
+def _one_hot(categories: Sequence[str], values: Values) -> Floats:
+    place_of = {category: place for place, category in enumerate(categories)}
     if isinstance(values.dtype, pd.StringDtype) and len(values) > FEW_ROWS:  # a look-up for each text, not each row
         codes, texts = pd.factorize(values)
         places = np.array([*(place_of.get(str(text), -1) for text in texts), -1], dtype=np.int64)[codes]
     else:
         places = np.array([place_of.get(str(value), -1) for value in values], dtype=np.int64)
-    hot: Floats = (places[:, None] == np.arange(len(known))[None, :]).astype(np.float64)
+    hot: Floats = (places[:, None] == np.arange(len(categories))[None, :]).astype(np.float64)
     hot[values.isna().to_numpy()] = np.nan
     return hot

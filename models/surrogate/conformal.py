@@ -26,7 +26,7 @@ def promised_coverage(n_calibration: int) -> float:
 
 
 def calibration_rows(n_rows: int) -> int:
-    """How many of the last rows calibrate: enough for 90 % if half the rows allow it, a quarter of many rows."""
+    """Return how many of the last rows calibrate: enough for 90 % if half the rows allow it, a quarter of many rows."""
     return min(max(ROWS_FOR_NINETY_PERCENT, math.ceil(CALIBRATION_RATIO * n_rows)), n_rows // 2)
 
 

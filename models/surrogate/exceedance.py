@@ -34,6 +34,6 @@ def _above(levels: Floats, quantiles: Floats, limit: float) -> float:
 
 
 def _fading(inner: float, outer: float, quantiles: Floats, distance: float) -> float:
-    """What is left of the outer level's probability so far beyond it."""
+    """Return the part of the outer level's probability that is left so far beyond it."""
     width = max(float(quantiles[1] - quantiles[0]) / float(np.log(inner / outer)), LOG_WIDTH_MIN)
     return float(np.exp(-distance / width))

@@ -105,11 +105,11 @@ class GaussianProcessSurrogate:
                 f"masks have shapes {training.shape} and {asked.shape}, expected ({self._n_rows},), one a row"
             )
         first, kernel = self._n_rows - len(self._y), self._kernel()
-        known, rows = np.flatnonzero(training[first:]), np.flatnonzero(asked[first:])
-        points = self._points.take(known)
+        training_rows, rows = np.flatnonzero(training[first:]), np.flatnonzero(asked[first:])
+        points = self._points.take(training_rows)
         gram = kernel.covariance(self._theta, points, points)
-        gram[np.diag_indices(len(gram))] += self._noises[known]
-        weights = cho_solve(cho_factor(gram, lower=True), self._y[known])
+        gram[np.diag_indices(len(gram))] += self._noises[training_rows]
+        weights = cho_solve(cho_factor(gram, lower=True), self._y[training_rows])
         medians = np.full(int(asked.sum()), np.nan)
         across = kernel.covariance(self._theta, self._points.take(rows), points)
         medians[len(medians) - len(rows) :] = np.exp(across @ weights * self._scale + self._centre)
@@ -129,7 +129,7 @@ class GaussianProcessSurrogate:
         starts += [
             kernel.means + 0.5 * kernel.deviations * rng.standard_normal(len(low)) for _ in range(self.n_starts - 1)
         ]
-        found = [
+        optima = [
             minimize(
                 kernel.loss,
                 start,
@@ -141,7 +141,7 @@ class GaussianProcessSurrogate:
             )
             for start in starts
         ]
-        return np.asarray(min(found, key=lambda each: float(each.fun)).x, dtype=np.float64)
+        return np.asarray(min(optima, key=lambda optimum: float(optimum.fun)).x, dtype=np.float64)
 
     def _solve(self, inflation: Floats) -> None:
         kernel, points = self._kernel(), self._points

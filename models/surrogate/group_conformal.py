@@ -49,8 +49,8 @@ class GroupErrors:
         if not self._errors.size:
             raise NotFittedError("GroupErrors.quantiles came before fit")
         result = np.repeat([_quantiles(self._errors, levels)], len(X), axis=0)
-        for known, asked in zip(self._keys, self._nested(X), strict=True):
-            rows_of = pd.Series(range(len(known))).groupby(known).indices
+        for keys, asked in zip(self._keys, self._nested(X), strict=True):
+            rows_of = pd.Series(range(len(keys))).groupby(keys).indices
             for group, places in pd.Series(range(len(asked))).groupby(asked).indices.items():
                 own = self._errors[rows_of.get(group, [])]
                 if len(own) >= CALIBRATION_ROWS_MIN:

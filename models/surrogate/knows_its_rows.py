@@ -1,4 +1,4 @@
-"""What a surrogate may promise beyond `Surrogate`, so that cross-validation and medians are cheap."""
+"""A further promise of surrogates beyond `Surrogate`, so that cross-validation and medians are cheap."""
 
 from typing import Protocol, runtime_checkable
 

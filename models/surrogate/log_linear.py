@@ -43,7 +43,7 @@ class LogLinearSurrogate:
 
     @property
     def levels(self) -> list[Floats]:
-        """What each category adds to log y, an array a category column."""
+        """The addition of each category to log y, an array a category column."""
         return self._levels
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
@@ -74,7 +74,7 @@ class LogLinearSurrogate:
 
     def _sizes(self) -> list[int]:
         assert self._table is not None  # noqa: S101  every caller has a table
-        return [len(known) for known in self._table.columns.categories.values() if known is not None]
+        return [len(categories) for categories in self._table.columns.categories.values() if categories is not None]
 
     def _law(self, training: Mask) -> tuple[float, Floats]:
         points = self._rows().take(np.flatnonzero(training))

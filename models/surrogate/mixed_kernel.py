@@ -46,12 +46,12 @@ class MixedKernel:
 
     @property
     def means(self) -> Floats:
-        """What theta is believed to be before any row is seen: medians of log-normal priors."""
+        """The values that theta is believed to have before any row is seen: medians of log-normal priors."""
         return self._theta(slope=0.1, length=1.5 * max(self.n_numbers, 1) ** 0.5, level=0.3, smooth=0.3, noise=0.02)
 
     @property
     def deviations(self) -> Floats:
-        """How far theta may stray from `means`, as standard deviations."""
+        """The standard deviations by which theta may stray from `means`."""
         numbers, categories = self.n_numbers, self.n_categories
         return np.concatenate(
             [np.full(numbers, 1.5), np.full(numbers, 1.0), np.full(3 * categories, 1.5), [1.5, 1.5]],
@@ -105,8 +105,8 @@ class MixedKernel:
             [
                 slopes * np.einsum("nd,nd->d", z, leaning_trend @ z),
                 by_length,
-                tilts * np.array([np.vdot(lean * line, each) for each in same]),
-                levels * np.array([np.vdot(lean, each) for each in same]),
+                tilts * np.array([np.vdot(lean * line, matches) for matches in same]),
+                levels * np.array([np.vdot(lean, matches) for matches in same]),
                 shares * (1 - shares) * _by_share(shares, same, leaning_smooth),
                 [np.vdot(leaning_smooth, product), noise * float(np.diag(lean) @ inflation)],
             ]
@@ -136,13 +136,13 @@ class MixedKernel:
 
 def _distances(left: Floats, right: Floats) -> Floats:
     """Between scaled rows, times the square root of 5."""
-    found = (-2 * left) @ right.T
-    found += (left**2).sum(axis=1)[:, None]
-    found += (right**2).sum(axis=1)[None, :]
-    np.maximum(found, 0.0, out=found)
-    np.sqrt(found, out=found)
-    found *= SQRT5
-    return np.asarray(found)
+    distances = (-2 * left) @ right.T
+    distances += (left**2).sum(axis=1)[:, None]
+    distances += (right**2).sum(axis=1)[None, :]
+    np.maximum(distances, 0.0, out=distances)
+    np.sqrt(distances, out=distances)
+    distances *= SQRT5
+    return np.asarray(distances)
 
 
 def _matern(distances: Floats) -> Floats:
@@ -159,15 +159,18 @@ def _falling(distances: Floats) -> Floats:
 
 def _product(shares: Floats, same: Floats) -> Floats:
     product = np.ones(same.shape[1:])
-    for share, each in zip(shares, same, strict=True):
-        product *= share + (1 - share) * each
+    for share, matches in zip(shares, same, strict=True):
+        product *= share + (1 - share) * matches
     return product
 
 
 def _by_share(shares: Floats, same: Floats, leaning: Floats) -> Floats:
     whole = leaning * _product(shares, same)
     return np.array(
-        [np.vdot(whole, (1 - each) / (share + (1 - share) * each)) for share, each in zip(shares, same, strict=True)]
+        [
+            np.vdot(whole, (1 - matches) / (share + (1 - share) * matches))
+            for share, matches in zip(shares, same, strict=True)
+        ]
     )
 
 

@@ -16,7 +16,7 @@ LOG_RATIO_MIN = 4.0  # a positive number that spans more than this acts by its r
 
 @dataclass(frozen=True)
 class MixedTable:
-    """How to turn a table's rows into points: positive numbers of a wide range by their logarithm, all standardised.
+    """Rules that turn a table's rows into points: positive numbers of a wide range by logarithm, all standardised.
 
     A number missing, or one that never varied, is 0; a category missing or not seen is -1.
     """
@@ -44,12 +44,12 @@ class MixedTable:
     @property
     def numbers(self) -> tuple[str, ...]:
         """The number columns' names, in their order."""
-        return tuple(name for name, known in self.columns.categories.items() if known is None)
+        return tuple(name for name, categories in self.columns.categories.items() if categories is None)
 
     @property
     def categories(self) -> tuple[str, ...]:
         """The category columns' names, in their order."""
-        return tuple(name for name, known in self.columns.categories.items() if known is not None)
+        return tuple(name for name, categories in self.columns.categories.items() if categories is not None)
 
     def points(self, X: pd.DataFrame) -> Points:
         """These rows; their order is kept. Raises: InvalidInputError on other columns."""
@@ -59,8 +59,8 @@ class MixedTable:
 
 
 def _spans_ratios(column: Floats) -> bool:
-    known = column[~np.isnan(column)]
-    return known.size > 0 and bool(known.min() > 0) and bool(known.max() >= LOG_RATIO_MIN * known.min())
+    present = column[~np.isnan(column)]
+    return present.size > 0 and bool(present.min() > 0) and bool(present.max() >= LOG_RATIO_MIN * present.min())
 
 
 def _numbers(columns: Columns, matrix: Floats) -> Floats:
@@ -81,15 +81,15 @@ def _codes(columns: Columns, matrix: Floats) -> Codes:
 def _codes_of(hot: Floats) -> Codes:
     if hot.shape[1] == 0:
         return np.full(len(hot), -1, dtype=np.int64)
-    known = np.nan_to_num(hot).sum(axis=1) > 0
-    return np.where(known, np.nan_to_num(hot).argmax(axis=1), -1).astype(np.int64)
+    is_seen = np.nan_to_num(hot).sum(axis=1) > 0
+    return np.where(is_seen, np.nan_to_num(hot).argmax(axis=1), -1).astype(np.int64)
 
 
 def _blocks(columns: Columns) -> list[tuple[str, int, int | None]]:
     """Name, first place in the matrix and, for a category, how many places of each column."""
     blocks: list[tuple[str, int, int | None]] = []
     place = 0
-    for name, known in columns.categories.items():
-        blocks.append((name, place, None if known is None else len(known)))
-        place += 1 if known is None else len(known)
+    for name, categories in columns.categories.items():
+        blocks.append((name, place, None if categories is None else len(categories)))
+        place += 1 if categories is None else len(categories)
     return blocks

@@ -53,9 +53,9 @@ class NearestCohortSurrogate:
         if self._points is None:
             raise NotFittedError("NearestCohortSurrogate.answers came before fit")
         law = self._law.without(training)
-        known, points = (self._points.take(np.flatnonzero(mask)) for mask in (training, asked))
-        errors = self._log_y[training] - law.expected(known)
-        nearby = self._nearby(self._distances(law, points, known), errors)
+        fitted, points = (self._points.take(np.flatnonzero(mask)) for mask in (training, asked))
+        errors = self._log_y[training] - law.expected(fitted)
+        nearby = self._nearby(self._distances(law, points, fitted), errors)
         return np.asarray(np.exp(law.expected(points) + nearby), dtype=np.float64)
 
     def predict(self, X: pd.DataFrame) -> Prediction:
@@ -69,14 +69,14 @@ class NearestCohortSurrogate:
         medians = np.exp(self._law.expected(points) + nearby)
         return spread(medians, self._log_quantiles)
 
-    def _distances(self, law: LogLinearSurrogate, points: Points, known: Points) -> Floats:
-        """In units of log y, shape (n, n_known)."""
+    def _distances(self, law: LogLinearSurrogate, points: Points, fitted: Points) -> Floats:
+        """In units of log y, shape (n, n_fitted)."""
         slopes = np.abs(law.slopes)
-        squares: Floats = cdist(points.numbers * slopes, known.numbers * slopes, "sqeuclidean")
+        squares: Floats = cdist(points.numbers * slopes, fitted.numbers * slopes, "sqeuclidean")
         for column, levels in enumerate(law.levels):
             apart = (self.level_distance * float(np.std(levels))) ** 2 if len(levels) else 0.0
             if apart > 0:
-                other = points.codes[:, column, None] != known.codes[None, :, column]
+                other = points.codes[:, column, None] != fitted.codes[None, :, column]
                 np.add(squares, apart, out=squares, where=other)
         return np.sqrt(squares, out=squares)
 

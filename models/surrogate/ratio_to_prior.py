@@ -1,4 +1,4 @@
-"""What a prior leaves, learned as a ratio to it."""
+"""A surrogate of what a prior leaves, learned as a ratio to it."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field

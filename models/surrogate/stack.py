@@ -23,7 +23,7 @@ ASKED_ROWS_MIN = 8  # fewer answers tell no weights
 
 @dataclass(frozen=True)
 class Blend:
-    """What answering one question out of fold taught: members' weights, which sum to one, and the errors left."""
+    """The lesson of answering one question out of fold: members' weights, which sum to one, and the errors left."""
 
     weights: Floats  # (n_members,), none negative
     log_quantiles: Floats  # (n_levels,)

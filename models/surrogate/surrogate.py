@@ -1,4 +1,4 @@
-"""What a surrogate promises."""
+"""The protocol of a surrogate."""
 
 from typing import Protocol, Self
 

@@ -23,11 +23,11 @@ class Split(Protocol):
         ...
 
     def memory(self, X: pd.DataFrame) -> Memory:
-        """What must be remembered of known rows to tell new ones from them. Raises: InvalidInputError."""
+        """Return what must be remembered of known rows to tell new ones from them. Raises: InvalidInputError."""
         ...
 
     def is_novel(self, memory: Memory, X: pd.DataFrame) -> Mask:
-        """Which rows of X put this question to who knows only the remembered rows, shape (n_rows,)."""
+        """Return which rows of X put this question to one who knows only the remembered rows, shape (n_rows,)."""
         ...
 
 
@@ -75,8 +75,8 @@ class LeaveGroupOut:
 
     def is_novel(self, memory: Memory, X: pd.DataFrame) -> Mask:
         """Rows whose value is not known."""
-        known = {str(value) for value in memory}
-        return np.array([text not in known for text in _texts(X, self.column).tolist()], dtype=np.bool_)
+        remembered = {str(value) for value in memory}
+        return np.array([text not in remembered for text in _texts(X, self.column).tolist()], dtype=np.bool_)
 
     def folds(self, X: pd.DataFrame) -> NDArray[np.int64]:
         """Each row's fold, shape (n_rows,). Raises: InvalidInputError without the column."""
@@ -101,11 +101,11 @@ class SmallToLarge:
     def pairs(self, X: pd.DataFrame) -> Iterator[tuple[Mask, Mask]]:
         """One, unless all rows are of one scale: the rows at least `gap` smaller than the smallest large one."""
         scale = _numbers(X, self.column)
-        known = scale[~np.isnan(scale)]
-        if known.size == 0:
+        present = scale[~np.isnan(scale)]
+        if present.size == 0:
             return
-        limit = float(np.quantile(known, 1 - self.test_ratio))
-        if (known > limit).any():
+        limit = float(np.quantile(present, 1 - self.test_ratio))
+        if (present > limit).any():
             large = np.asarray(scale > limit, dtype=np.bool_)
             yield np.asarray(scale * self.gap < scale[large].min(), dtype=np.bool_) & ~large, large
 

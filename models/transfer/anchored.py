@@ -1,4 +1,4 @@
-"""What the sources say, times a ratio learned from a few runs of the target."""
+"""The sources' predictions, times a ratio learned from a few runs of the target."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -103,13 +103,13 @@ class AnchoredTransfer:
 
     @property
     def log_source(self) -> Floats:
-        """What the sources say of the target's runs, log seconds, shape (k,). Raises: NotFittedError."""
+        """The sources' predictions of the target's runs, log seconds, shape (k,). Raises: NotFittedError."""
         if self._log_source is None:
             raise NotFittedError("AnchoredTransfer.log_source came before fit")
         return self._log_source
 
     def _misfit(self) -> float:
-        """How far the target's runs lie from the line that the others gave, as a deviation."""
+        """Return how far the target's runs lie from the line that the others gave, as a deviation."""
         if self._log_source is None or self._log_target is None or len(self._log_target) < 2:
             return 0.0
         return robust_deviation(_one_left_out(self._log_source, self._log_target) - self._log_target)

@@ -1,4 +1,4 @@
-"""How far apart the rows of two tables are, column by column, for kernels over mixed columns."""
+"""Distances between the rows of two tables, column by column, for kernels over mixed columns."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -29,8 +29,8 @@ class Coordinates:
         """Learns categories, centres and scales. Raises: InvalidInputError."""
         columns = Columns.of(table)
         numbers = [
-            np.asarray(pd.to_numeric(table.iloc[:, place]), dtype=np.float64) if known is None else np.zeros(1)
-            for place, known in enumerate(columns.categories.values())
+            np.asarray(pd.to_numeric(table.iloc[:, place]), dtype=np.float64) if categories is None else np.zeros(1)
+            for place, categories in enumerate(columns.categories.values())
         ]
         there = [values[np.isfinite(values)] for values in numbers]
         centres = np.array([values.mean() if len(values) else 0.0 for values in there])
@@ -39,17 +39,17 @@ class Coordinates:
 
     @property
     def categorical(self) -> tuple[bool, ...]:
-        """Which columns are categories."""
-        return tuple(known is not None for known in self.columns.categories.values())
+        """Return which columns are categories."""
+        return tuple(categories is not None for categories in self.columns.categories.values())
 
     def points(self, table: pd.DataFrame) -> Floats:
         """Shape (n_rows, n_columns). Raises: InvalidInputError on other columns, or a text in a number's place."""
         self.columns.matrix(table)  # refuses what does not fit
         made = [
             np.asarray(pd.to_numeric(table.iloc[:, place]), dtype=np.float64)
-            if known is None
-            else _places(table.iloc[:, place], known)
-            for place, known in enumerate(self.columns.categories.values())
+            if categories is None
+            else _places(table.iloc[:, place], categories)
+            for place, categories in enumerate(self.columns.categories.values())
         ]
         points = np.column_stack([np.empty((len(table), 0)), *made])
         if np.isinf(points).any():
@@ -66,8 +66,8 @@ class Coordinates:
         return np.where(np.isnan(gaps), one_missing.astype(np.float64), squares)
 
 
-def _places(values: "pd.Series[Any]", known: tuple[str, ...]) -> Floats:
+def _places(values: "pd.Series[Any]", categories: tuple[str, ...]) -> Floats:
     texts = values.astype("string").fillna("").to_numpy(dtype=str)
-    places = pd.Index(list(known), dtype=object).get_indexer(pd.Index(texts, dtype=object)).astype(np.float64)
+    places = pd.Index(list(categories), dtype=object).get_indexer(pd.Index(texts, dtype=object)).astype(np.float64)
     places[values.isna().to_numpy()] = np.nan
     return np.asarray(places, dtype=np.float64)

@@ -51,7 +51,7 @@ class DeviceScaling:
         total = sum(precisions.values())
         if total == 0:
             raise InvalidInputError(f"no source ran one of the jobs {', '.join(anchors)}, expected one at least")
-        return cls(devices, anchors, {name: each / total for name, each in precisions.items()})
+        return cls(devices, anchors, {name: precision / total for name, precision in precisions.items()})
 
     def free(self, table: pd.DataFrame) -> Free:
         """Rows of job and batch. Raises: InvalidInputError for a job without an anchor or without a source."""
@@ -64,14 +64,16 @@ class DeviceScaling:
         return Free(*columns)
 
     def _of_job(self, job: str, log_batches: Floats) -> Floats:
-        known = {name: device.jobs[job] for name, device in self.devices.items() if job in device.jobs}
-        if job not in self.anchors or not known:
-            where = "no run at the target's highest limit" if known else "run on no source device"
+        by_source = {name: device.jobs[job] for name, device in self.devices.items() if job in device.jobs}
+        if job not in self.anchors or not by_source:
+            where = "no run at the target's highest limit" if by_source else "run on no source device"
             raise InvalidInputError(f"job {job} has {where}, expected one at least")
-        anchor, shares = self.anchors[job], [self.weights[name] for name in known]
+        anchor, shares = self.anchors[job], [self.weights[name] for name in by_source]
         points = np.append(log_batches, anchor.log_batch)
-        seconds = np.average([each.seconds.log_seconds(points) for each in known.values()], axis=0, weights=shares)
-        joules = [each.log_joules(points) for each in known.values()]
+        seconds = np.average(
+            [curves.seconds.log_seconds(points) for curves in by_source.values()], axis=0, weights=shares
+        )
+        joules = [curves.log_joules(points) for curves in by_source.values()]
         energy = np.average(joules, axis=0, weights=shares)
         slower, hungrier = seconds[:-1] - seconds[-1], energy[:-1] - energy[-1]
         same = np.ones(len(log_batches))
@@ -86,7 +88,7 @@ class DeviceScaling:
 
 
 def at_top(table: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Which rows stand at their job's highest limit."""
+    """Return which rows stand at their job's highest limit."""
     limits = table["limit_watts"]
     return np.asarray(limits == limits.groupby(table["job"].astype(str)).transform("max"), dtype=np.bool_)
 

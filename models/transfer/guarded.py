@@ -159,7 +159,7 @@ def likelihood_shares(errors: Mapping[str, float], n_runs: int) -> dict[str, flo
         return {}
     floored = {name: max(error, ERROR_MIN) for name, error in errors.items()}
     likelihood = {name: (min(floored.values()) / error) ** n_runs for name, error in floored.items()}
-    return {name: each / sum(likelihood.values()) for name, each in likelihood.items()}
+    return {name: weight / sum(likelihood.values()) for name, weight in likelihood.items()}
 
 
 def _rows_of(kept: list[str], source: pd.DataFrame, source_column: str | None) -> NDArray[np.bool_]:

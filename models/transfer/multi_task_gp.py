@@ -25,7 +25,7 @@ SPREAD_PRIOR, SPREAD_ROWS = 0.5, 3.0
 
 @dataclass(frozen=True)
 class Posterior:
-    """What was learned from: points (n, n_columns) of tasks (n,), and the weights that answer for new points."""
+    """The rows learned from: points (n, n_columns) of tasks (n,), and the weights that answer for new points."""
 
     points: Floats
     tasks: Floats
@@ -72,12 +72,12 @@ class MultiTaskGp:
         if self._coordinates is None or self._kernel is None or self._posterior is None:
             raise NotFittedError("MultiTaskGp.predict came before fit")
         points = self._coordinates.points(described(X, self.source_column))
-        known = self._posterior
+        posterior = self._posterior
         targets = np.full(len(points), float(self._kernel.n_tasks - 1))
-        squares = self._coordinates.square_distances(points, known.points)
-        cross = self._kernel.covariance(squares, targets, known.tasks)
-        mean = cross @ (known.inverse @ known.values)
-        variance = self._kernel.variance - np.einsum("ij,jk,ik->i", cross, known.inverse, cross)
+        squares = self._coordinates.square_distances(points, posterior.points)
+        cross = self._kernel.covariance(squares, targets, posterior.tasks)
+        mean = cross @ (posterior.inverse @ posterior.values)
+        variance = self._kernel.variance - np.einsum("ij,jk,ik->i", cross, posterior.inverse, cross)
         deviation = np.sqrt(np.maximum(variance, 0.0) + self._kernel.noise)
         return log_normal(self._centre + self._spread * mean, self._spread * deviation)
 
@@ -88,9 +88,9 @@ class MultiTaskGp:
         """
         if self._kernel is None or self._posterior is None:
             raise NotFittedError("MultiTaskGp.held_out came before fit")
-        known = self._posterior
-        left_out = known.values - (known.inverse @ known.values) / np.diag(known.inverse)
-        own = left_out[known.tasks == self._kernel.n_tasks - 1]
+        posterior = self._posterior
+        left_out = posterior.values - (posterior.inverse @ posterior.values) / np.diag(posterior.inverse)
+        own = left_out[posterior.tasks == self._kernel.n_tasks - 1]
         return np.asarray(np.exp(self._centre + self._spread * own), dtype=np.float64)
 
     def _some(self, rows: pd.DataFrame, seconds: Floats, *, share: int) -> tuple[pd.DataFrame, Floats]:
@@ -134,7 +134,7 @@ def _most_probable(first: TaskKernel, squares: Floats, tasks: Floats, values: Fl
         penalty, push = priors.penalty(theta)
         return 0.5 * float(values @ weights) + half_log_determinant + penalty, gradient + push
 
-    found = minimize(
+    optimum = minimize(
         loss, first.theta, jac=True, method="L-BFGS-B", bounds=priors.bounds, options={"maxiter": STEPS_MAX}
     )
-    return first.at(found.x)
+    return first.at(optimum.x)

@@ -44,7 +44,7 @@ class Layers:
 
     @property
     def n_systems(self) -> int:
-        """How many systems have an embedding."""
+        """The number of systems that have an embedding."""
         return len(self.weights[self._system])
 
     @property
@@ -52,7 +52,7 @@ class Layers:
         return f"embedding_{sum(name.startswith('embedding_') for name in self.weights) - 1}"
 
     def standardised(self, log_seconds: Floats) -> Floats:
-        """What the weights learn instead of log seconds."""
+        """Return what the weights learn instead of log seconds."""
         return (log_seconds - self.centre) / self.spread
 
     def centred(self, centre: float, spread: float) -> "Layers":
@@ -69,8 +69,8 @@ class Layers:
 
     def with_new_system(self) -> "Layers":
         """One more system: the mean of those known."""
-        known = self.weights[self._system]
-        return self.replaced({**self.weights, self._system: np.vstack([known, known.mean(axis=0)])})
+        embeddings = self.weights[self._system]
+        return self.replaced({**self.weights, self._system: np.vstack([embeddings, embeddings.mean(axis=0)])})
 
 
 def encoded(coordinates: Coordinates, table: pd.DataFrame, systems: Codes) -> Rows:
@@ -87,7 +87,7 @@ def encoded(coordinates: Coordinates, table: pd.DataFrame, systems: Codes) -> Ro
 def first_layers(coordinates: Coordinates, n_systems: int, *, width: int, embedding: int, seed: int) -> Layers:
     """Weights to start from: small embeddings, layers scaled by their inputs (Glorot and Bengio 2010)."""
     rng = np.random.default_rng(seed)
-    sizes = [1 + len(known) for known in coordinates.columns.categories.values() if known is not None]
+    sizes = [1 + len(categories) for categories in coordinates.columns.categories.values() if categories is not None]
     n_numbers = sum(not kind for kind in coordinates.categorical)
     tables = [0.1 * rng.standard_normal((size, embedding)) for size in [*sizes, n_systems]]
     n_inputs = 2 * n_numbers + embedding * len(tables)

@@ -1,4 +1,4 @@
-"""How well predictions rank measured runs, and what that makes a source worth."""
+"""The agreement of predicted and measured ranks of runs, and what that makes a source worth."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ RANKED_RUNS_MIN = 3  # two runs have one pair, right half the time by luck
 
 
 def misranked(predicted: Floats, measured: Floats) -> Floats:
-    """Which pairs of runs a prediction puts in the wrong order, 1 or 0, ties half; shape (n_pairs,)."""
+    """Return which pairs of runs a prediction puts in the wrong order, 1 or 0, ties half; shape (n_pairs,)."""
     first, second = np.triu_indices(len(measured), k=1)
     signs = np.sign(predicted[first] - predicted[second]) * np.sign(measured[first] - measured[second])
     return np.asarray((1 - signs) / 2, dtype=np.float64)
@@ -54,7 +54,7 @@ def ranking_weights(sources: Sequence[Floats], own: Floats, measured: Floats, se
 
 
 def chance_of_agreement(predicted: Floats, measured: Floats) -> float:
-    """How likely ranks that mean nothing agree at least as well (Kendall's tau, one-sided); 1 if all are alike."""
+    """Return how likely meaningless ranks agree at least as well (Kendall's tau, one-sided); 1 if all are alike."""
     if len(measured) < 2 or np.ptp(predicted) == 0 or np.ptp(measured) == 0:
         return 1.0
     return float(kendalltau(predicted, measured, alternative="greater").pvalue)
@@ -64,7 +64,7 @@ def _resampled_losses(predictions: Sequence[Floats], measured: Floats, seed: int
     """Misranked pairs, shape (n_models, RESAMPLES)."""
     n_runs = len(measured)
     drawn = np.random.default_rng(seed).integers(n_runs, size=(RESAMPLES, n_runs))
-    times = np.stack([np.bincount(each, minlength=n_runs) for each in drawn])
+    times = np.stack([np.bincount(sample, minlength=n_runs) for sample in drawn])
     first, second = np.triu_indices(n_runs, k=1)
     pairs = times[:, first] * times[:, second]
-    return np.stack([pairs @ misranked(each, measured) for each in predictions])
+    return np.stack([pairs @ misranked(predicted, measured) for predicted in predictions])

@@ -29,7 +29,7 @@ class TaskKernel:
 
     @classmethod
     def first(cls, n_columns: int, n_tasks: int, spread: float) -> Self:
-        """Where the search begins: the priors' means; spread: log seconds in one standardised unit."""
+        """Return the kernel to search from: the priors' means; spread: log seconds in one standardised unit."""
         theta = np.array(
             [VARIANCE_PRIOR[0], *[LENGTH_PRIOR[0]] * n_columns, NOISE_PRIOR[0], *[LIKENESS_PRIOR[0]] * n_tasks]
         )

@@ -29,7 +29,7 @@ RUNS_OVER_JOBS_MIN = 3  # more runs than jobs, before what is left over is learn
 
 @dataclass(frozen=True)
 class LimitedDevice:
-    """What is believed of the target under limits; jobs may slow down more or less than the curve says."""
+    """Beliefs about the target under limits; jobs may slow down more or less than the curve says."""
 
     static_watts: float
     curve: PowerLimitCurve
@@ -80,9 +80,9 @@ class DeviceTransfer:
         check_jobs(target)
         devices = {name: DeviceJobs.of(table) for name, table in sources.items()}
         curve = PowerLimitCurve.of(
-            np.concatenate([each.log_headrooms for each in devices.values()]),
-            np.concatenate([each.log_slowdowns for each in devices.values()]),
-            np.concatenate([each.log_draws for each in devices.values()]),
+            np.concatenate([jobs.log_headrooms for jobs in devices.values()]),
+            np.concatenate([jobs.log_slowdowns for jobs in devices.values()]),
+            np.concatenate([jobs.log_draws for jobs in devices.values()]),
         )
         static = STATIC_SHARE * float(target["watts"].min())
         self._believe(LimitedDevice(static, curve), devices, target)

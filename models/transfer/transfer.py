@@ -1,4 +1,4 @@
-"""What a way of transfer promises, and the tables it learns from."""
+"""The protocol of a way of transfer, and the tables it learns from."""
 
 from collections.abc import Mapping
 from typing import Protocol, Self

@@ -1,4 +1,4 @@
-"""What a study is after, as its details say: several objectives, limits on outcomes, hours, and repeats."""
+"""The aim of a study, as its details say: several objectives, limits on outcomes, hours, and repeats."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ REPEATS_MAX = 0.5
 
 @dataclass(frozen=True)
 class Aim:
-    """What makes a study's trials good: `goal` is None where the smallest objective is all that is sought.
+    """The measure of a study's trials: `goal` is None where the smallest objective is all that is sought.
 
     `is_maximised` tells whether the objective is kept negated; `ends_ns` is when the hours since the study's creation
     are over, None without a limit. `repeats` is the share of the trials that may measure a close rival again.
@@ -50,30 +50,30 @@ class Aim:
         return cls(study.objective, is_maximised, goal, ends_ns(study), repeats or 0.0)
 
     def is_over(self, now_ns: int) -> bool:
-        """Whether the hours are over."""
+        """Return whether the hours are over."""
         return self.ends_ns is not None and now_ns >= self.ends_ns
 
     def judge(self, record: TrialRecord) -> Judgement | None:
-        """What a complete trial comes to; None where its outcomes do not tell every objective and limit."""
-        told = record.trial.objective
-        if told is None:
+        """Return what a complete trial comes to; None where its outcomes do not tell every objective and limit."""
+        measured = record.trial.objective
+        if measured is None:
             return None
         if self.goal is None:
-            return Judgement((told,), ())
-        named: dict[str, Parameter] = {self.objective: -told if self.is_maximised else told}
+            return Judgement((measured,), ())
+        named: dict[str, Parameter] = {self.objective: -measured if self.is_maximised else measured}
         values = {**record.trial.configuration, **named, **record.outcomes}
         try:
             others = tuple(objective.value(values) for objective in self.goal.objectives[1:])
-            return Judgement((told, *others), tuple(limit.sides(values) for limit in self.goal.limits))
+            return Judgement((measured, *others), tuple(limit.sides(values) for limit in self.goal.limits))
         except InvalidInputError:
             return None
 
     def ranked(self, records: Sequence[TrialRecord]) -> "Ranked":
-        """Which trials are the best so far."""
+        """Return which trials are the best so far."""
         done = [record for record in records if record.trial.objective is not None]
         judged = [(record, judgement) for record in done if (judgement := self.judge(record))]
         kept = [(record, judgement.objectives) for record, judgement in judged if judgement.keeps_limits]
-        kept.sort(key=lambda each: each[1])  # stable: of equals the earliest
+        kept.sort(key=lambda pair: pair[1])  # stable: of equals the earliest
         front = on_front(np.array([values for _, values in kept])) if kept and len(kept[0][1]) > 1 else [True]
         best = tuple(record for (record, _), is_on in zip(kept, front, strict=False) if is_on)
         return Ranked(best, len(judged) - len(kept), len(done) - len(judged))
@@ -93,6 +93,6 @@ class Ranked:
 
 def _texts(study: Study, word: str) -> tuple[str, ...]:
     value = study.details.get(word) or ()
-    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
         raise InvalidInputError(f"details: {word} is {value!r:.80}, expected a list of texts")
     return tuple(value)

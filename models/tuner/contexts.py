@@ -1,4 +1,4 @@
-"""What is known of an input before a trial, its context, and how it is kept with the trial.
+"""The context of a trial, what is known of its input beforehand, and how it is kept with the trial.
 
 A finished trial carries the numbers of its context as outcomes named `context.NAME`; one that failed has no outcomes,
 and carries them as JSON at the end of its reason.
@@ -43,13 +43,15 @@ def as_reason(reason: str, context: Numbers) -> str:
     return f"{reason[: REASON_MAX - len(behind)]}{behind}"
 
 
-def kept_context(told: TrialRecord) -> dict[str, float]:
+def kept_context(record: TrialRecord) -> dict[str, float]:
     """The context that a trial carries; empty without one."""
-    if told.outcomes:
-        return {name[len(PREFIX) :]: told.outcomes[name] for name in sorted(told.outcomes) if name.startswith(PREFIX)}
-    _, found, text = (told.reason or "").rpartition(IN_REASON)
+    if record.outcomes:
+        return {
+            name[len(PREFIX) :]: record.outcomes[name] for name in sorted(record.outcomes) if name.startswith(PREFIX)
+        }
+    _, separator, text = (record.reason or "").rpartition(IN_REASON)
     try:
-        return context_of_json(json.loads(text)) if found else {}
+        return context_of_json(json.loads(text)) if separator else {}
     except (ValueError, RecursionError, InvalidInputError):  # the words of somebody else
         return {}
 
@@ -72,11 +74,11 @@ def choosing_by(context: Numbers, records: Sequence[TrialRecord]) -> "MakeTuner"
     """
     from crosswind.models.tuner.variants import Context, ContextTuner, Experience  # noqa: PLC0415 - heavy
 
-    tried = [(told, known) for told in records if told.trial.state in ENDED and (known := kept_context(told))]
-    _check_names(context, [known for _, known in tried])
+    tried = [(record, kept) for record in records if record.trial.state in ENDED and (kept := kept_context(record))]
+    _check_names(context, [carried for _, carried in tried])
     experiences = [
-        Experience(Context(as_text(known), known), told.trial.configuration, told.trial.objective)
-        for told, known in tried
+        Experience(Context(as_text(carried), carried), record.trial.configuration, record.trial.objective)
+        for record, carried in tried
     ]
 
     def choosing(space: "Space", seed: int) -> "ContextTuner":

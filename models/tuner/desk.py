@@ -37,7 +37,7 @@ __all__ = ["COUNT_MAX", "LEASE_SECONDS_MAX", "TRIALS_MAX", "Lease", "Limits", "S
 
 @dataclass(frozen=True)
 class Ask:
-    """Who asks for how many trials; `dead` are jobs that are known to have ended."""
+    """A request for `count` trials under a lease; `dead` are jobs that are known to have ended."""
 
     count: int
     lease: Lease
@@ -47,19 +47,19 @@ class Ask:
 
 @dataclass(frozen=True)
 class Plan:
-    """`count` new configurations, thought out while the study had `known` trials; fewer where the space has no more.
+    """`count` new configurations, thought out while the study had `n_trials` trials; fewer where the space has no more.
 
     It holds as long as nobody else, in another process, begins a trial before the study is locked.
     """
 
-    known: int
+    n_trials: int
     count: int
     configurations: Sequence[Configuration]
     search: KeptSearch | None
 
-    def suffices(self, known: int, count: int) -> bool:
-        """Whether so many can be begun as planned."""
-        return known == self.known and count <= self.count
+    def suffices(self, n_trials: int, count: int) -> bool:
+        """Return whether so many can be begun as planned."""
+        return n_trials == self.n_trials and count <= self.count
 
 
 class _OvertakenError(Exception):
@@ -115,13 +115,13 @@ class StudyDesk:
         rules.check_count(count)
         ask = Ask(count, lease, request, self._dead(study))
         with self._catalog.read() as session:
-            found = session.studies.get(study)
-            unended = session.leases.records(found.study_id, OPEN)
-            wanted = self._wanted(found, unended, session.leases.count(found.study_id), ask)
+            stored = session.studies.get(study)
+            unended = session.leases.records(stored.study_id, OPEN)
+            wanted = self._wanted(stored, unended, session.leases.count(stored.study_id), ask)
         try:
-            return self._asked(found, ask, self._searches.of(found) if wanted else None)
+            return self._asked(stored, ask, self._searches.of(stored) if wanted else None)
         except _OvertakenError:
-            return self._asked(found, ask, self._searches.of(found))
+            return self._asked(stored, ask, self._searches.of(stored))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
         """Lets the lease run anew from now."""
@@ -168,10 +168,10 @@ class StudyDesk:
             return session.leases.record(session.studies.get(study).study_id, trial_id)
 
     def standing(self, study: str) -> Standing:
-        """How far the study is."""
+        """Return how far the study is."""
         with self._catalog.read() as session:
-            found = session.studies.get(study)
-            return rules.standing_of(found, session.leases.records(found.study_id), self._clock)
+            stored = session.studies.get(study)
+            return rules.standing_of(stored, session.leases.records(stored.study_id), self._clock)
 
     def best(self, study: str) -> Trial | None:
         """The best complete trial so far."""
@@ -185,26 +185,26 @@ class StudyDesk:
         held = {record.job for record in self.trials(study) if record.trial.state in HELD and record.job}
         return self._dead_jobs(held) if held else ()
 
-    def _wanted(self, study: Study, records: Sequence[TrialRecord], known: int, ask: Ask) -> int:
-        """How many new trials it would take beside those that are handed out again."""
+    def _wanted(self, study: Study, records: Sequence[TrialRecord], n_trials: int, ask: Ask) -> int:
+        """Return how many new trials it would take beside those that are handed out again."""
         now_ns = self._clock()
         if rules.is_over(study, now_ns):
             return 0
         most = self._limits.trials if study.trials_max is None else study.trials_max
         again = rules.to_hand_out(records, ask.lease, now_ns, ask.dead)
-        return max(min(ask.count - len(again), most - known), 0)
+        return max(min(ask.count - len(again), most - n_trials), 0)
 
     def _asked(self, study: Study, ask: Ask, search: KeptSearch | None) -> list[TrialRecord]:
         """Thinks, and hands out; threads that want something new of one study come one after the other."""
         with search.lock if search else nullcontext():
             plan = self._plan(study, ask, search)
             with self._catalog.write() as session:
-                found = session.leases.lock(study.study_id)
+                locked = session.leases.lock(study.study_id)
                 made = session.requests.claim(ask.request, self._clock()) if ask.request else None
                 if made is None:
-                    made = self._hand_out(session, found, ask, plan)
+                    made = self._hand_out(session, locked, ask, plan)
                     _settle(session, ask.request, made)
-                return [session.leases.record(found.study_id, trial_id) for trial_id in made]
+                return [session.leases.record(locked.study_id, trial_id) for trial_id in made]
 
     def _plan(self, study: Study, ask: Ask, search: KeptSearch | None) -> Plan:
         if search is None:
@@ -212,8 +212,8 @@ class StudyDesk:
         with self._catalog.read() as session:
             records = session.leases.records(study.study_id)
         wanted = self._wanted(study, records, len(records), ask)
-        again = {each.trial.trial_id for each in rules.to_hand_out(records, ask.lease, self._clock(), ask.dead)}
-        held = [_held(each) if each.trial.trial_id in again else each for each in records]
+        again = {record.trial.trial_id for record in rules.to_hand_out(records, ask.lease, self._clock(), ask.dead)}
+        held = [_held(record) if record.trial.trial_id in again else record for record in records]
         return Plan(len(records), wanted, search.proposed(held, wanted) if wanted else (), search)
 
     def _hand_out(self, session: Session, study: Study, ask: Ask, plan: Plan) -> tuple[str, ...]:
@@ -241,11 +241,11 @@ class StudyDesk:
 
     def _new(self, session: Session, study: Study, count: int, plan: Plan) -> Sequence[Configuration]:
         """Configurations to begin: the planned ones, or others that are thought out with the study locked."""
-        known = session.leases.count(study.study_id) if count else 0
-        allowed = rules.room(study, known, count, self._limits.trials) if count else 0
+        n_trials = session.leases.count(study.study_id) if count else 0
+        allowed = rules.room(study, n_trials, count, self._limits.trials) if count else 0
         if allowed == 0:
             return []
-        if plan.suffices(known, allowed):
+        if plan.suffices(n_trials, allowed):
             return plan.configurations[:allowed]
         if plan.search is None:
             raise _OvertakenError
@@ -255,7 +255,7 @@ class StudyDesk:
         return self._clock() + lease.nanoseconds
 
     def _change(self, study: str, trial_id: str, rule: Callable[[TrialRecord], TrialRecord]) -> TrialRecord:
-        """What the rule makes of the trial, stored, while nobody else gets at the study."""
+        """Change the trial by the rule, while nobody else gets at the study, and return it as stored."""
         with self._held(study, trial_id) as (session, record):
             changed = rule(record)
             if changed != record:

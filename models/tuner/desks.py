@@ -1,4 +1,4 @@
-"""What every desk promises that hands out the trials of studies under leases, wherever it keeps them."""
+"""The protocol of every desk that hands out the trials of studies under leases, wherever it keeps them."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What no study goes beyond: trials, and leases of one trial that run out without a word until it has failed."""
+    """Bounds of every study: trials, and leases of one trial that run out without a word until it has failed."""
 
     trials: int = TRIALS_MAX
     losses: int = 5
@@ -30,7 +30,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Lease:
-    """Who wants to evaluate trials, and for how long the right to do so holds without a heartbeat.
+    """The owner who wants to evaluate trials, and for how long the right to do so holds without a heartbeat.
 
     `job` names the batch job, with the array task and whatever else tells apart those who ask side by side. The same
     job that asks again has lost its memory, not its trial: it gets the one back that it holds or gave back.
@@ -52,7 +52,7 @@ class Lease:
 
     @property
     def nanoseconds(self) -> int:
-        """How long it holds."""
+        """The nanoseconds for which it holds."""
         return round(self.seconds * NANOSECONDS)
 
 
@@ -61,7 +61,7 @@ Suggest: TypeAlias = Callable[[str, int, Lease], list[TrialRecord]]  # of a stud
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a study is: its trials by state, and the best so far.
+    """The progress of a study: its trials by state, and the best so far.
 
     `front` are the complete trials that keep the limits and that no other beats in every objective, by the first
     objective; with one objective it is the best alone. `outside` exceed a limit; of `unjudged` the outcomes do not
@@ -83,13 +83,13 @@ class Standing:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the budget is spent: every trial that it allows has ended, or its hours are over."""
+        """Return whether the budget is spent: every trial that it allows has ended, or its hours are over."""
         budget, is_open = self.study.trials_max, any(self.counts.get(state, 0) for state in OPEN)
         return self.is_over or (budget is not None and sum(self.counts.values()) >= budget and not is_open)
 
 
 class DeadJobs(Protocol):
-    """Which of these batch jobs are known to have ended for good; in doubt, none."""
+    """A look-up of the batch jobs, among some, that are known to have ended for good; in doubt, none."""
 
     def __call__(self, jobs: Collection[str]) -> Collection[str]:
         """Those of the jobs that will never tell anything again."""
@@ -169,7 +169,7 @@ class Desk(Protocol):
         ...
 
     def standing(self, study: str) -> Standing:
-        """How far the study is. Raises: NotFoundError."""
+        """Return how far the study is. Raises: NotFoundError."""
         ...
 
     def best(self, study: str) -> Trial | None:

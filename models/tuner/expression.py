@@ -107,8 +107,10 @@ class Expression:
         value = self.outcome(values)
         if isinstance(value, Undefined | Missing):
             reason = value.reason if isinstance(value, Undefined) else "it hangs on a parameter that does not apply"
-            told = ", ".join(f"{name} = {values[name]!r}" for name in sorted(self.names))
-            raise InvalidInputError(f"expression {self.text!r} has no value{' at ' + told if told else ''}: {reason}")
+            assignments = ", ".join(f"{name} = {values[name]!r}" for name in sorted(self.names))
+            raise InvalidInputError(
+                f"expression {self.text!r} has no value{' at ' + assignments if assignments else ''}: {reason}"
+            )
         return value
 
     def __str__(self) -> str:
@@ -181,8 +183,8 @@ def _compared(left: ast.expr, kind: ast.cmpop, right: ast.expr, depth: int) -> F
     if isinstance(kind, ast.In | ast.NotIn):
         if not isinstance(right, ast.Tuple | ast.List | ast.Set) or not right.elts:
             raise InvalidInputError(f"it looks in {ast.unparse(right)[:80]!r}, expected a list such as (1, 2, 4)")
-        found = applied(op.AMONG, [_formula(each, depth) for each in (left, *right.elts)])
-        return found if isinstance(kind, ast.In) else applied(op.NOT, [found])
+        membership = applied(op.AMONG, [_formula(operand, depth) for operand in (left, *right.elts)])
+        return membership if isinstance(kind, ast.In) else applied(op.NOT, [membership])
     make = _COMPARED.get(type(kind))
     if make is None:
         raise InvalidInputError("it compares by 'is', expected ==, !=, <, <=, >, >= or in (...)")
@@ -191,17 +193,17 @@ def _compared(left: ast.expr, kind: ast.cmpop, right: ast.expr, depth: int) -> F
 
 def _call(tree: ast.Call, depth: int) -> Formula:
     called = tree.func.id if isinstance(tree.func, ast.Name) else ""
-    known = op.FUNCTIONS.get(called)
-    if known is None or tree.keywords:
+    function = op.FUNCTIONS.get(called)
+    if function is None or tree.keywords:
         raise InvalidInputError(f"it calls {ast.unparse(tree)[:80]!r}, expected only {', '.join(op.FUNCTIONS)}")
-    operation, fewest, most = known
+    operation, fewest, most = function
     if not fewest <= len(tree.args) <= most:
         raise InvalidInputError(f"{called} has {len(tree.args)} arguments, expected {fewest} to {most}")
-    return applied(operation, [_formula(each, depth + 1) for each in tree.args])
+    return applied(operation, [_formula(argument, depth + 1) for argument in tree.args])
 
 
 def _junction(tree: ast.BoolOp, depth: int) -> Formula:
-    return joined(isinstance(tree.op, ast.Or), [_formula(each, depth + 1) for each in tree.values])
+    return joined(isinstance(tree.op, ast.Or), [_formula(operand, depth + 1) for operand in tree.values])
 
 
 _MADE: Mapping[type[ast.expr], Callable[..., Formula]] = {

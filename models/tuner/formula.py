@@ -45,7 +45,7 @@ class Formula(Protocol):
         ...
 
     def given(self, values: Values) -> "Formula":
-        """What is left of it when these values are known, or other formulas stand for the names."""
+        """Return what is left of it when these values are known, or other formulas stand for the names."""
         ...
 
     def bounds(self, ranges: Mapping[str, Range]) -> Range:
@@ -109,7 +109,7 @@ class Applied:
         return applied(self.operation, [part.given(values) for part in self.parts])
 
     def bounds(self, ranges: Mapping[str, Range]) -> Range:
-        """What the operation makes of the parts' ranges."""
+        """Return the bounds that the operation makes of the parts' ranges."""
         return self.operation.bounds([part.bounds(ranges) for part in self.parts])
 
 
@@ -140,9 +140,9 @@ class Junction:
 
 def applied(operation: Operation, parts: Sequence[Formula]) -> Formula:
     """The operation on parts: its value where all are known."""
-    known = [part.value for part in parts if isinstance(part, Known)]
-    if len(known) == len(parts):
-        return Known(_value(operation, known))
+    values = [part.value for part in parts if isinstance(part, Known)]
+    if len(values) == len(parts):
+        return Known(_value(operation, values))
     if operation.is_exact_in_any_order:
         parts = _gathered(operation, parts)
     return Applied(operation, tuple(parts))
@@ -177,10 +177,10 @@ def _gathered(operation: Operation, parts: Sequence[Formula]) -> Sequence[Formul
 
 
 def _value(operation: Operation, values: Sequence[Value]) -> Value:
-    undefined = [each for each in values if isinstance(each, Undefined)]
+    undefined = [operand for operand in values if isinstance(operand, Undefined)]
     if undefined or (ABSENT in values and not operation.takes_missing):
         return undefined[0] if undefined else ABSENT
-    texts = [each for each in values if isinstance(each, str)] if operation.is_numeric else []
+    texts = [operand for operand in values if isinstance(operand, str)] if operation.is_numeric else []
     if texts:
         return Undefined(f"{operation.name} of the text {texts[0][:80]!r}")
     try:

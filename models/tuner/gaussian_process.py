@@ -69,7 +69,7 @@ class Process:
         return np.asarray(self.weights @ cross), np.sqrt(np.maximum(variance, 1e-12))
 
     def left_out(self) -> tuple[Floats, Floats]:
-        """What would be expected of each known value without it, and the deviation with noise, each of shape (n,).
+        """Return the expectation of each known value without it, and the deviation with noise, each of shape (n,).
 
         Source: Rasmussen and Williams 2006, equation 5.12.
         """
@@ -79,7 +79,7 @@ class Process:
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
-    """How far below `best` a value lies on average, shape (n,). Source: Jones, Schonlau, Welch 1998."""
+    """Return how far below `best` a value lies on average, shape (n,). Source: Jones, Schonlau, Welch 1998."""
     gain = best - mean
     return np.asarray(gain * norm.cdf(gain / deviation) + deviation * norm.pdf(gain / deviation), np.float64)
 
@@ -98,10 +98,10 @@ def best_theta(X: Floats, y: Floats, beside: Floats | float = 0.0) -> Floats:
         distance = (theta - prior[:, 0]) / prior[:, 1]
         return value + 0.5 * float(distance @ distance), gradient + distance / prior[:, 1]
 
-    found = minimize(
+    optimum = minimize(
         loss, prior[:, 0], jac=True, method="L-BFGS-B", bounds=np.log(bounds), options={"maxiter": STEPS_MAX}
     )
-    return np.asarray(found.x, np.float64)
+    return np.asarray(optimum.x, np.float64)
 
 
 def _misfit(theta: Floats, squares: Floats, y: Floats, beside: Floats | float = 0.0) -> tuple[float, Floats]:

@@ -47,7 +47,7 @@ class GaussianProcessTuner:
         """The next configurations to try. Raises: InvalidInputError."""
         check_count(count)
         taken = self._knowledge.taken
-        untried = [each for each in self._start if self._space.key(each) not in taken]
+        untried = [configuration for configuration in self._start if self._space.key(configuration) not in taken]
         chosen = untried[: min(count, max(START - len(taken), 0))]
         return [*chosen, *self._improving(count - len(chosen), chosen)]
 
@@ -59,7 +59,9 @@ class GaussianProcessTuner:
         """`count` configurations beside the chosen ones, by expected improvement."""
         if count == 0:
             return []
-        free = self._candidates().without(self._knowledge.taken | {self._space.key(each) for each in chosen})
+        free = self._candidates().without(
+            self._knowledge.taken | {self._space.key(configuration) for configuration in chosen}
+        )
         done, objectives = self._knowledge.done
         if len(done) < DONE_MIN or len(free) == 0:
             order = np.random.default_rng(self._seed).permutation(len(free))

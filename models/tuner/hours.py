@@ -1,4 +1,4 @@
-"""When a study's hours are over, as its details say; read on plain nodes too, where nothing but Python is."""
+"""The end of a study's hours, as its details say; read on plain nodes too, where nothing but Python is."""
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.data.trial import Study
@@ -9,7 +9,7 @@ HOUR_NS = 3600 * 1_000_000_000
 
 
 def ends_ns(study: Study) -> int | None:
-    """When the hours since the study's creation are over; None without a limit. Raises: InvalidInputError."""
+    """Return when the hours since the study's creation are over; None without a limit. Raises: InvalidInputError."""
     hours = number_told(study, HOURS, HOURS_MAX)
     return None if hours is None else study.created_ns + round(hours * HOUR_NS)
 

@@ -1,4 +1,4 @@
-"""Which measured configuration is best, how surely, and whether measuring it again would tell more than a new one."""
+"""The best measured configuration, how surely it is best, and whether repeating it would tell more than a new one."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What the measurements say about the noise-free objectives of the measured configurations.
+    """Beliefs about the noise-free objectives of the measured configurations.
 
     Those are normal under a Gaussian process over the space; its noise and lengths are drawn by how surely they are
     known, which gives the tails of Student's t. Neighbours shrink a lucky measurement, so the winner's curse does not
@@ -99,21 +99,21 @@ class Beliefs:
         )
 
     def gains(self) -> Floats:
-        """What repeating each configuration once is worth, (n,): the expected fall of the answer's objective.
+        """Return what repeating each configuration once is worth, (n,): the expected fall of the answer's objective.
 
         On the logarithm's scale where all objectives are positive; the best average over 1, 2 or 4 repeats; 0 for all
         but the few that may be best. Source: Frazier, Powell and Dayanik 2009, "The knowledge-gradient policy for
         correlated normal beliefs"; Chen et al. 2000 for the idea to spend repeats on close rivals only.
         """
         mean, covariance = self.process.at_measured()
-        gains, variances = np.zeros(len(mean)), self.noise.each**2
+        gains, variances = np.zeros(len(mean)), self.noise.deviations**2
         for index in self.incumbents():
             variance = float(variances[index])
             gains[index] = max(_gain(mean, covariance[index], index, variance / ahead) / ahead for ahead in AHEAD)
         return gains
 
     def gain_of_new(self, points: Floats) -> Floats:
-        """What measuring each of the points (n, n_coordinates) once is worth, (n,), on the scale of `gains`.
+        """Return what measuring each of the points (n, n_coordinates) once is worth, (n,), on the scale of `gains`.
 
         Expected improvement of the answer after one noisy measurement. Source: Frazier et al. 2009.
         """

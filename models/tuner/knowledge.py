@@ -1,4 +1,4 @@
-"""What a tuner has been told."""
+"""The trials that a tuner knows."""
 
 import math
 from collections.abc import Iterable, Sequence

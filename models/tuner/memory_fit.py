@@ -1,7 +1,7 @@
-"""What a transformer needs of a device's memory under a configuration, as names for expressions.
+"""The memory of a device that a transformer needs under a configuration, as names for expressions.
 
 A study file that describes its transformer may write `fits_memory` or `memory_needed_bytes < 0.8 * 80e9` among its
-constraints. Which parameters or facts say how the model is spread is told by their names, those of PLAN_NAMES.
+constraints. Which parameters or facts say how the model is spread follows from their names, those of PLAN_NAMES.
 """
 
 import math
@@ -53,16 +53,16 @@ def memory_names(transformer: Mapping[str, Parameter], names: Collection[str]) -
     if not transformer:
         return {}
     workload, device = _transformer(transformer).workload(), _device(transformer)
-    known = [(field, name) for field, others in PLAN_NAMES.items() for name in others if name in names]
-    fields = tuple(field for field, _ in known)
+    pairs = [(field, name) for field, others in PLAN_NAMES.items() for name in others if name in names]
+    fields = tuple(field for field, _ in pairs)
     if len(set(fields)) < len(fields):
         twice = next(field for field in fields if fields.count(field) > 1)
         raise InvalidInputError(f"{PLAN_NAMES[twice]} mean the same, expected one of them among the parameters")
-    parts = tuple(Named(name) for _, name in known)
+    parts = tuple(Named(name) for _, name in pairs)
 
     def plan(values: Sequence[Parameter | Missing]) -> Plan:
-        told = {field: value for field, value in zip(fields, values, strict=True) if not isinstance(value, Missing)}
-        return _plan(told)
+        settings = {field: value for field, value in zip(fields, values, strict=True) if not isinstance(value, Missing)}
+        return _plan(settings)
 
     @lru_cache(maxsize=REMEMBERED_MAX)
     def needed(*values: Parameter | Missing) -> float:
@@ -80,15 +80,15 @@ def memory_names(transformer: Mapping[str, Parameter], names: Collection[str]) -
 
 def _plan(values: Mapping[str, Parameter]) -> Plan:
     """The plan; the data-parallel degree is what the others leave of the ranks, where it is not told."""
-    told = {"schedule": "1f1b", "offload": "none", **values}
-    odd = [field for field in COUNTS if not isinstance(told.get(field, 1), int)]
+    settings = {"schedule": "1f1b", "offload": "none", **values}
+    odd = [field for field in COUNTS if not isinstance(settings.get(field, 1), int)]
     if odd:
-        raise InvalidInputError(f"{odd[0]} is {told[odd[0]]!r}, expected a whole number")
-    others = int(told.get("tensor", 1)) * int(told.get("pipeline", 1))
-    told.setdefault("ranks", int(told.get("data", 1)) * others)
-    told.setdefault("data", int(told["ranks"]) // others)
-    told["offload"] = OFFLOADED.get(told["offload"], told["offload"])
-    return Plan(**told)  # type: ignore[arg-type]  # it checks what it is given
+        raise InvalidInputError(f"{odd[0]} is {settings[odd[0]]!r}, expected a whole number")
+    others = int(settings.get("tensor", 1)) * int(settings.get("pipeline", 1))
+    settings.setdefault("ranks", int(settings.get("data", 1)) * others)
+    settings.setdefault("data", int(settings["ranks"]) // others)
+    settings["offload"] = OFFLOADED.get(settings["offload"], settings["offload"])
+    return Plan(**settings)  # type: ignore[arg-type]  # it checks what it is given
 
 
 def _transformer(transformer: Mapping[str, Parameter]) -> Transformer:
@@ -106,13 +106,13 @@ def _transformer(transformer: Mapping[str, Parameter]) -> Transformer:
 
 def _device(transformer: Mapping[str, Parameter]) -> Device:
     """The device that is named, with the memory that is told."""
-    told, name = transformer.get("device_memory_bytes"), transformer.get("device")
-    if told is None:
-        known = device_named(str(name)) if name is not None else None
-        if known is None or not known.memory_bytes > 0:
+    memory_bytes, name = transformer.get("device_memory_bytes"), transformer.get("device")
+    if memory_bytes is None:
+        device = device_named(str(name)) if name is not None else None
+        if device is None or not device.memory_bytes > 0:
             expected = "expected a known device such as 'H100', or device_memory_bytes"
             raise InvalidInputError(f"transformer: device is {name!r}, {expected}")
-        return known
-    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 < told < 1e18:
-        raise InvalidInputError(f"transformer: device_memory_bytes is {told!r}, expected a positive number")
-    return Device("as told", math.nan, math.nan, math.nan, float(told), math.nan, 0)
+        return device
+    if isinstance(memory_bytes, bool) or not isinstance(memory_bytes, int | float) or not 0 < memory_bytes < 1e18:
+        raise InvalidInputError(f"transformer: device_memory_bytes is {memory_bytes!r}, expected a positive number")
+    return Device("as told", math.nan, math.nan, math.nan, float(memory_bytes), math.nan, 0)

@@ -1,4 +1,4 @@
-"""How much the same configuration scatters from one measurement to the next."""
+"""The scatter of the same configuration from one measurement to the next."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ NOTHING = 1e-12
 class Noise:
     """Standard deviation of one measurement, relative where `is_relative`, else in the objective's unit.
 
-    `deviation` is that of an average configuration, known as surely as from `degrees` + 1 repeats; `each` (n,) is that
-    of every configuration, all alike unless the repeats say otherwise.
+    `deviation` is that of an average configuration, known as surely as from `degrees` + 1 repeats; `deviations` (n,)
+    are those of every configuration, all alike unless the repeats say otherwise.
     """
 
     deviation: float
     degrees: float
-    each: Floats
+    deviations: Floats
     is_relative: bool
 
     @classmethod
@@ -42,8 +42,8 @@ class Noise:
     @classmethod
     def from_process(cls, process: RepeatedProcess, repeats: Repeats) -> Self:
         """The noise that a process fitted to the repeats found."""
-        each = process.noise * np.sqrt(process.measured.variances)
-        return cls(process.noise, process.noise_degrees, each, repeats.is_logarithmic)
+        deviations = process.noise * np.sqrt(process.measured.variances)
+        return cls(process.noise, process.noise_degrees, deviations, repeats.is_logarithmic)
 
 
 def fitted(repeats: Repeats) -> RepeatedProcess:
@@ -60,7 +60,7 @@ def process_of(points: Floats, groups: Sequence[Floats], *, is_relative: bool) -
     The noise is shrunken to a few per cent where values are logarithms, else to a tenth of their spread.
     Raises: InvalidInputError without a value.
     """
-    spread = float(np.std([each.mean() for each in groups])) if groups else 0.0
+    spread = float(np.std([group.mean() for group in groups])) if groups else 0.0
     expected = EXPECTED if is_relative else max(EXPECTED_OF_SPREAD * spread, NOTHING)
     return RepeatedProcess.of(points, groups, expected_noise=expected, variances=relative_variances(groups))
 
@@ -71,17 +71,17 @@ def relative_variances(groups: Sequence[Floats]) -> Floats:
     Where they do, every group's own variance is shrunken towards the common one, and a group without repeats has the
     common one. Source: Bartlett 1937 for the evidence.
     """
-    repeated = [each for each in groups if len(each) > 1]
-    degrees = sum(len(each) - 1 for each in repeated)
-    squares = np.array([float(np.sum((each - each.mean()) ** 2)) for each in groups])
+    repeated = [group for group in groups if len(group) > 1]
+    degrees = sum(len(group) - 1 for group in repeated)
+    squares = np.array([float(np.sum((group - group.mean()) ** 2)) for group in groups])
     if len(repeated) < 2 or not _differ(repeated):
         return np.ones(len(groups))
     common = float(squares.sum()) / degrees
-    own = np.array([len(each) - 1 for each in groups])
+    own = np.array([len(group) - 1 for group in groups])
     return np.asarray((SHRINKAGE_DEGREES + squares / common) / (SHRINKAGE_DEGREES + own), np.float64)
 
 
 def _differ(repeated: Sequence[Floats]) -> bool:
     # A group without any scatter has no logarithm of a variance: it gets the rounding of its numbers.
-    scattered = [each for each in repeated if float(each.std()) > NOTHING]
+    scattered = [group for group in repeated if float(group.std()) > NOTHING]
     return len(scattered) > 1 and float(bartlett(*scattered).pvalue) < EVIDENCE

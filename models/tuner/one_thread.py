@@ -8,7 +8,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """What runs inside uses one thread of each library of linear algebra that was loaded before the first use."""
+    """Return a context that uses one thread of each library of linear algebra that was loaded before the first use."""
     return _controller().limit(limits=1)  # type: ignore[no-any-return]
 
 

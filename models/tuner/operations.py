@@ -59,15 +59,15 @@ def _ends(values: Callable[[Sequence[tuple[float, float]]], Sequence[float]]) ->
     """Bounds as the least and greatest of the values at some corners; None where a range is unknown or one fails."""
 
     def bounds(ranges: Sequence[Range]) -> Range:
-        known = [each for each in ranges if each is not None]
-        if len(known) < len(ranges):
+        spans = [span for span in ranges if span is not None]
+        if len(spans) < len(ranges):
             return None
         try:
-            corners = values(known)
+            corners = values(spans)
         except (ArithmeticError, ValueError, TypeError):
             return None
-        found = min(corners), max(corners)
-        return found if all(abs(end) < MAGNITUDE_MAX for end in found) else None
+        ends = min(corners), max(corners)
+        return ends if all(abs(end) < MAGNITUDE_MAX for end in ends) else None
 
     return bounds
 
@@ -136,7 +136,7 @@ def _equal_ends(ranges: Sequence[Range]) -> Range:
 
 
 def _among_ends(ranges: Sequence[Range]) -> Range:
-    every = [_equal_ends([ranges[0], each]) for each in ranges[1:]]
+    every = [_equal_ends([ranges[0], span]) for span in ranges[1:]]
     return TRUE if TRUE in every else FALSE if set(every) == {FALSE} else UNSURE
 
 
@@ -166,7 +166,7 @@ LESS = Operation("<", operator.lt, _less_ends)
 AT_MOST = Operation("<=", operator.le, _least_ends)
 EQUAL = Operation("==", _same, _equal_ends, is_numeric=False)
 AMONG = Operation(
-    "in", lambda value, *others: any(_same(value, each) for each in others), _among_ends, is_numeric=False
+    "in", lambda value, *others: any(_same(value, other) for other in others), _among_ends, is_numeric=False
 )
 NOT = Operation("not", lambda value: not _truth(value), _not_ends, is_numeric=False)
 

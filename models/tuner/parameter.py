@@ -23,11 +23,11 @@ class Domain(Protocol):
 
     @property
     def n_coordinates(self) -> int:
-        """How many numbers `coordinates` gives."""
+        """The number of coordinates that `coordinates` gives."""
         ...
 
     def contains(self, value: object) -> bool:
-        """Whether the value is allowed."""
+        """Return whether the value is allowed."""
         ...
 
     def values(self) -> tuple[Parameter, ...] | None:
@@ -69,7 +69,7 @@ class IntDomain:
         _check_ends(self.low, self.high, log=self.log)
 
     def contains(self, value: object) -> bool:
-        """Whether it is a whole number in the range."""
+        """Return whether it is a whole number in the range."""
         return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
 
     def values(self) -> tuple[Parameter, ...] | None:
@@ -114,7 +114,7 @@ class FloatDomain:
         _check_ends(self.low, self.high, log=self.log)
 
     def contains(self, value: object) -> bool:
-        """Whether it is a number in the range."""
+        """Return whether it is a number in the range."""
         return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
 
     def values(self) -> None:
@@ -156,7 +156,7 @@ class OrdinalDomain:
         _check_listed(self.listed)
 
     def contains(self, value: object) -> bool:
-        """Whether it is listed."""
+        """Return whether it is listed."""
         return _is_listed(value, self.listed)
 
     def values(self) -> tuple[Parameter, ...]:
@@ -200,7 +200,7 @@ class CategoricalDomain:
         return len(self.listed)
 
     def contains(self, value: object) -> bool:
-        """Whether it is listed."""
+        """Return whether it is listed."""
         return _is_listed(value, self.listed)
 
     def values(self) -> tuple[Parameter, ...]:
@@ -213,7 +213,7 @@ class CategoricalDomain:
 
     def coordinates(self, value: Parameter) -> tuple[float, ...]:
         """One number a value: 1 for this one."""
-        return tuple(float(value == each) for each in self.listed)
+        return tuple(float(value == choice) for choice in self.listed)
 
     def places(self, values: Sequence[Parameter]) -> Floats:
         """A row of zeros with a 1 for each value."""
@@ -236,7 +236,7 @@ class BooleanDomain:
     n_coordinates: ClassVar[int] = 1
 
     def contains(self, value: object) -> bool:
-        """Whether it is a truth value."""
+        """Return whether it is a truth value."""
         return isinstance(value, bool)
 
     def values(self) -> tuple[Parameter, ...]:
@@ -271,12 +271,12 @@ def domain_from_json(value: object) -> Domain:
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"it is {value!r}, expected an object with a kind")
     kind = value.get("kind")
-    known = _FIELDS.get(kind) if isinstance(kind, str) else None
-    if known is None:
+    fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+    if fields is None:
         raise InvalidInputError(f"kind is {kind!r}, expected one of {', '.join(_FIELDS)}")
-    unknown = sorted(str(field) for field in value if field not in known)
+    unknown = sorted(str(field) for field in value if field not in fields)
     if unknown:
-        raise InvalidInputError(f"a parameter of kind {kind} has no field {unknown[0]!r}, expected {', '.join(known)}")
+        raise InvalidInputError(f"a parameter of kind {kind} has no field {unknown[0]!r}, expected {', '.join(fields)}")
     match kind:
         case "int":
             return IntDomain(_whole(value, "low"), _whole(value, "high"), _truth(value, "log"))
@@ -367,7 +367,7 @@ def _listed(value: Mapping[str, object]) -> tuple[Parameter, ...]:
     listed = value.get("values")
     if not isinstance(listed, list | tuple):
         raise InvalidInputError(f"values is {listed!r}, expected a list")
-    wrong = [each for each in listed if not _is_scalar(each)]
+    wrong = [entry for entry in listed if not _is_scalar(entry)]
     if wrong:
         raise InvalidInputError(f"values holds {wrong[0]!r}, expected numbers, texts and truth values")
     return tuple(listed)

@@ -26,7 +26,9 @@ def parameter_from_json(name: object, value: object) -> ReadParameter:
     if not isinstance(name, str) or not name:
         raise InvalidInputError(f"a parameter is called {name!r}, expected a name")
     beside = {key: value.get(key) for key in ("when", "description")} if isinstance(value, Mapping) else {}
-    plain = {key: each for key, each in value.items() if key not in beside} if isinstance(value, Mapping) else value
+    plain = (
+        {key: setting for key, setting in value.items() if key not in beside} if isinstance(value, Mapping) else value
+    )
     try:
         return ReadParameter(domain_from_json(plain), beside.get("when"), _description(beside.get("description")))
     except InvalidInputError as error:

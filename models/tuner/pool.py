@@ -22,7 +22,7 @@ class Pool:
     @classmethod
     def of(cls, space: Space, configurations: Sequence[Configuration]) -> Self:
         """The pool of these configurations, one of each. Raises: InvalidInputError for one from elsewhere."""
-        unique = {space.key(each): each for each in configurations}
+        unique = {space.key(configuration): configuration for configuration in configurations}
         return cls(list(unique.values()), list(unique), space.coordinates(list(unique.values())))
 
     def __len__(self) -> int:

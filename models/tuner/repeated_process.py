@@ -80,12 +80,12 @@ class RepeatedProcess:
         Raises: InvalidInputError without a value, or with one that is not finite.
         """
         _check(points, groups)
-        means = np.array([float(np.mean(each)) for each in groups])
+        means = np.array([float(np.mean(group)) for group in groups])
         centre, spread = float(means.mean()), float(means.std()) or 1.0
-        measured = _standardised(points, [(each - centre) / spread for each in groups], variances)
+        measured = _standardised(points, [(group - centre) / spread for group in groups], variances)
         loss, start, bounds = _loss(measured, 2 * np.log(expected_noise / spread))
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS_MAX})
-        return cls(measured, centre, spread, np.asarray(found.x, np.float64), _curvature(loss, found.x))
+        optimum = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS_MAX})
+        return cls(measured, centre, spread, np.asarray(optimum.x, np.float64), _curvature(loss, optimum.x))
 
     @property
     def noise(self) -> float:
@@ -94,7 +94,7 @@ class RepeatedProcess:
 
     @property
     def noise_degrees(self) -> float:
-        """How many independent repeats would tell the noise as surely."""
+        """The number of independent repeats that would tell the noise as surely."""
         variance = float(np.linalg.inv(self.curvature)[-1, -1])
         return max(2.0 / variance, 1.0)  # the logarithm of chi-squared / k has variance close to 2 / k
 
@@ -127,14 +127,14 @@ class RepeatedProcess:
         """The process as if the points X had been measured once, at their expected values."""
         if len(X) == 0:
             return self
-        known, means = self.measured, (self.predict(X)[0] - self.centre) / self.spread
+        measured, means = self.measured, (self.predict(X)[0] - self.centre) / self.spread
         ones = np.ones(len(X))
         believed = replace(
-            known,
-            points=np.vstack([known.points, X]),
-            means=np.concatenate([known.means, means]),
-            counts=np.concatenate([known.counts, ones]),
-            variances=np.concatenate([known.variances, ones]),
+            measured,
+            points=np.vstack([measured.points, X]),
+            means=np.concatenate([measured.means, means]),
+            counts=np.concatenate([measured.counts, ones]),
+            variances=np.concatenate([measured.variances, ones]),
         )
         return replace(self, measured=believed)
 
@@ -156,7 +156,7 @@ class RepeatedProcess:
 
 @dataclass(frozen=True)
 class _Posterior:
-    """What predictions need under one setting of the hyper-parameters."""
+    """The quantities that predictions need under one setting of the hyper-parameters."""
 
     lengths: Floats
     signal: Floats
@@ -234,10 +234,10 @@ def _matern(distance: Floats) -> Floats:
 
 def _standardised(points: Floats, groups: Sequence[Floats], variances: Floats | None) -> Measured:
     given = np.ones(len(groups)) if variances is None else np.asarray(variances, np.float64)
-    squares = [float(np.sum((each - each.mean()) ** 2)) for each in groups]
-    counts = np.array([len(each) for each in groups], dtype=np.float64)
+    squares = [float(np.sum((group - group.mean()) ** 2)) for group in groups]
+    counts = np.array([len(group) for group in groups], dtype=np.float64)
     degrees = int(counts.sum()) - len(groups)
-    means = np.array([float(each.mean()) for each in groups])
+    means = np.array([float(group.mean()) for group in groups])
     return Measured(points, means, counts, given, float(np.sum(squares / given)), degrees)
 
 

@@ -1,4 +1,4 @@
-"""What was measured, grouped by configuration: repeats of one configuration stand together."""
+"""Measurements grouped by configuration: repeats of one configuration stand together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Repeats:
                 raise InvalidInputError(f"objective of {dict(configuration)} is {objective}, expected a finite number")
             groups.setdefault(key, []).append(objective)
             first.setdefault(key, configuration)
-        values = tuple(np.array(each, dtype=np.float64) for each in groups.values())
+        values = tuple(np.array(group, dtype=np.float64) for group in groups.values())
         return cls(tuple(first.values()), tuple(groups), space.coordinates(list(first.values())), values)
 
     def __len__(self) -> int:
@@ -43,27 +43,27 @@ class Repeats:
 
     @property
     def n_measurements(self) -> int:
-        """How many measurements there are of all configurations together."""
-        return sum(len(each) for each in self.values)
+        """The number of measurements of all configurations together."""
+        return sum(len(group) for group in self.values)
 
     @property
     def n_repeats(self) -> int:
-        """How many measurements repeat a configuration."""
+        """The number of measurements that repeat a configuration."""
         return self.n_measurements - len(self)
 
     @property
     def is_logarithmic(self) -> bool:
-        """Whether all objectives are positive, so that noise is relative and their logarithms are modelled."""
-        return all(bool(np.all(each > 0)) for each in self.values)
+        """Return whether all objectives are positive, so that noise is relative and their logarithms are modelled."""
+        return all(bool(np.all(group > 0)) for group in self.values)
 
     @property
     def on_scale(self) -> tuple[Floats, ...]:
         """The objectives, or their logarithms where all are positive."""
-        return tuple(np.log(each) for each in self.values) if self.is_logarithmic else self.values
+        return tuple(np.log(group) for group in self.values) if self.is_logarithmic else self.values
 
     def best(self, count: int) -> "Repeats":
         """Those `count` configurations whose mean is smallest, in their order here."""
-        means = [float(each.mean()) for each in self.on_scale]
+        means = [float(group.mean()) for group in self.on_scale]
         kept = sorted(np.argsort(means, kind="stable")[:count].tolist())
         return Repeats(
             tuple(self.configurations[i] for i in kept),

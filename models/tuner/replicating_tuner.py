@@ -46,7 +46,7 @@ class ReplicatingTuner:
         return beliefs.answer(level)
 
     def beliefs(self) -> Beliefs | None:
-        """What the complete trials say; None before the first."""
+        """Return what the complete trials say; None before the first."""
         configurations, objectives = self._knowledge.done
         return Beliefs.of(Repeats.of(self._space, configurations, objectives), self._seed) if configurations else None
 
@@ -55,5 +55,5 @@ class ReplicatingTuner:
         if beliefs is None:
             return None
         gains = beliefs.gain_of_new(self._space.coordinates(new)) if new else np.zeros(1)
-        pending = frozenset(self._space.key(each) for each in self._knowledge.pending)
+        pending = frozenset(self._space.key(configuration) for configuration in self._knowledge.pending)
         return next_replicate(beliefs, exploring=float(gains.max()), pending=pending, share=self._share)

@@ -1,4 +1,4 @@
-"""What a configuration must meet beyond its parameters' values: conditions, constraints, known facts."""
+"""The requirements on a configuration beyond its parameters' values: conditions, constraints, known facts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ CLAIMS = frozenset({op.LESS.name, op.AT_MOST.name, op.EQUAL.name, op.AMONG.name,
 
 @dataclass(frozen=True)
 class Terms:
-    """What expressions may name: parameters, facts, and the memory that a known transformer needs."""
+    """The names that expressions may use: parameters, facts, and the memory that a known transformer needs."""
 
     domains: Mapping[str, Domain]
     facts: Mapping[str, Parameter]
@@ -30,11 +30,11 @@ class Terms:
     def claim(self, text: object) -> Expression:
         """The expression with its facts filled in. Raises: InvalidInputError for unknown names, and for no claim."""
         parsed = Expression.parse(text)
-        known = (*self.domains, *self.facts, *self.memory)
-        unknown = sorted(parsed.names.difference(known))
+        names = (*self.domains, *self.facts, *self.memory)
+        unknown = sorted(parsed.names.difference(names))
         if unknown:
             raise InvalidInputError(
-                f"expression {parsed.text!r} names {unknown[0]}, expected only {', '.join(known)[:300]}"
+                f"expression {parsed.text!r} names {unknown[0]}, expected only {', '.join(names)[:300]}"
             )
         filled = parsed.given(self.memory).given(self.facts)
         if not _is_claim(filled.formula, self.domains):
@@ -59,20 +59,22 @@ class Requirements:
     )
 
     @classmethod
-    def read(cls, domains: Mapping[str, Domain], told: Mapping[str, object], conditions: Mapping[str, object]) -> Self:
+    def read(
+        cls, domains: Mapping[str, Domain], fields: Mapping[str, object], conditions: Mapping[str, object]
+    ) -> Self:
         """Those of a space's `constraints`, `facts` and `transformer`, and the parameters' `when`.
 
         Raises: InvalidInputError that names the field, its value and what was expected.
         """
-        facts = _scalars(told.get("facts", {}), "facts")
-        transformer = _scalars(told.get("transformer", {}), "transformer")
+        facts = _scalars(fields.get("facts", {}), "facts")
+        transformer = _scalars(fields.get("transformer", {}), "transformer")
         both = sorted(facts.keys() & domains.keys())
         if both:
             raise InvalidInputError(f"facts: {both[0]} is a parameter too, expected another name")
         sizes = {name: size for name, size in transformer.items() if name not in domains}
         terms = Terms(domains, {**sizes, **facts}, memory_names(transformer, {*domains, *facts}))
         read = {name: _condition(name, text, terms) for name, text in conditions.items()}
-        every = tuple(terms.claim(text) for text in _texts(told.get("constraints", ())))
+        every = tuple(terms.claim(text) for text in _texts(fields.get("constraints", ())))
         requirements = cls(read, every, facts, transformer)
         _check_order(domains, requirements.points(domains))
         return requirements
@@ -82,8 +84,8 @@ class Requirements:
 
     def points(self, domains: Mapping[str, Domain]) -> ValidPoints:
         """The configurations of the domains that meet all of this."""
-        conditions = {name: each.formula for name, each in self.conditions.items()}
-        return ValidPoints(domains, conditions, [each.formula for each in self.constraints])
+        conditions = {name: condition.formula for name, condition in self.conditions.items()}
+        return ValidPoints(domains, conditions, [constraint.formula for constraint in self.constraints])
 
     def culprit(self, domains: Mapping[str, Domain]) -> str:
         """In words, the constraint that leaves nothing; alone, or after those before it."""
@@ -93,25 +95,27 @@ class Requirements:
                 return f"constraint {constraint.text!r} leaves no configuration{self._why(constraint, domains)}"
         for end in range(2, len(self.constraints) + 1):
             if Requirements(self.conditions, self.constraints[:end]).points(domains).count == 0:
-                before = ", ".join(repr(each.text) for each in self.constraints[: end - 1])
+                before = ", ".join(repr(earlier.text) for earlier in self.constraints[: end - 1])
                 return f"constraint {self.constraints[end - 1].text!r} leaves no configuration beside {before}"
-        return f"constraints {', '.join(repr(each.text) for each in self.constraints)} leave next to no configuration"
+        return f"constraints {', '.join(repr(claim.text) for claim in self.constraints)} leave next to no configuration"
 
     def applies(self, name: str, configuration: Configuration) -> bool:
-        """Whether the parameter has a value when the others are these."""
+        """Return whether the parameter has a value when the others are these."""
         return name not in self.conditions or self._verdict(self.conditions[name], configuration, missing=False)
 
     def broken(self, configuration: Configuration) -> list[Expression]:
         """The constraints that the configuration does not meet."""
-        return [each for each in self.constraints if not self._verdict(each, configuration, missing=True)]
+        return [
+            constraint for constraint in self.constraints if not self._verdict(constraint, configuration, missing=True)
+        ]
 
     @cached_property
     def _needs(self) -> Mapping[str, tuple[str, ...]]:
         every = (*self.conditions.values(), *self.constraints)
-        return {each.text: tuple(sorted(each.names)) for each in every}
+        return {expression.text: tuple(sorted(expression.names)) for expression in every}
 
     def _verdict(self, expression: Expression, configuration: Configuration, *, missing: bool) -> bool:
-        """Whether it holds; `missing` is the verdict where it hangs on what does not apply."""
+        """Return whether it holds; `missing` is the verdict where it hangs on what does not apply."""
         names = self._needs[expression.text]
         values = tuple(configuration.get(name, ABSENT) for name in names)
         key = expression.text, values
@@ -167,8 +171,8 @@ def _texts(value: object) -> Sequence[object]:
 def _scalars(value: object, field_name: str) -> dict[str, Parameter]:
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"{field_name} is {value!r}, expected an object of names and values")
-    for name, each in value.items():
-        plain = isinstance(each, str) or (isinstance(each, int | float) and abs(each) <= op.MAGNITUDE_MAX)
+    for name, scalar in value.items():
+        plain = isinstance(scalar, str) or (isinstance(scalar, int | float) and abs(scalar) <= op.MAGNITUDE_MAX)
         if not isinstance(name, str) or not plain:
-            raise InvalidInputError(f"{field_name}: {name} is {each!r}, expected a number, a text or a truth value")
+            raise InvalidInputError(f"{field_name}: {name} is {scalar!r}, expected a number, a text or a truth value")
     return dict(value)

@@ -1,4 +1,4 @@
-"""What may become of a trial, and of a study's budget: the same rules at every desk.
+"""Rules of what may become of a trial, and of a study's budget: the same at every desk.
 
 Each function gets a trial as it stands and returns it as it would stand after; one that changes nothing returns what it
 got. Nothing is stored here.
@@ -37,20 +37,20 @@ def check_count(count: int) -> None:
         raise InvalidInputError(f"count is {count}, expected 1 to {COUNT_MAX}")
 
 
-def room(study: Study, known: int, count: int, trials_max: int = TRIALS_MAX) -> int:
-    """How many of `count` new trials the budget still allows, with so many known.
+def room(study: Study, n_trials: int, count: int, trials_max: int = TRIALS_MAX) -> int:
+    """Return how many of `count` new trials the budget still allows beside the `n_trials` that there are.
 
     Raises: InvalidInputError when a study without a budget is as large as any may be.
     """
     if study.trials_max is not None:
-        return max(min(count, study.trials_max - known), 0)
-    if known + count > trials_max:
-        raise InvalidInputError(f"study {study.name!r} has {known} trials, expected at most {trials_max}")
+        return max(min(count, study.trials_max - n_trials), 0)
+    if n_trials + count > trials_max:
+        raise InvalidInputError(f"study {study.name!r} has {n_trials} trials, expected at most {trials_max}")
     return count
 
 
 def is_over(study: Study, now_ns: int) -> bool:
-    """Whether the study's hours are over: nothing is handed out any more."""
+    """Return whether the study's hours are over: nothing is handed out any more."""
     return Aim.of(study).is_over(now_ns)
 
 
@@ -58,8 +58,14 @@ def to_hand_out(
     records: Sequence[TrialRecord], lease: Lease, now_ns: int, dead: Collection[str] = ()
 ) -> list[TrialRecord]:
     """The trials that this lease may get again: those of its own job, then the free and the lost ones, oldest first."""
-    own = [each for each in records if lease.job is not None and each.job == lease.job and each.trial.state in OPEN]
-    free = [each for each in records if each not in own and (each.trial.state in FREE or _is_lost(each, now_ns, dead))]
+    own = [
+        record for record in records if lease.job is not None and record.job == lease.job and record.trial.state in OPEN
+    ]
+    free = [
+        record
+        for record in records
+        if record not in own and (record.trial.state in FREE or _is_lost(record, now_ns, dead))
+    ]
     return [*own, *free]
 
 
@@ -129,7 +135,7 @@ def failed(record: TrialRecord, reason: str, *, state: TrialState, owner: str | 
 
 
 def standing_of(study: Study, records: Sequence[TrialRecord], clock: Callable[[], int]) -> Standing:
-    """How far the study is with these trials; the clock is asked where the study has hours alone."""
+    """Return how far the study is with these trials; the clock is asked where the study has hours alone."""
     aim, counts = Aim.of(study), Counter(record.trial.state for record in records)
     ranked, is_over = aim.ranked(records), False
     if aim.ends_ns is not None:

@@ -40,9 +40,9 @@ class KeptSearch:
     def proposed(self, records: Sequence[TrialRecord], count: int) -> list[Configuration]:
         """Up to `count` configurations beside those of the study's records."""
         with self.lock:
-            news = {each.trial.trial_id: each for each in records if self._is_news(each)}
+            news = {record.trial.trial_id: record for record in records if self._is_news(record)}
             self.search.observe(list(news.values()))
-            self._seen |= {trial_id: (each.trial, each.outcomes) for trial_id, each in news.items()}
+            self._seen |= {trial_id: (record.trial, record.outcomes) for trial_id, record in news.items()}
             return self.search.suggest(count)
 
     def _is_news(self, record: TrialRecord) -> bool:
@@ -51,7 +51,7 @@ class KeptSearch:
 
 @dataclass
 class _Place:
-    """Where a study's search is kept; the lock is held while one is made."""
+    """The place where a study's search is kept; the lock is held while one is made."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     kept: KeptSearch | None = None

@@ -20,7 +20,7 @@ ROWS = 8  # of a source, best first, that a search for several objectives may be
 
 @dataclass(frozen=True)
 class Earlier:
-    """What is known before a study's first trial: sources, the nearest first, and what describes the study itself."""
+    """Knowledge from before a study's first trial: sources, the nearest first, and what describes the study itself."""
 
     sources: tuple[Source, ...] = ()
     features: Mapping[str, float | str] = field(default_factory=dict)
@@ -53,22 +53,26 @@ def searching(space: Space, seed: int, earlier: Earlier = NOTHING) -> Tuner:
 
 
 def search_for(study: Study, earlier: Earlier = NOTHING) -> Search:
-    """What searches for a study's aim; with limits or several objectives it takes its first trials from the sources."""
+    """Return the search for a study's aim; with limits or several objectives its first trials are from the sources."""
     space, aim = Space.from_json(study.space), Aim.of(study)
     if aim.goal is None:
         tuner = searching(space, study.seed, earlier)
         return PlainSearch(_repeating(space, study.seed, tuner, aim.repeats) if aim.repeats else tuner)
     from crosswind.models.tuner.outcomes.pareto_tuner import ParetoTuner  # noqa: PLC0415 - a second
 
-    texts = ([each.text for each in part] for part in (aim.goal.objectives, aim.goal.limits))
+    texts = ([clause.text for clause in part] for part in (aim.goal.objectives, aim.goal.limits))
     return AimedSearch(ParetoTuner(space, study.seed, *texts, first=_best_rows(earlier.sources, space)), aim)
 
 
 def _best_rows(sources: Sequence[Source], space: Space) -> list[Configuration]:
     """The best configurations of each source in turn, those that the space has, each once."""
     ranked = chain.from_iterable(zip_longest(*(source.best(ROWS) for source in sources)))
-    known = {space.key(each): each for each in ranked if each is not None and space.contains(each)}
-    return list(known.values())
+    unique = {
+        space.key(configuration): configuration
+        for configuration in ranked
+        if configuration is not None and space.contains(configuration)
+    }
+    return list(unique.values())
 
 
 def _repeating(space: Space, seed: int, tuner: Tuner, share: float) -> Tuner:
@@ -88,7 +92,7 @@ class PlainSearch:
         self.tuner.observe([record.trial for record in records])
 
     def suggest(self, count: int) -> list[Configuration]:
-        """What the tuner suggests."""
+        """Return what the tuner suggests."""
         return self.tuner.suggest(count)
 
 
@@ -102,9 +106,9 @@ class AimedSearch:
     def observe(self, records: Sequence[TrialRecord]) -> None:
         """Learns the trials, and what the outcomes of complete ones come to."""
         judged = {record.trial.trial_id: self.aim.judge(record) for record in records}
-        known = {trial_id: judgement for trial_id, judgement in judged.items() if judgement}
-        self.tuner.learn([record.trial for record in records], known)
+        complete = {trial_id: judgement for trial_id, judgement in judged.items() if judgement}
+        self.tuner.learn([record.trial for record in records], complete)
 
     def suggest(self, count: int) -> list[Configuration]:
-        """What the tuner suggests."""
+        """Return what the tuner suggests."""
         return self.tuner.suggest(count)

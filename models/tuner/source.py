@@ -1,4 +1,4 @@
-"""What another search knows: configurations that were measured elsewhere."""
+"""Knowledge of another search: configurations that were measured elsewhere."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -64,18 +64,18 @@ class Space:
 
     @classmethod
     def _read(cls, value: Mapping[str, object]) -> Self:
-        told = value if is_wrapped(value) else {"parameters": value}
-        unknown = sorted(str(name) for name in told if name not in WRAPPED)
+        fields = value if is_wrapped(value) else {"parameters": value}
+        unknown = sorted(str(name) for name in fields if name not in WRAPPED)
         if unknown:
             raise InvalidInputError(f"the space has no field {unknown[0]!r}, expected {', '.join(WRAPPED)}")
-        parameters = told["parameters"]
+        parameters = fields["parameters"]
         if not isinstance(parameters, Mapping):
             raise InvalidInputError(f"parameters is {parameters!r}, expected an object of parameters")
-        read = {name: parameter_from_json(name, each) for name, each in parameters.items()}
-        domains = {name: each.domain for name, each in read.items()}
-        conditions = {name: each.when for name, each in read.items() if each.when is not None}
-        requirements = Requirements.read(domains, told, conditions)
-        descriptions = {name: each.description for name, each in read.items() if each.description}
+        read = {name: parameter_from_json(name, definition) for name, definition in parameters.items()}
+        domains = {name: parameter.domain for name, parameter in read.items()}
+        conditions = {name: parameter.when for name, parameter in read.items() if parameter.when is not None}
+        requirements = Requirements.read(domains, fields, conditions)
+        descriptions = {name: parameter.description for name, parameter in read.items() if parameter.description}
         space = cls(domains, None, requirements, descriptions)
         if requirements and space._points.count == 0:
             raise InvalidInputError(requirements.culprit(domains))
@@ -84,12 +84,12 @@ class Space:
     def as_json(self) -> dict[str, object]:
         """The space as plain JSON values that `from_json` reads; which configurations are listed is not among them."""
         parameters = {name: self._parameter_json(name, domain) for name, domain in self.domains.items()}
-        told: dict[str, object] = {
-            "constraints": [each.text for each in self.requirements.constraints],
+        further: dict[str, object] = {
+            "constraints": [constraint.text for constraint in self.requirements.constraints],
             "facts": dict(self.requirements.facts),
             "transformer": dict(self.requirements.transformer),
         }
-        beside = {name: each for name, each in told.items() if each}
+        beside = {name: content for name, content in further.items() if content}
         return {"parameters": parameters, **beside} if beside else {**parameters}
 
     def only(self, configurations: Iterable[Configuration]) -> Self:
@@ -99,7 +99,7 @@ class Space:
 
     @property
     def size(self) -> float:
-        """How many configurations there are; infinite with a real-valued parameter.
+        """The number of configurations that there are; infinite with a real-valued parameter.
 
         Where the constraints are too tangled to count what meets them, an upper bound: all combinations.
         """
@@ -112,7 +112,7 @@ class Space:
 
     @property
     def is_enumerable(self) -> bool:
-        """Whether `configurations` can list the space."""
+        """Return whether `configurations` can list the space."""
         return self.size <= ENUMERATED_MAX
 
     def configurations(self) -> list[Configuration]:
@@ -135,15 +135,15 @@ class Space:
         if self.is_enumerable:
             everything = self.configurations()
             return [everything[index] for index in rng.permutation(len(everything))[:count]]
-        found: dict[str, Configuration] = {}
+        distinct: dict[str, Configuration] = {}
         for _ in range(DRAWS_PER_CONFIGURATION * count):
-            drawn = self._drawn(rng) if len(found) < count else None
+            drawn = self._drawn(rng) if len(distinct) < count else None
             if drawn is None:
                 break
-            found.setdefault(self.key(drawn), drawn)
-        if not found and count > 0:
+            distinct.setdefault(self.key(drawn), drawn)
+        if not distinct and count > 0:
             raise InvalidInputError(self.requirements.culprit(self.domains))
-        return list(found.values())
+        return list(distinct.values())
 
     def neighbours(self, configuration: Configuration, count: int, seed: int) -> list[Configuration]:
         """Random configurations that differ in one parameter, `count` draws for each; none where they are listed.
@@ -159,10 +159,10 @@ class Space:
             for _ in range(count)
             if not self.requirements or self.requirements.applies(name, configuration)
         ]
-        return list({self.key(each): each for each in drawn if each is not None}.values())
+        return list({self.key(neighbour): neighbour for neighbour in drawn if neighbour is not None}.values())
 
     def contains(self, configuration: Configuration) -> bool:
-        """Whether it has exactly the parameters that apply, each with an allowed value, and meets the constraints."""
+        """Return whether it has exactly the parameters that apply, with allowed values, and meets the constraints."""
         return not self._fault(configuration)
 
     def check(self, configuration: Configuration) -> None:
@@ -201,13 +201,15 @@ class Space:
     def _every(self) -> tuple[Configuration, ...]:
         if not self.requirements:
             values = [domain.values() or () for domain in self.domains.values()]
-            return tuple(dict(zip(self.domains, each, strict=True)) for each in itertools.product(*values))
-        return tuple(self._named(each) for each in self._points.listed())
+            return tuple(
+                dict(zip(self.domains, combination, strict=True)) for combination in itertools.product(*values)
+            )
+        return tuple(self._named(point) for point in self._points.listed())
 
     def _named(self, values: Values) -> Configuration:
         """The configuration of values in the order of the valid points."""
-        found = dict(zip(self._points.names, values, strict=True))
-        return {name: value for name in self.domains if not isinstance(value := found[name], Missing)}
+        by_name = dict(zip(self._points.names, values, strict=True))
+        return {name: value for name in self.domains if not isinstance(value := by_name[name], Missing)}
 
     def _drawn(self, rng: np.random.Generator) -> Configuration | None:
         if not self.requirements:
@@ -221,7 +223,7 @@ class Space:
             return changed
         self._settle(changed, rng)
         broken = self.requirements.broken(changed)
-        others = sorted({other for each in broken for other in each.names if other in changed} - {name})
+        others = sorted({other for constraint in broken for other in constraint.names if other in changed} - {name})
         for other in (others[at] for at in rng.permutation(len(others))):
             values = self.domains[other].values() or ()
             for at in rng.permutation(len(values))[:REPAIRS_MAX]:
@@ -254,32 +256,36 @@ class Space:
         """The words of the key where every value has been in a key before, and is thus known to be allowed."""
         words = self._words
         try:
-            known = [words.get((name, type(value := configuration.get(name, ABSENT)), value)) for name in self.domains]
+            entries = [
+                words.get((name, type(value := configuration.get(name, ABSENT)), value)) for name in self.domains
+            ]
         except TypeError:  # a value that has no hash is none of ours
             return None
-        present = [word for word in known if word is not None]
-        same = len(configuration) == len(known) - sum(word == "null" for word in present)
-        return present if same and len(present) == len(known) else None
+        present = [word for word in entries if word is not None]
+        same = len(configuration) == len(entries) - sum(word == "null" for word in present)
+        return present if same and len(present) == len(entries) else None
 
     def _column(self, name: str, domain: Domain, configurations: Sequence[Configuration]) -> Floats:
         if name not in self.requirements.conditions:
-            return domain.places([each[name] for each in configurations])
-        applies = np.array([name in each for each in configurations], dtype=bool)
+            return domain.places([configuration[name] for configuration in configurations])
+        applies = np.array([name in configuration for configuration in configurations], dtype=bool)
         neutral = 0.5 if domain.n_coordinates == 1 else 1 / domain.n_coordinates
         column = np.full((len(configurations), domain.n_coordinates), neutral)
-        column[applies] = domain.places([each[name] for each in configurations if name in each])
+        column[applies] = domain.places(
+            [configuration[name] for configuration in configurations if name in configuration]
+        )
         return np.hstack([column, applies[:, None]])
 
     def _parameter_json(self, name: str, domain: Domain) -> dict[str, object]:
-        told = domain.as_json()
+        fields = domain.as_json()
         if name in self.requirements.conditions:
-            told["when"] = self.requirements.conditions[name].text
+            fields["when"] = self.requirements.conditions[name].text
         if name in self.descriptions:
-            told["description"] = self.descriptions[name]
-        return told
+            fields["description"] = self.descriptions[name]
+        return fields
 
     def _fault(self, configuration: Configuration) -> str:
-        """What is wrong with a configuration, in words; empty when nothing is."""
+        """Return what is wrong with a configuration, in words; empty when nothing is."""
         conditions = self.requirements.conditions
         for name, domain in self.domains.items():
             if name in configuration and not domain.contains(configuration[name]):
@@ -292,7 +298,7 @@ class Space:
         return self._unmet(configuration) if self.requirements else ""
 
     def _unmet(self, configuration: Configuration) -> str:
-        """Which requirement a configuration of allowed values does not meet."""
+        """Return which requirement a configuration of allowed values does not meet."""
         for name, condition in self.requirements.conditions.items():
             applies = self.requirements.applies(name, configuration)
             if applies and name not in configuration:
@@ -302,14 +308,14 @@ class Space:
         broken = self.requirements.broken(configuration)
         if not broken:
             return ""
-        told = ", ".join(
+        assignments = ", ".join(
             f"{name} = {configuration[name]!r}" for name in sorted(broken[0].names) if name in configuration
         )
-        return f"the configuration does not meet {broken[0].text!r} with {told}, expected one that does"
+        return f"the configuration does not meet {broken[0].text!r} with {assignments}, expected one that does"
 
 
 def is_wrapped(value: Mapping[str, object]) -> bool:
-    """Whether the JSON has its parameters in a field of their own, rather than being them."""
+    """Return whether the JSON has its parameters in a field of their own, rather than being them."""
     parameters = value.get("parameters")
     return isinstance(parameters, Mapping) and not isinstance(parameters.get("kind"), str)
 

@@ -45,7 +45,7 @@ OBJECTIVE = "step_p50_seconds"
 
 @dataclass(frozen=True)
 class StudyFile:
-    """What a study file says, checked; `space` is JSON that `Space.from_json` reads.
+    """The content of a study file, checked; `space` is JSON that `Space.from_json` reads.
 
     `objectives` are one or several (then their trade-off is sought), each an expression of outcomes and parameters;
     `direction` is that of a single one. `limits` bind outcomes. `repeats` is the share of the trials that may measure a
@@ -72,35 +72,35 @@ class StudyFile:
 
         Raises: UnavailableError, MalformedError, InvalidInputError; all name the file, the last one also the field.
         """
-        told = mapping_in(path)
+        fields = mapping_in(path)
         try:
-            return cls.from_json({"name": path.stem, **told})
+            return cls.from_json({"name": path.stem, **fields})
         except InvalidInputError as error:
             raise InvalidInputError(f"{path}: {error}") from error
 
     @classmethod
-    def from_json(cls, told: Mapping[str, object]) -> Self:
+    def from_json(cls, fields: Mapping[str, object]) -> Self:
         """The study of plain JSON values. Raises: InvalidInputError that names field, value and expectation."""
-        unknown = [str(name) for name in told if name not in FIELDS]
+        unknown = [str(name) for name in fields if name not in FIELDS]
         if unknown:
             raise InvalidInputError(f"there is no field {unknown[0]!r}, expected {', '.join(FIELDS)}")
-        space, limits = _space_and_limits(told)
-        objectives, direction = _objectives(told)
-        trials, hours, repeats = _budget(told.get("budget", {}))
+        space, limits = _space_and_limits(fields)
+        objectives, direction = _objectives(fields)
+        trials, hours, repeats = _budget(fields.get("budget", {}))
         read = cls(
-            name=_text(told, "name", ""),
+            name=_text(fields, "name", ""),
             space=space,
             objectives=objectives,
             direction=direction,
-            unit=_text(told, "unit", "s") if told.get("unit") != "" else "",
+            unit=_text(fields, "unit", "s") if fields.get("unit") != "" else "",
             limits=limits,
             trials=trials,
             hours=hours,
             repeats=repeats,
-            command=_texts(told.get("command", ()), "command"),
-            seed=_whole(told.get("seed", 0), "seed", (0, 2**31 - 1)),
-            template=_text(told, "template", "") if "template" in told else "",
-            details=_details(told.get("details", {})),
+            command=_texts(fields.get("command", ()), "command"),
+            seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
+            template=_text(fields, "template", "") if "template" in fields else "",
+            details=_details(fields.get("details", {})),
         )
         Goal.parse(objectives, limits)
         if repeats is not None and (limits or len(objectives) > 1):
@@ -132,7 +132,7 @@ class StudyFile:
     def study(self, study_id: str, created_ns: int) -> Study:
         """The study as desks keep it; what has no column of its own stands in its `details`."""
         first = Objective.parse(self.objectives[0])
-        told: dict[str, object] = {
+        further: dict[str, object] = {
             DIRECTION: MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
             OBJECTIVES: list(self.objectives) if len(self.objectives) > 1 else [],
             LIMITS: list(self.limits),
@@ -141,26 +141,29 @@ class StudyFile:
             "command": list(self.command),
             "template": self.template,
         }
-        details = {**self.details, **{name: value for name, value in told.items() if value}}
+        details = {**self.details, **{name: value for name, value in further.items() if value}}
         objective = first.expression.text
         return Study(study_id, self.name, self.space, objective, self.unit, self.seed, created_ns, self.trials, details)
 
 
-def _space_and_limits(told: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
+def _space_and_limits(fields: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
     """The space, a template's and the file's own parts together, and the limits with their facts filled in."""
-    own = {name: told.get(name, {}) for name in ("parameters", "facts", "transformer")}
+    own = {name: fields.get(name, {}) for name in ("parameters", "facts", "transformer")}
     for name, value in own.items():
         if not isinstance(value, Mapping):
             raise InvalidInputError(f"{name} is {value!r:.80}, expected an object of names and values")
-    constraints, limits = _texts(told.get("constraints", ()), "constraints"), _texts(told.get("limits", ()), "limits")
+    constraints, limits = (
+        _texts(fields.get("constraints", ()), "constraints"),
+        _texts(fields.get("limits", ()), "limits"),
+    )
     parameters = dict(own["parameters"])  # type: ignore[call-overload]
     facts: Mapping[str, Parameter] = dict(own["facts"])  # type: ignore[call-overload]
-    if "template" in told:
-        template = template_named(told["template"])
+    if "template" in fields:
+        template = template_named(fields["template"])
         parameters = template.parameters_with(parameters)
-        known = {*parameters, *facts, *dict(own["transformer"])}  # type: ignore[call-overload]
-        known |= {FITS, NEEDED} if own["transformer"] else set()
-        constraints = (*template.constraints_for(frozenset(known), facts), *constraints)
+        names = {*parameters, *facts, *dict(own["transformer"])}  # type: ignore[call-overload]
+        names |= {FITS, NEEDED} if own["transformer"] else set()
+        constraints = (*template.constraints_for(frozenset(names), facts), *constraints)
         limits = (*template.limits, *limits)
     wrapped = {
         "parameters": parameters,
@@ -174,18 +177,18 @@ def _space_and_limits(told: Mapping[str, object]) -> tuple[Mapping[str, object],
 
 def _filled(text: str, facts: Mapping[str, Parameter]) -> str:
     """The text with facts in place of their names."""
-    return WORD.sub(lambda found: repr(facts[found[0]]) if found[0] in facts else found[0], text)
+    return WORD.sub(lambda match: repr(facts[match[0]]) if match[0] in facts else match[0], text)
 
 
-def _objectives(told: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
+def _objectives(fields: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
     """The objectives and, of a single one, the direction: told beside it or in front of it."""
-    facts = told.get("facts", {})
-    texts = _texts(told.get("objective", OBJECTIVE), "objective")
+    facts = fields.get("facts", {})
+    texts = _texts(fields.get("objective", OBJECTIVE), "objective")
     if isinstance(facts, Mapping):
         texts = tuple(_filled(text, facts) for text in texts)
     if not texts:
         raise InvalidInputError("objective is empty, expected an outcome such as step_p50_seconds")
-    direction = told.get("direction", MINIMISE)
+    direction = fields.get("direction", MINIMISE)
     if not isinstance(direction, str) or direction not in DIRECTIONS:
         raise InvalidInputError(f"direction is {direction!r}, expected minimise or maximise")
     if len(texts) > 1:
@@ -208,8 +211,8 @@ def _budget(value: object) -> tuple[int | None, float | None, float | None]:
     return whole, _positive(value, HOURS, HOURS_MAX), _positive(value, REPEATS, REPEATS_MAX)
 
 
-def _positive(told: Mapping[object, object], name: str, most: float) -> float | None:
-    value = told.get(name)
+def _positive(budget: Mapping[object, object], name: str, most: float) -> float | None:
+    value = budget.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
@@ -223,8 +226,8 @@ def _whole(value: object, name: str, ends: tuple[int, int]) -> int:
     return value
 
 
-def _text(told: Mapping[str, object], name: str, default: str) -> str:
-    value = told.get(name, default)
+def _text(fields: Mapping[str, object], name: str, default: str) -> str:
+    value = fields.get(name, default)
     if not isinstance(value, str) or not value.strip() or len(value) > TEXT_MAX:
         raise InvalidInputError(f"{name} is {value!r:.80}, expected a text of 1 to {TEXT_MAX} characters")
     return value
@@ -235,7 +238,7 @@ def _texts(value: object, name: str) -> tuple[str, ...]:
     every: Sequence[object] = (
         [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else [None]
     )
-    return tuple(_text({name: each}, name, "") for each in every)
+    return tuple(_text({name: text}, name, "") for text in every)
 
 
 def _details(value: object) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ BYTES_MAX = 1 << 20
 
 
 def mapping_in(path: Path) -> Mapping[str, object]:
-    """What the file says. Raises: UnavailableError, MalformedError, InvalidInputError; all name the file."""
+    """Return what the file says. Raises: UnavailableError, MalformedError, InvalidInputError; all name the file."""
     read = _READ.get(path.suffix.lower())
     if read is None:
         raise InvalidInputError(f"{path}: the ending is {path.suffix!r}, expected one of {', '.join(_READ)}")
@@ -23,15 +23,15 @@ def mapping_in(path: Path) -> Mapping[str, object]:
     if len(text) > BYTES_MAX:
         raise MalformedError(f"{path}: more than {BYTES_MAX} bytes, expected a small file")
     try:
-        found = read(text.decode("utf-8-sig"))
+        content = read(text.decode("utf-8-sig"))
     except ImportError as error:
         raise UnavailableError(f"{path}: PyYAML is needed: pip install 'crosswind[server]', or write JSON") from error
     except (ValueError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise MalformedError(f"{path}: cannot be read: {reason}") from error
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise MalformedError(f"{path}: expected fields such as name, objective and parameters, found {found!r:.80}")
-    return found
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+        raise MalformedError(f"{path}: expected fields such as name, objective and parameters, found {content!r:.80}")
+    return content
 
 
 def _json(text: str) -> object:
@@ -66,8 +66,8 @@ def _check_tree(yaml: object, tree: object) -> None:
             raise ValueError("it has anchors that are used again, expected every value written out")
         seen.add(id(node))
         value = getattr(node, "value", None)
-        for each in value if isinstance(value, list) else ():
-            nodes.extend(each if isinstance(each, tuple) else (each,))
+        for child in value if isinstance(value, list) else ():
+            nodes.extend(child if isinstance(child, tuple) else (child,))
         if isinstance(node, yaml.MappingNode):  # type: ignore[attr-defined]
             _unique([(str(key.value), None) for key, _ in node.value])
 

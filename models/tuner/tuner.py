@@ -1,4 +1,4 @@
-"""What a tuner promises."""
+"""The protocol of a tuner."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol

@@ -34,7 +34,7 @@ class TooManyPlacesError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """What some choices leave: constraints that are open, and open conditions by the parameter's place in the order."""
+    """The rest after some choices: open constraints, and open conditions by the parameter's place in the order."""
 
     constraints: tuple[Formula, ...] = ()
     conditions: tuple[tuple[int, Formula], ...] = ()
@@ -42,7 +42,7 @@ class Place:
     @cached_property
     def names(self) -> frozenset[str]:
         """The parameters that still matter."""
-        return frozenset().union(*(each.names for each in (*self.constraints, *(c for _, c in self.conditions))))
+        return frozenset().union(*(formula.names for formula in (*self.constraints, *(c for _, c in self.conditions))))
 
 
 @dataclass
@@ -63,7 +63,9 @@ class ValidPoints:
         After what their conditions name, endless ones last, else as the constraints name them: these are soonest met.
         """
         listed: dict[str, None] = {}
-        order = dict.fromkeys([*(name for each in self.constraints for name in _in_order(each)), *self.domains])
+        order = dict.fromkeys(
+            [*(name for constraint in self.constraints for name in _in_order(constraint)), *self.domains]
+        )
         for may_be_endless in (False, True):
             for _ in order:
                 for name in order:
@@ -74,13 +76,13 @@ class ValidPoints:
 
     @cached_property
     def n_finite(self) -> int:
-        """How many of the parameters can be listed, and hang only on such."""
+        """The number of parameters that can be listed, and hang only on such."""
         endless = [place for place, name in enumerate(self.names) if self._values[name] is None]
         return min(endless, default=len(self.names))
 
     @cached_property
     def count(self) -> int | None:
-        """How many choices of the listed parameters may be valid; None where that is too hard to say."""
+        """The number of choices of the listed parameters that may be valid; None where that is too hard to say."""
         try:
             return self._count(0, self._start) if self._start else 0
         except TooManyPlacesError:
@@ -130,24 +132,24 @@ class ValidPoints:
     def _left(self, constraints: Sequence[Formula], conditions: tuple[tuple[int, Formula], ...]) -> Place | None:
         """The place where these are open; None where one constraint cannot hold."""
         still: dict[Formula, None] = {}
-        for each in constraints:
-            if isinstance(each, Known):
-                if each.value is not True and each.value is not ABSENT:
+        for constraint in constraints:
+            if isinstance(constraint, Known):
+                if constraint.value is not True and constraint.value is not ABSENT:
                     return None
                 continue
-            bounds = each.bounds(self._ranges)
+            bounds = constraint.bounds(self._ranges)
             if bounds == FALSE:
                 return None
             if bounds != TRUE:
-                still.setdefault(each)
+                still.setdefault(constraint)
         return Place(tuple(still), conditions)
 
     def _steps(self, depth: int, place: Place) -> list[tuple[Parameter | Missing, Place]]:
-        """Where the values of the next parameter lead."""
-        found = self._ways.get((depth, place))
-        if found is None:
-            found = self._ways[depth, place] = self._looked(depth, place)
-        return found
+        """Return where the values of the next parameter lead."""
+        steps = self._ways.get((depth, place))
+        if steps is None:
+            steps = self._ways[depth, place] = self._looked(depth, place)
+        return steps
 
     def _looked(self, depth: int, place: Place) -> list[tuple[Parameter | Missing, Place]]:
         name = self.names[depth]
@@ -168,10 +170,10 @@ class ValidPoints:
         return (self._values[self.names[depth]] or ()) if applies else (ABSENT,)
 
     def _passed(self, depth: int, place: Place, values: Mapping[str, Parameter | Missing]) -> Place | None:
-        conditions = tuple((at, each.given(values)) for at, each in place.conditions if at != depth)
+        conditions = tuple((at, condition.given(values)) for at, condition in place.conditions if at != depth)
         if not values:
             return Place(place.constraints, conditions)
-        return self._left([each.given(values) for each in place.constraints], conditions)
+        return self._left([constraint.given(values) for constraint in place.constraints], conditions)
 
     def _count(self, depth: int, place: Place) -> int:
         if depth == self.n_finite:
@@ -229,9 +231,9 @@ class ValidPoints:
             if self._looks > 20 * len(self.names):
                 raise TooManyPlacesError
             after = self._passed(depth, place, {self.names[depth]: values[at]})
-            found = self._found(depth + 1, after, (*chosen, values[at]), rng) if after else None
-            if found:
-                return found
+            point = self._found(depth + 1, after, (*chosen, values[at]), rng) if after else None
+            if point:
+                return point
         return None
 
     def _endless(self, chosen: Values, place: Place, rng: np.random.Generator) -> Values | None:
@@ -258,10 +260,10 @@ def _in_order(formula: Formula) -> Iterator[str]:
 
 def _range(domain: Domain) -> Range:
     """The least and greatest number of a domain; None where some value is none."""
-    told = domain.values()
-    if told is None:
+    values = domain.values()
+    if values is None:
         ends = domain.as_json()
         low, high = ends["low"], ends["high"]
         return (float(low), float(high)) if isinstance(low, int | float) and isinstance(high, int | float) else None
-    numbers = [float(value) for value in told if not isinstance(value, str)]
-    return (min(numbers), max(numbers)) if len(numbers) == len(told) else None
+    numbers = [float(value) for value in values if not isinstance(value, str)]
+    return (min(numbers), max(numbers)) if len(numbers) == len(values) else None

@@ -1,4 +1,4 @@
-"""How likely a configuration is to be valid, from the measured study alone."""
+"""The chance of a configuration to be valid, from the measured study alone."""
 
 import numpy as np
 from scipy.stats import norm
@@ -8,7 +8,7 @@ from crosswind.models.tuner.gaussian_process import Process
 
 
 def chance_of_success(X: Floats, valid: Floats, invalid: Floats) -> Floats:
-    """How likely each point is to be valid, shape (n,), from points that were and were not; 1 without any failure.
+    """Return each point's chance to be valid, shape (n,), from points that were and were not; 1 without any failure.
 
     A second process learns the labels 1 and 0, so where validity ends need not look like how the objective changes.
     Source: Rasmussen and Williams 2006, section 6.5, least-squares classification.

@@ -1,4 +1,4 @@
-"""How this installation is set up, from the environment."""
+"""Settings of an installation, from the environment."""
 
 import math
 import os
@@ -17,7 +17,7 @@ CARBON, PUE = "CROSSWIND_CARBON_GRAMS_PER_KWH", "CROSSWIND_PUE"
 
 @dataclass(frozen=True)
 class Settings:
-    """Where things are kept, who may ask, and what electricity emits; docs/settings.md lists the variables."""
+    """The places where things are kept, the callers let in, and the electricity's emissions; see docs/settings.md."""
 
     home: Path
     spool: Path
@@ -44,7 +44,7 @@ class Settings:
 
     @property
     def intensity(self) -> CarbonIntensity | None:
-        """What the site's electricity emits; None where nobody says. Raises: InvalidInputError naming the variable.
+        """The site's carbon intensity; None where nobody says. Raises: InvalidInputError naming the variable.
 
         It is read only by those who tell of energy: a number that is none keeps nobody from recording.
         """

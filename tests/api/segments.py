@@ -29,7 +29,7 @@ def frames(*values: object) -> bytes:
 
 
 def headers_of(path: Path, coding: str = "identity") -> dict[str, str]:
-    """What the sender of a segment says of it."""
+    """Return the headers that the sender of a segment gives it."""
     said = {"Crosswind-Batch": batch_id(path), "Crosswind-Segment": path.name}
     return {**said, "Content-Type": MEDIA, "Content-Encoding": coding}
 

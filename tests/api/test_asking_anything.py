@@ -60,7 +60,7 @@ def test_anything_is_answered_or_refused(lasting_client: TestClient, path: str, 
     answer = lasting_client.post(path, json=asked)
     if answer.status_code == 200:
         for quantiles in _quantiles(answer.json()):
-            assert all(math.isfinite(each) and each > 0 for each in quantiles)
+            assert all(math.isfinite(seconds) and seconds > 0 for seconds in quantiles)
             assert all(after >= before * (1 - EQUAL) for before, after in pairwise(quantiles))
     else:
         assert (answer.status_code, answer.headers["content-type"]) in (
@@ -70,9 +70,9 @@ def test_anything_is_answered_or_refused(lasting_client: TestClient, path: str, 
         assert answer.json()["detail"]
 
 
-def _quantiles(told: dict[str, Any]) -> list[list[float]]:
+def _quantiles(body: dict[str, Any]) -> list[list[float]]:
     """Seconds at rising levels of every run that is answered about."""
-    if "seconds" in told:
-        return list(told["seconds"])
-    answers = told.get("answers") or [told.get("answer", told)]
-    return [[each["seconds"] for each in answer["quantiles"]] for answer in answers]
+    if "seconds" in body:
+        return list(body["seconds"])
+    answers = body.get("answers") or [body.get("answer", body)]
+    return [[quantile["seconds"] for quantile in answer["quantiles"]] for answer in answers]

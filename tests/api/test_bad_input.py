@@ -62,7 +62,7 @@ def fingerprint(store: Store) -> str:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "detail"),
     [
         ("/v1/runs?limit=0", "query.limit: Input should be greater than or equal to 1"),
         ("/v1/runs?limit=-1", "query.limit"),
@@ -99,11 +99,11 @@ def fingerprint(store: Store) -> str:
         ("/v1/runs/other/remaining?total_steps=9", "no step is recorded yet"),
     ],
 )
-def test_a_query_that_makes_no_sense_is_refused(client: TestClient, url: str, told: str) -> None:
+def test_a_query_that_makes_no_sense_is_refused(client: TestClient, url: str, detail: str) -> None:
     answer = client.get(url)
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
-    assert told in answer.json()["detail"]
+    assert detail in answer.json()["detail"]
     assert len(answer.content) < 1500
 
 
@@ -134,7 +134,7 @@ def test_what_is_not_there_is_not_found(client: TestClient, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "body", "told"),
+    ("url", "body", "detail"),
     [
         (PREDICTIONS, {}, "body.workload: Field required"),
         (PREDICTIONS, {**ASK, "world_size": 0}, "body.world_size"),
@@ -220,14 +220,14 @@ def test_what_is_not_there_is_not_found(client: TestClient, path: str) -> None:
         ("/v1/studies/s1/trials/t1:heartbeat", {}, "body.owner"),
     ],
 )
-def test_a_body_that_makes_no_sense_is_refused(client: TestClient, url: str, body: object, told: str) -> None:
+def test_a_body_that_makes_no_sense_is_refused(client: TestClient, url: str, body: object, detail: str) -> None:
     answer = client.post(url, json=body)
-    assert (answer.status_code, told in answer.json()["detail"]) == (422, True), answer.text
+    assert (answer.status_code, detail in answer.json()["detail"]) == (422, True), answer.text
     assert len(answer.content) < 3000
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "told"),
+    ("content", "status", "detail"),
     [
         (b"{", 400, "expected JSON in UTF-8"),
         (b"\xff\xfe{}", 400, "expected JSON in UTF-8"),
@@ -243,9 +243,9 @@ def test_a_body_that_makes_no_sense_is_refused(client: TestClient, url: str, bod
         (b"", 422, "body: Field required"),
     ],
 )
-def test_bytes_that_are_no_plain_json_are_refused(client: TestClient, content: bytes, status: int, told: str) -> None:
+def test_bytes_that_are_no_plain_json_are_refused(client: TestClient, content: bytes, status: int, detail: str) -> None:
     answer = client.post(COMPLETE, content=content, headers=JSON)
-    assert (answer.status_code, told in answer.json()["detail"]) == (status, True), answer.text
+    assert (answer.status_code, detail in answer.json()["detail"]) == (status, True), answer.text
     assert len(answer.content) < 1000
 
 

@@ -178,8 +178,8 @@ def test_without_the_token_no_batch_is_taken(empty: Store, tmp_path: Path) -> No
     client = TestClient(create_app(empty, ServerSettings(token="0123456789abcdef")), base_url="http://localhost")
     path = segment(tmp_path / "spool")
     assert client.post(URL, content=path.read_bytes(), headers=headers_of(path)).status_code == 401
-    told = headers_of(path) | {"Authorization": "Bearer 0123456789abcdef"}
-    assert client.post(URL, content=path.read_bytes(), headers=told).status_code == 201
+    headers = headers_of(path) | {"Authorization": "Bearer 0123456789abcdef"}
+    assert client.post(URL, content=path.read_bytes(), headers=headers).status_code == 201
 
 
 def test_a_segment_that_cannot_be_read_at_all_is_refused(sender: TestClient, tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_a_segment_that_cannot_be_read_at_all_is_refused(sender: TestClient, tmp
 
 
 def test_what_is_understood_of_a_segment_is_stored_and_the_whole_kept_aside(sender: TestClient, tmp_path: Path) -> None:
-    known = segment(tmp_path / "spool").read_bytes()
-    path = raw(tmp_path / "spool", known + frames({"kind": "record", "record": "weather", "value": {"wind": 3}}))
+    understood = segment(tmp_path / "spool").read_bytes()
+    path = raw(tmp_path / "spool", understood + frames({"kind": "record", "record": "weather", "value": {"wind": 3}}))
     answer = sender.post(URL, content=path.read_bytes(), headers=headers_of(path))
     assert (answer.status_code, answer.json()["status"], answer.json()["rows"]) == (201, "partial", 3)
     [problem] = answer.json()["problems"]

@@ -30,9 +30,9 @@ def checked(store: Store) -> TestClient:
 
 
 def test_each_node_and_pair_is_told_with_its_newest_values(checked: TestClient) -> None:
-    told = checked.get("/v1/checks?system=lab").json()
-    assert told["system"] == "lab"
-    link, gemm = sorted(told["earlier"], key=lambda each: str(each["measure"]))
+    answer = checked.get("/v1/checks?system=lab").json()
+    assert answer["system"] == "lab"
+    link, gemm = sorted(answer["earlier"], key=lambda earlier: str(earlier["measure"]))
     assert gemm == {
         "measure": "gemm",
         "method": "torch",
@@ -74,7 +74,7 @@ def test_the_values_of_a_large_fleet_come_within_seconds(tmp_path: Path) -> None
         store.lake.append("fleet", to_table(PREFLIGHT, columns))
         client = TestClient(create_app(store), base_url="http://localhost:8000")
         began = time.monotonic()
-        told = client.get("/v1/checks?system=lab").json()
+        answer = client.get("/v1/checks?system=lab").json()
         assert time.monotonic() - began < 20
-    assert len(told["earlier"]) == len(nodes) * len(measures)
-    assert {len(each["values"]) for each in told["earlier"]} == {len(checks)}
+    assert len(answer["earlier"]) == len(nodes) * len(measures)
+    assert {len(earlier["values"]) for earlier in answer["earlier"]} == {len(checks)}

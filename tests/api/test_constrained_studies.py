@@ -20,10 +20,10 @@ def test_a_study_with_constraints_hands_out_only_valid_configurations(client: Te
     assert client.post("/v1/studies", json=STUDY).status_code == 201
     assert client.get("/v1/studies/degrees").json()["space"] == PARALLEL
     trials = client.post("/v1/studies/degrees/trials:suggest", json={"owner": "job 5", "count": 20}).json()["trials"]
-    found = [trial["configuration"] for trial in trials]
-    assert len(found) == 7  # 8 = 1 * 8, where overlap does not apply, and three products with it on and off
-    assert all(each["dp"] * each["tp"] == 8 for each in found)
-    assert all(("overlap" in each) is (each["dp"] > 1) for each in found)
+    configurations = [trial["configuration"] for trial in trials]
+    assert len(configurations) == 7  # 8 = 1 * 8, where overlap does not apply, and three products with it on and off
+    assert all(configuration["dp"] * configuration["tp"] == 8 for configuration in configurations)
+    assert all(("overlap" in configuration) is (configuration["dp"] > 1) for configuration in configurations)
 
 
 def test_what_a_study_tells_of_its_space_makes_the_same_study(client: TestClient) -> None:

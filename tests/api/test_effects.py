@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 def test_few_runs_are_an_answer_that_says_what_is_missing(client: TestClient, path: str, ranked: str) -> None:
     answer = client.get(path, params={"workload": "nanogpt", "system": "lab"})
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told[ranked], told["runs"], told["compared_runs"]) == ([], 8, 8)
-    assert "8 of 8 completed runs can be compared, expected 20 or more" in told["warnings"][0]
+    body = answer.json()
+    assert (body[ranked], body["runs"], body["compared_runs"]) == ([], 8, 8)
+    assert "8 of 8 completed runs can be compared, expected 20 or more" in body["warnings"][0]
 
 
 @pytest.mark.parametrize("path", ["/v1/counters", "/v1/interference"])

@@ -24,11 +24,11 @@ def put_meter(store: Store, *, until: int = 500) -> None:
     """Joules of node n1, every 2 s, while all eight runs of the filled store were there, or until so many seconds."""
     times = range(-10, until, 2)
     columns = {
-        "ts_ns": [START_NS + each * SECOND for each in times],
+        "ts_ns": [START_NS + second * SECOND for second in times],
         "node": ["n1"] * len(times),
         "device": ["node"] * len(times),
         "boot_id": ["b"] * len(times),
-        "energy_joules_total": [10_000 + WATTS * each for each in times],
+        "energy_joules_total": [10_000 + WATTS * second for second in times],
     }
     store.lake.append("meter", to_table(with_node_keys(PM_COUNTERS), columns))
 
@@ -43,12 +43,12 @@ def metered(store: Store) -> Iterator[TestClient]:
 
 
 def test_a_metered_run_is_told_with_its_joules(metered: TestClient) -> None:
-    told = metered.get("/v1/runs/r3").json()["energy"]
-    assert told["joules"] == pytest.approx(WATTS * 30)
-    assert (told["origin"], told["scope"], told["meter"]) == ("measured", "node", "pm_counters")
-    assert told["coverage"] == pytest.approx(1)
-    assert told["node_watts"] == pytest.approx(WATTS)
-    assert told["carbon_grams"] == pytest.approx(WATTS * 30 / 3.6e6 * 1.2 * 300)
+    energy = metered.get("/v1/runs/r3").json()["energy"]
+    assert energy["joules"] == pytest.approx(WATTS * 30)
+    assert (energy["origin"], energy["scope"], energy["meter"]) == ("measured", "node", "pm_counters")
+    assert energy["coverage"] == pytest.approx(1)
+    assert energy["node_watts"] == pytest.approx(WATTS)
+    assert energy["carbon_grams"] == pytest.approx(WATTS * 30 / 3.6e6 * 1.2 * 300)
 
 
 def test_a_run_that_was_metered_in_part_has_no_joules(store: Store, client: TestClient) -> None:
@@ -57,25 +57,25 @@ def test_a_run_that_was_metered_in_part_has_no_joules(store: Store, client: Test
 
 
 def test_the_energy_of_a_run_to_come_is_that_of_metered_runs(metered: TestClient) -> None:
-    told = metered.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()["energy"]
-    assert told["joules"] == pytest.approx(WATTS * 30, rel=0.001)
-    assert told["low_joules"] < told["joules"] < told["high_joules"]
-    assert (told["origin"], told["basis"], told["metered_runs"]) == ("measured", "cohort", 8)
-    assert (told["node_count"], told["node_watts"]) == (1, pytest.approx(WATTS))
-    assert told["carbon_grams"] == pytest.approx(told["joules"] / 3.6e6 * 1.2 * 300)
+    energy = metered.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()["energy"]
+    assert energy["joules"] == pytest.approx(WATTS * 30, rel=0.001)
+    assert energy["low_joules"] < energy["joules"] < energy["high_joules"]
+    assert (energy["origin"], energy["basis"], energy["metered_runs"]) == ("measured", "cohort", 8)
+    assert (energy["node_count"], energy["node_watts"]) == (1, pytest.approx(WATTS))
+    assert energy["carbon_grams"] == pytest.approx(energy["joules"] / 3.6e6 * 1.2 * 300)
 
 
 def test_the_energy_of_a_step_is_that_of_one_step(metered: TestClient) -> None:
-    told = metered.post("/v1/predictions", json=ASKED).json()
-    [median] = [each["seconds"] for each in told["quantiles"] if each["level"] == 0.5]
-    assert told["energy"]["joules"] == pytest.approx(WATTS * median, rel=0.001)
+    prediction = metered.post("/v1/predictions", json=ASKED).json()
+    [median] = [quantile["seconds"] for quantile in prediction["quantiles"] if quantile["level"] == 0.5]
+    assert prediction["energy"]["joules"] == pytest.approx(WATTS * median, rel=0.001)
 
 
 def test_another_workload_that_names_its_accelerator_is_estimated(client: TestClient) -> None:
     network = {"hidden": 4096, "layers": 32, "tp": 8, "pp": 2, "global_batch": 512, "accelerator": "H100"}
     asked = {"workload": "gpt", "system": "lab", "configuration": network, "world_size": 64}
-    told = client.post("/v1/predictions", json=asked).json()["energy"]
-    assert (told["origin"], told["basis"], told["carbon_grams"]) == ("estimated", "data_sheet", None)
+    energy = client.post("/v1/predictions", json=asked).json()["energy"]
+    assert (energy["origin"], energy["basis"], energy["carbon_grams"]) == ("estimated", "data_sheet", None)
 
 
 def test_without_meter_and_accelerator_the_energy_is_null(client: TestClient) -> None:
@@ -109,10 +109,10 @@ def test_carbon_of_an_energy_that_nobody_tells_is_refused(client: TestClient) ->
 def test_damaged_samples_leave_the_time_to_be_told(metered: TestClient, store: Store) -> None:
     [part] = store.lake.root.glob("set=pm_counters/date=*/part-meter.parquet")
     part.write_bytes(b"PAR1 no more")
-    told = metered.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()
-    assert told["quantiles"][3]["seconds"] == pytest.approx(30)
-    assert told["energy"] is None
-    assert "part-meter.parquet" in told["warnings"][-1]
+    prediction = metered.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()
+    assert prediction["quantiles"][3]["seconds"] == pytest.approx(30)
+    assert prediction["energy"] is None
+    assert "part-meter.parquet" in prediction["warnings"][-1]
 
 
 def test_an_answer_that_is_remembered_asks_no_meter_again(metered: TestClient, store: Store) -> None:

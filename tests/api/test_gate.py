@@ -143,7 +143,7 @@ def test_listening_on_loopback_needs_no_token(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"token": ""}, "token: expected at least 16"),
         ({"token": "secret"}, "token: expected at least 16"),
@@ -154,8 +154,8 @@ def test_listening_on_loopback_needs_no_token(host: str) -> None:
         ({"root_path": "/node/"}, "root path '/node/'"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object], told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told) as refused:
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as refused:
         replace(ServerSettings(), **wrong)  # type: ignore[arg-type]
     assert "secret" not in str(refused.value)
 

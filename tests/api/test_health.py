@@ -66,21 +66,21 @@ def test_a_duration_falls_into_its_bucket_and_all_above() -> None:
 
 
 def test_label_values_are_escaped() -> None:
-    told = exposition([Family("crosswind_x", "gauge", "X.", [Point(1.5, {"route": 'a"\\\n'})])])
-    assert told.splitlines()[-1] == 'crosswind_x{route="a\\"\\\\\\n"} 1.5'
+    text = exposition([Family("crosswind_x", "gauge", "X.", [Point(1.5, {"route": 'a"\\\n'})])])
+    assert text.splitlines()[-1] == 'crosswind_x{route="a\\"\\\\\\n"} 1.5'
 
 
 def test_the_api_describes_itself_as_openapi_3_1(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     assert described["openapi"].startswith("3.1")
     assert {"/v1/runs", "/v1/runs/{run_id}/steps", "/v1/studies/{study_id}/trials:suggest"} <= set(described["paths"])
-    names = [each["name"] for each in described["paths"]["/v1/runs"]["get"]["parameters"]]
+    names = [parameter["name"] for parameter in described["paths"]["/v1/runs"]["get"]["parameters"]]
     assert sorted(names) == ["cursor", "job_id", "limit", "state", "system", "workload"]
 
 
 def test_the_guide_names_every_resource_and_metric(client: TestClient) -> None:
     guide = Path(__file__).parents[2].joinpath("docs/api.md").read_text()
     paths = client.get("/openapi.json").json()["paths"]
-    told = {f"`{method.upper()} {path}`" for path, methods in paths.items() for method in methods}
+    routes = {f"`{method.upper()} {path}`" for path, methods in paths.items() for method in methods}
     metrics = set(re.findall(r"# TYPE (\w+)", client.get("/metrics").text))
-    assert {each for each in told if each not in guide} | {each for each in metrics if each not in guide} == set()
+    assert {name for name in routes if name not in guide} | {name for name in metrics if name not in guide} == set()

@@ -27,22 +27,22 @@ def client(store: Store) -> Iterator[TestClient]:
 def versions(store: Store) -> Store:
     """Two versions that beat the baselines, and a third that does not."""
     registry, evidence = Registry(store), trained().evidence
-    for found in (evidence, evidence, poor(evidence)):
-        registry.register("step-time", Ewma(), found)
+    for version_evidence in (evidence, evidence, poor(evidence)):
+        registry.register("step-time", Ewma(), version_evidence)
     return store
 
 
 def test_a_version_is_told_with_its_worth(client: TestClient, versions: Store) -> None:
-    told = client.get(f"{VERSIONS}/1").json()
+    answer = client.get(f"{VERSIONS}/1").json()
     evidence = trained().evidence
-    assert (told["name"], told["version"], told["state"], told["parent"]) == ("step-time", 1, "candidate", None)
-    assert (told["rows"], told["features"], told["sources"]) == (LEARNED.rows, ["batch"], {"system": "lab"})
-    assert (told["from_ns"], told["to_ns"], told["promoted_at"]) == (LEARNED.from_ns, LEARNED.to_ns, None)
-    assert told["made_at"].endswith("Z")
-    assert (told["loss"], told["baselines"]) == (evidence.loss, evidence.baselines)
-    assert told["skill"] == pytest.approx(1 - evidence.loss / evidence.baselines["always_median"])
-    assert told["coverage"][0] == {"level": 0.05, "share": evidence.coverage[0][1]}
-    assert (told["note"], told["history"]) == ("", [])
+    assert (answer["name"], answer["version"], answer["state"], answer["parent"]) == ("step-time", 1, "candidate", None)
+    assert (answer["rows"], answer["features"], answer["sources"]) == (LEARNED.rows, ["batch"], {"system": "lab"})
+    assert (answer["from_ns"], answer["to_ns"], answer["promoted_at"]) == (LEARNED.from_ns, LEARNED.to_ns, None)
+    assert answer["made_at"].endswith("Z")
+    assert (answer["loss"], answer["baselines"]) == (evidence.loss, evidence.baselines)
+    assert answer["skill"] == pytest.approx(1 - evidence.loss / evidence.baselines["always_median"])
+    assert answer["coverage"][0] == {"level": 0.05, "share": evidence.coverage[0][1]}
+    assert (answer["note"], answer["history"]) == ("", [])
 
 
 def test_models_are_listed_with_the_version_that_answers(client: TestClient, versions: Store) -> None:
@@ -50,8 +50,8 @@ def test_models_are_listed_with_the_version_that_answers(client: TestClient, ver
     [model] = client.get("/v1/models").json()["models"]
     assert (model["name"], model["versions"], model["is_trainable"]) == ("step-time", 3, True)
     assert (model["promoted"]["version"], model["newest"]["version"]) == (1, 3)
-    told = client.get("/v1/models/step-time").json()
-    assert (told["promoted"], [each["version"] for each in told["versions"]]) == (1, [3, 2, 1])
+    answer = client.get("/v1/models/step-time").json()
+    assert (answer["promoted"], [version["version"] for version in answer["versions"]]) == (1, [3, 2, 1])
 
 
 def test_a_model_that_was_never_trained_is_among_those_that_can_be(client: TestClient) -> None:
@@ -119,7 +119,7 @@ def test_a_training_that_failed_says_why(client: TestClient, store: Store) -> No
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "told"),
+    ("method", "path", "body", "status", "detail"),
     [
         ("GET", "/v1/models/nobody", None, 404, "model 'nobody'"),
         ("GET", "/v1/models/step-time/versions/9", None, 404, "version 9"),
@@ -139,10 +139,10 @@ def test_a_training_that_failed_says_why(client: TestClient, store: Store) -> No
     ],
 )
 def test_bad_requests_are_problems_that_name_what_is_wrong(
-    client: TestClient, versions: Store, method: str, path: str, body: object, status: int, told: str
+    client: TestClient, versions: Store, method: str, path: str, body: object, status: int, detail: str
 ) -> None:
     before = client.get("/v1/models").json()
     answer = client.request(method, path, json=body) if body is not None else client.request(method, path)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
-    assert told in answer.json()["detail"]
+    assert detail in answer.json()["detail"]
     assert client.get("/v1/models").json() == before

@@ -34,7 +34,7 @@ def slow() -> Iterator[Slow]:
 
 def test_who_comes_again_finds_the_answer(store: Store, slow: Slow) -> None:
     remembered = RememberedAnswers()
-    hurried, patient = (PendingAnswers(remembered, wait_seconds=each) for each in (0.01, 60))
+    hurried, patient = (PendingAnswers(remembered, wait_seconds=seconds) for seconds in (0.01, 60))
     for _ in range(2):
         with pytest.raises(PendingError, match="ask again in a moment"):
             hurried(store, slow)
@@ -69,5 +69,5 @@ def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: 
         assert waiting.headers["cache-control"] == "no-store"
         assert '<h1 role="status">This is being worked out.</h1>' in waiting.text
         assert 'href="./static/crosswind.css' in waiting.text
-        told = client.get("/stragglers.json")
-        assert (told.status_code, told.json()["page"]) == (200, "stragglers")
+        answer = client.get("/stragglers.json")
+        assert (answer.status_code, answer.json()["page"]) == (200, "stragglers")

@@ -8,20 +8,20 @@ NETWORK = {"hidden": 4096, "layers": 32, "tp": 8, "pp": 2, "global_batch": 512, 
 def test_the_next_run_is_predicted_from_its_cohort(client: TestClient) -> None:
     answer = client.post("/v1/predictions", json=ASKED)
     assert answer.status_code == 200
-    told = answer.json()
-    seconds = [each["seconds"] for each in told["quantiles"]]
+    body = answer.json()
+    seconds = [quantile["seconds"] for quantile in body["quantiles"]]
     assert seconds == sorted(seconds)
-    assert [each["level"] for each in told["quantiles"]] == [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99]
+    assert [quantile["level"] for quantile in body["quantiles"]] == [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99]
     assert 0.09 < seconds[0] <= seconds[-1] < 0.12  # the runs took 100 to 107 ms a step
-    assert (told["runs"], told["cohort_runs"], told["unit"], told["outcome"]) == (8, 8, "s", "step_p50_seconds")
-    assert (told["basis"], told["distance"], told["is_outside"]) == ("cohort", 0.0, False)
-    assert [each["run_id"] for each in told["evidence"]] == ["r7", "r6", "r5", "r4", "r3"]
+    assert (body["runs"], body["cohort_runs"], body["unit"], body["outcome"]) == (8, 8, "s", "step_p50_seconds")
+    assert (body["basis"], body["distance"], body["is_outside"]) == ("cohort", 0.0, False)
+    assert [run["run_id"] for run in body["evidence"]] == ["r7", "r6", "r5", "r4", "r3"]
 
 
 def test_another_outcome_can_be_asked_for(client: TestClient) -> None:
-    told = client.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()
-    assert told["outcome"] == "run_seconds"
-    assert told["quantiles"][3]["seconds"] == pytest.approx(30)
+    body = client.post("/v1/predictions", json=ASKED | {"outcome": "run_seconds"}).json()
+    assert body["outcome"] == "run_seconds"
+    assert body["quantiles"][3]["seconds"] == pytest.approx(30)
 
 
 def test_the_chance_to_exceed_a_limit_falls_with_the_limit(client: TestClient) -> None:
@@ -33,26 +33,26 @@ def test_the_chance_to_exceed_a_limit_falls_with_the_limit(client: TestClient) -
 
 
 def test_another_scale_is_told_from_the_workload_and_flagged(client: TestClient) -> None:
-    told = client.post("/v1/predictions", json=ASKED | {"world_size": 1024}).json()
-    assert (told["basis"], told["cohort_runs"], told["is_outside"]) == ("workload", 0, True)
-    assert "world_size is 1024, earlier runs had 2 to 2" in told["warnings"]
-    assert told["evidence"][0]["run_id"] == "r7"
+    body = client.post("/v1/predictions", json=ASKED | {"world_size": 1024}).json()
+    assert (body["basis"], body["cohort_runs"], body["is_outside"]) == ("workload", 0, True)
+    assert "world_size is 1024, earlier runs had 2 to 2" in body["warnings"]
+    assert body["evidence"][0]["run_id"] == "r7"
 
 
 def test_another_system_is_told_by_transfer(client: TestClient) -> None:
-    told = client.post("/v1/predictions", json=ASKED | {"system": "other"}).json()
-    assert told["basis"] == "transfer"
-    assert "system is other, earlier runs had lab" in told["warnings"]
+    body = client.post("/v1/predictions", json=ASKED | {"system": "other"}).json()
+    assert body["basis"] == "transfer"
+    assert "system is other, earlier runs had lab" in body["warnings"]
 
 
 def test_a_described_network_that_never_ran_is_told_by_formulas(client: TestClient) -> None:
     asked = {"workload": "gpt", "system": "lab", "configuration": NETWORK, "world_size": 64}
-    told = client.post("/v1/predictions", json=asked).json()
-    assert (told["basis"], told["evidence"], told["distance"], told["is_outside"]) == ("analytic", [], None, True)
-    level = {each["level"]: each["seconds"] for each in told["quantiles"]}
+    body = client.post("/v1/predictions", json=asked).json()
+    assert (body["basis"], body["evidence"], body["distance"], body["is_outside"]) == ("analytic", [], None, True)
+    level = {quantile["level"]: quantile["seconds"] for quantile in body["quantiles"]}
     assert level[0.95] > 1.5 * level[0.05]  # nobody calibrated the constants
-    assert told["memory"]["device"].startswith("H100")
-    assert told["memory"]["fits"] is (told["memory"]["bytes"] < 0.92 * told["memory"]["device_bytes"])
+    assert body["memory"]["device"].startswith("H100")
+    assert body["memory"]["fits"] is (body["memory"]["bytes"] < 0.92 * body["memory"]["device_bytes"])
 
 
 def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(client: TestClient) -> None:
@@ -63,7 +63,7 @@ def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(cl
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "detail"),
     [
         ({"configuration": {"dp": 2, "tp": 2, "pp": 2}}, "data 2 x tensor 2 x pipeline 2 make 8 ranks, expected 2"),
         ({"configuration": {"tp": 3}}, "tensor 3 do not divide 2 ranks"),
@@ -74,10 +74,10 @@ def test_a_workload_of_which_nothing_is_known_is_refused_with_what_would_help(cl
         ({"outcome": "joy"}, "outcome"),
     ],
 )
-def test_contradictions_are_refused(client: TestClient, change: dict[str, object], told: str) -> None:
+def test_contradictions_are_refused(client: TestClient, change: dict[str, object], detail: str) -> None:
     answer = client.post("/v1/predictions", json=ASKED | change)
     assert answer.status_code == 422
-    assert told in answer.text
+    assert detail in answer.text
 
 
 def test_many_are_answered_in_columns_as_they_would_be_one_by_one(client: TestClient) -> None:
@@ -86,7 +86,7 @@ def test_many_are_answered_in_columns_as_they_would_be_one_by_one(client: TestCl
     for row, (ranks, batch) in enumerate(((2, 8), (4, 8), (2, 16))):
         configuration = {"batch": batch, "fused": True}
         one = client.post("/v1/predictions", json=ASKED | {"world_size": ranks, "configuration": configuration}).json()
-        assert many["seconds"][row] == pytest.approx([each["seconds"] for each in one["quantiles"]])
+        assert many["seconds"][row] == pytest.approx([quantile["seconds"] for quantile in one["quantiles"]])
         assert (many["basis"][row], many["is_outside"][row]) == (one["basis"], one["is_outside"])
 
 

@@ -30,11 +30,11 @@ remote_write:
 
 
 def samples_in(series: list[Any]) -> Iterator[tuple[str, str, int, float]]:
-    for each in series:
-        name = each["metric"].pop("__name__")
-        labels = json.dumps(dict(sorted(each["metric"].items())), ensure_ascii=False, separators=(",", ":"))
+    for timeseries in series:
+        name = timeseries["metric"].pop("__name__")
+        labels = json.dumps(dict(sorted(timeseries["metric"].items())), ensure_ascii=False, separators=(",", ":"))
         yield from (
-            (name, labels, round(at * 1000) * 10**6, float(text)) for at, text in each["values"] if text != "NaN"
+            (name, labels, round(at * 1000) * 10**6, float(text)) for at, text in timeseries["values"] if text != "NaN"
         )
 
 
@@ -64,14 +64,14 @@ def test_what_it_sends_is_what_it_answers(tmp_path: Path) -> None:
             everything = quote('{job="node"}[1m]')
             answer = json.loads(fetched(f"{api}/query?query={everything}"))
         assert ended(process, signal.SIGINT)
-    told = set(samples_in(answer["data"]["result"]))
+    answered = set(samples_in(answer["data"]["result"]))
     with Store.open(tmp_path / "home") as store:
         frame = store.lake.frame("select * from series order by ts_ns")
     stored = set(zip(frame["name"], frame["labels"], frame["ts_ns"], frame["value"], strict=True))
     assert len(stored) == len(frame)
-    assert len(told & stored) > 1000
-    latest = max(time for *_, time, _ in told) - 2_000_000_000
-    assert {each for each in told if each[2] < latest} <= stored
+    assert len(answered & stored) > 1000
+    latest = max(time for *_, time, _ in answered) - 2_000_000_000
+    assert {sample for sample in answered if sample[2] < latest} <= stored
     kinds = dict(zip(frame["name"], frame["kind"], strict=True))
     assert (kinds["node_load1"], kinds["node_cpu_seconds_total"]) == ("gauge", "counter")
     assert set(frame["node"]) == {"127.0.0.1"}

@@ -49,7 +49,7 @@ class Clock:
 
 
 class Question:
-    """How many runs are stored, told after so many seconds; counts how often it was asked."""
+    """Question for the number of stored runs, answered after so many seconds; counts how often it was asked."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self.clock, self.seconds, self.asked = clock, seconds, 0

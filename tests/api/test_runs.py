@@ -59,9 +59,9 @@ def test_who_has_a_run_already_gets_304_until_it_changes(client: TestClient, sto
     again = client.get("/v1/runs/r0", headers={"If-None-Match": f'"x", {tag}'})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     with store.catalog.write() as session:
-        known = session.runs.get("r0")
-        known.tags["note"] = "seen"  # type: ignore[index]
-        session.runs.merge(known)
+        run = session.runs.get("r0")
+        run.tags["note"] = "seen"  # type: ignore[index]
+        session.runs.merge(run)
     changed = client.get("/v1/runs/r0", headers={"If-None-Match": tag})
     assert (changed.status_code, changed.json()["tags"]["note"]) == (200, "seen")
 
@@ -89,19 +89,19 @@ def test_a_run_without_steps_has_none(client: TestClient) -> None:
 
 
 def test_an_explanation_adds_up(client: TestClient) -> None:
-    told = client.get("/v1/runs/r0/explanation").json()
-    assert told["run_id"] == "r0"
-    assert told["verdict"] in {"slow", "normal", "insufficient_evidence"}
-    assert told["sentence"]
-    if told["measured_seconds"] is not None:
-        parts = sum(share["seconds"]["value"] for share in told["shares"]) + told["unexplained"]["value"]
-        assert abs(told["expected_seconds"] + parts - told["measured_seconds"]) < 1e-9
+    explanation = client.get("/v1/runs/r0/explanation").json()
+    assert explanation["run_id"] == "r0"
+    assert explanation["verdict"] in {"slow", "normal", "insufficient_evidence"}
+    assert explanation["sentence"]
+    if explanation["measured_seconds"] is not None:
+        parts = sum(share["seconds"]["value"] for share in explanation["shares"]) + explanation["unexplained"]["value"]
+        assert abs(explanation["expected_seconds"] + parts - explanation["measured_seconds"]) < 1e-9
 
 
 def test_a_run_that_never_recorded_steps_gets_an_honest_explanation(client: TestClient) -> None:
-    told = client.get("/v1/runs/other/explanation").json()
-    assert (told["verdict"], told["excess"], told["shares"]) == ("insufficient_evidence", None, [])
-    assert told["next_action"]
+    explanation = client.get("/v1/runs/other/explanation").json()
+    assert (explanation["verdict"], explanation["excess"], explanation["shares"]) == ("insufficient_evidence", None, [])
+    assert explanation["next_action"]
 
 
 def test_jobs_are_paged_newest_first_without_their_raw_fields(client: TestClient) -> None:

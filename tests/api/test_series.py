@@ -54,7 +54,7 @@ def sample(value: float, ms: int) -> bytes:
 
 def series(labels: Mapping[str, str], *samples: tuple[float, int]) -> bytes:
     named = (field(1, field(1, name.encode()) + field(2, text.encode())) for name, text in labels.items())
-    return field(1, b"".join(named) + b"".join(sample(*each) for each in samples))
+    return field(1, b"".join(named) + b"".join(sample(*point) for point in samples))
 
 
 def snappy(content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What small requests may ask of a server's memory, and what Protocol Buffers' JSON mapping lets senders write."""
+"""Memory that small requests may ask of a server, and what Protocol Buffers' JSON mapping lets senders write."""
 
 import gzip
 import json
@@ -76,11 +76,11 @@ def of_one_series(code: int, count: int) -> Samples:
 
 
 def test_samples_are_stored_in_portions_of_bytes() -> None:
-    known = KnownSeries()
-    code = known.code("a", {"l": "v" * 16_000})
+    known_series = KnownSeries()
+    code = known_series.code("a", {"l": "v" * 16_000})
     count = 3 * SHARE_BYTES // 16_000
     samples = of_one_series(code, count)
-    sizes = [table.nbytes for table in tables(known, samples)]
+    sizes = [table.nbytes for table in tables(known_series, samples)]
     assert (len(sizes), max(sizes) < 1.01 * SHARE_BYTES) == (4, True)
 
 
@@ -115,8 +115,8 @@ def test_a_small_body_of_many_messages_is_refused(sender: TestClient, path: str,
 
 
 def values_of(decoder: Decoder, *bodies: bytes) -> list[float]:
-    told = (samples for body in bodies for _, samples in decoder.samples(body, Counter()))
-    return sorted(value for samples in told for value in samples.values.tolist())
+    decoded = (samples for body in bodies for _, samples in decoder.samples(body, Counter()))
+    return sorted(value for samples in decoded for value in samples.values.tolist())
 
 
 def test_series_for_which_there_is_no_room_do_not_drive_out_those_that_are_kept() -> None:
@@ -130,12 +130,12 @@ def test_series_for_which_there_is_no_room_do_not_drive_out_those_that_are_kept(
 
 
 def test_metadata_changes_only_series_of_its_family() -> None:
-    known = KnownSeries()
+    known_series = KnownSeries()
     names = ("a", "a_total", "a_sum", "ab", "b_a")
-    codes = [known.code(name, {}) for name in names]
-    known.retell("a", "counter", "s")
-    told = [(known.words["kind"][code], known.words["unit"][code]) for code in codes]
-    assert told == [("counter", "s")] * 3 + [(None, None)] * 2
+    codes = [known_series.code(name, {}) for name in names]
+    known_series.retell("a", "counter", "s")
+    described = [(known_series.words["kind"][code], known_series.words["unit"][code]) for code in codes]
+    assert described == [("counter", "s")] * 3 + [(None, None)] * 2
 
 
 def test_unknown_fields_of_a_request_are_skipped(sender: TestClient, empty: Store) -> None:

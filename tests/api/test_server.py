@@ -46,7 +46,7 @@ def serving(home: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
 
 @pytest.fixture(scope="module")
 def url(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where one server answers for all tests of this file; in the end Ctrl-C stops it in good order."""
+    """Yield where one server answers for all tests of this file; in the end Ctrl-C stops it in good order."""
     home = shutil.copytree(filled, tmp_path_factory.mktemp("served") / "store")
     with serving(Path(home)) as (url, process):
         yield url
@@ -119,7 +119,7 @@ def test_a_body_beyond_the_limit_is_answered_and_one_that_never_ends_cut_off(url
 
 
 def sent_until_cut_off(connection: socket.socket) -> float:
-    """How many MiB the other side let us send."""
+    """Return how many MiB the other side let us send."""
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     for number in range(10_000):
         try:

@@ -11,10 +11,10 @@ from crosswind.data.store import Store
 def test_a_slow_rank_gets_less(tmp_path: Path) -> None:
     store_run(tmp_path, [1.0, 2.0], {"batch": 15})
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
-        told = client.get("/v1/runs/measured/batch-shares?batch=60").json()
-    assert [each["samples"] for each in told["ranks"]] == [40, 20]
-    assert (told["batch"], told["now_batch"], told["present"]) == (60, 30, "batch x 2 ranks")
-    assert told["gain_ratio"] == pytest.approx(1 - (4 * 0.2 / 3 + 0.01) / 0.41)
+        shares = client.get("/v1/runs/measured/batch-shares?batch=60").json()
+    assert [rank["samples"] for rank in shares["ranks"]] == [40, 20]
+    assert (shares["batch"], shares["now_batch"], shares["present"]) == (60, 30, "batch x 2 ranks")
+    assert shares["gain_ratio"] == pytest.approx(1 - (4 * 0.2 / 3 + 0.01) / 0.41)
 
 
 @pytest.mark.parametrize(

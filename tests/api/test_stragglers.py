@@ -25,31 +25,31 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 @pytest.mark.thorough
 def test_the_slow_node_comes_first(fleet: TestClient) -> None:
-    told = fleet.get("/v1/stragglers?system=lab&workload=bert&limit=3").json()
-    assert (told["runs"], told["compared_runs"], told["compared"], len(told["ranked"])) == (80, 80, 16, 3)
-    first, second, _ = told["ranked"]
+    ranking = fleet.get("/v1/stragglers?system=lab&workload=bert&limit=3").json()
+    assert (ranking["runs"], ranking["compared_runs"], ranking["compared"], len(ranking["ranked"])) == (80, 80, 16, 3)
+    first, second, _ = ranking["ranked"]
     assert (first["kind"], first["name"], first["named"], second["named"]) == ("node", "n3", True, False)
     assert first["low_ratio"] < 1.2 < first["high_ratio"]
     assert first["since_at"].startswith("2026-01-01T")
 
 
 def test_a_run_of_few_steps_tells_that_they_are_few(fleet: TestClient) -> None:
-    told = fleet.get("/v1/runs/r0/stragglers").json()
-    assert (told["run_id"], told["ranks"], told["steps"], told["silent_ranks"]) == ("r0", 4, 8, [])
+    answer = fleet.get("/v1/runs/r0/stragglers").json()
+    assert (answer["run_id"], answer["ranks"], answer["steps"], answer["silent_ranks"]) == ("r0", 4, 8, [])
     assert fleet.get("/v1/runs/nobody/stragglers").status_code == 404
 
 
 def test_no_regression_is_told_of_equal_runs(fleet: TestClient) -> None:
-    told = fleet.get("/v1/regressions").json()
-    assert (told["runs"], told["workloads"], told["changes"], told["warnings"]) == (80, 1, [], [])
+    answer = fleet.get("/v1/regressions").json()
+    assert (answer["runs"], answer["workloads"], answer["changes"], answer["warnings"]) == (80, 1, [], [])
 
 
 @pytest.mark.thorough
 def test_a_regression_is_told_with_its_time(tmp_path: Path) -> None:
     store_weather(tmp_path, 120, lambda hours: 1.4 if hours >= 90 else 1.0)
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
-        told = client.get("/v1/regressions?workload=bert").json()
-    [change] = told["changes"]
+        regressions = client.get("/v1/regressions?workload=bert").json()
+    [change] = regressions["changes"]
     assert change["ratio"] == pytest.approx(1.4, rel=0.05)
     assert change["since_at"].startswith("2026-01-04T")
     assert change["suspects"] == []  # nothing else changed

@@ -29,11 +29,11 @@ def suggested(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
 
 
 def test_a_study_is_told_by_id_and_by_name(client: TestClient, study: str) -> None:
-    told = client.get("/v1/studies/buckets").json()
-    assert told == client.get(f"/v1/studies/{study}").json()
-    assert (told["space"], told["objective"], told["unit"], told["seed"]) == (SPACE, "step_p50_seconds", "s", 3)
-    assert (told["best"], set(told["trials"].values())) == (None, {0})
-    assert [each["study_id"] for each in client.get("/v1/studies").json()["studies"]] == [study]
+    answer = client.get("/v1/studies/buckets").json()
+    assert answer == client.get(f"/v1/studies/{study}").json()
+    assert (answer["space"], answer["objective"], answer["unit"], answer["seed"]) == (SPACE, "step_p50_seconds", "s", 3)
+    assert (answer["best"], set(answer["trials"].values())) == (None, {0})
+    assert [listed["study_id"] for listed in client.get("/v1/studies").json()["studies"]] == [study]
 
 
 def test_a_trial_goes_from_lease_to_outcome(client: TestClient, study: str) -> None:

@@ -1,4 +1,4 @@
-"""What jobs get of trials over HTTP: their own back, checkpoints, outcomes, budgets; many at once."""
+"""Trials that jobs get over HTTP: their own back, checkpoints, outcomes, budgets; many at once."""
 
 import shutil
 import subprocess
@@ -105,8 +105,8 @@ def test_two_hundred_workers_at_once_get_trials_of_their_own(url: str) -> None:
             thread.join(timeout=120)
         stored = client.get(TRIALS).json()["trials"]
     assert len(got) == len(stored) == WORKERS
-    assert len({each["trial_id"] for each in got}) == len({str(each["configuration"]) for each in got}) == WORKERS
-    assert {each["owner"] for each in stored} == {f"worker {number}" for number in range(WORKERS)}
+    assert len({trial["trial_id"] for trial in got}) == len({str(trial["configuration"]) for trial in got}) == WORKERS
+    assert {trial["owner"] for trial in stored} == {f"worker {number}" for number in range(WORKERS)}
 
 
 def test_limits_and_hours_are_heeded_and_told(client: TestClient) -> None:
@@ -114,10 +114,10 @@ def test_limits_and_hours_are_heeded_and_told(client: TestClient) -> None:
     made = client.post("/v1/studies", json=STUDY | {"details": details}).json()
     for memory, seconds in ((9, 1.0), (8, 2.0)):
         [trial] = suggested(client)
-        told = {"objective": seconds, "outcomes": {"memory_bytes": memory}}
-        client.post(f"{TRIALS}/{trial['trial_id']}:complete", json=told)
+        completion = {"objective": seconds, "outcomes": {"memory_bytes": memory}}
+        client.post(f"{TRIALS}/{trial['trial_id']}:complete", json=completion)
     standing = client.get("/v1/studies/leases").json()
-    assert [each["objective"] for each in standing["front"]] == [standing["best"]["objective"]] == [2.0]
+    assert [point["objective"] for point in standing["front"]] == [standing["best"]["objective"]] == [2.0]
     assert (standing["outside"], standing["unjudged"], standing["is_exhausted"]) == (1, 0, False)
     assert standing["ends_ns"] == made["created_ns"] + 2 * 3600 * 10**9
     refused = client.post("/v1/studies", json=STUDY | {"name": "n", "details": {"hours": -1}})

@@ -33,15 +33,15 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 
 def test_who_waited_for_whom(client: TestClient) -> None:
-    told = client.get("/v1/runs/r/waits").json()
-    assert (told["edges"][0]["culprit"], told["edges"][0]["victim"]) == (1, 0)
-    assert told["edges"][0]["seconds"] == pytest.approx(0.5 * told["steps"])
-    assert (told["stages"], told["balance_ratio"]) == ([], None)
+    waits = client.get("/v1/runs/r/waits").json()
+    assert (waits["edges"][0]["culprit"], waits["edges"][0]["victim"]) == (1, 0)
+    assert waits["edges"][0]["seconds"] == pytest.approx(0.5 * waits["steps"])
+    assert (waits["stages"], waits["balance_ratio"]) == ([], None)
 
 
 def test_a_run_without_steps_has_nobody_who_waited(client: TestClient) -> None:
-    told = client.get("/v1/runs/empty/waits").json()
-    assert (told["steps"], told["lost_seconds"], told["edges"]) == (0, 0.0, [])
+    waits = client.get("/v1/runs/empty/waits").json()
+    assert (waits["steps"], waits["lost_seconds"], waits["edges"]) == (0, 0.0, [])
 
 
 def test_a_run_that_is_not_there_is_not_found(client: TestClient) -> None:

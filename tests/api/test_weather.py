@@ -11,33 +11,33 @@ from crosswind.data.store import Store
 
 
 def test_each_workload_is_told_with_its_hours(client: TestClient) -> None:
-    told = client.get("/v1/weather?system=lab&workload=nanogpt&hours=3").json()
-    assert (told["system"], told["running_runs"], told["running_jobs"]) == ("lab", 0, 0)
-    [each] = told["workloads"]
-    assert (each["workload"], each["runs"], each["compared_runs"]) == ("nanogpt", 8, 5)
-    assert each["newest_ended_at"] == "2026-01-02T03:11:35.000000006Z"
-    assert len(each["hours"]) == 4
-    assert each["hours"][1]["at"].endswith(":00:00.000000000Z")
-    assert each["hours"][1]["at_ns"] - each["hours"][2]["at_ns"] == -3600 * 10**9
+    weather = client.get("/v1/weather?system=lab&workload=nanogpt&hours=3").json()
+    assert (weather["system"], weather["running_runs"], weather["running_jobs"]) == ("lab", 0, 0)
+    [workload] = weather["workloads"]
+    assert (workload["workload"], workload["runs"], workload["compared_runs"]) == ("nanogpt", 8, 5)
+    assert workload["newest_ended_at"] == "2026-01-02T03:11:35.000000006Z"
+    assert len(workload["hours"]) == 4
+    assert workload["hours"][1]["at"].endswith(":00:00.000000000Z")
+    assert workload["hours"][1]["at_ns"] - workload["hours"][2]["at_ns"] == -3600 * 10**9
 
 
 def test_five_runs_are_too_few_and_it_says_so(client: TestClient) -> None:
-    told = client.get("/v1/weather?workload=nanogpt").json()
-    assert (told["chosen"], told["candidates"]) == (None, [])
-    assert told["warnings"][0].startswith("5 runs could be compared with earlier ones like them, 40 are needed")
-    [each] = told["workloads"]
-    assert (each["standing"], each["chance_slower"], each["hours"][0]["ratio"]) == ("unknown", None, 1.0)
+    weather = client.get("/v1/weather?workload=nanogpt").json()
+    assert (weather["chosen"], weather["candidates"]) == (None, [])
+    assert weather["warnings"][0].startswith("5 runs could be compared with earlier ones like them, 40 are needed")
+    [workload] = weather["workloads"]
+    assert (workload["standing"], workload["chance_slower"], workload["hours"][0]["ratio"]) == ("unknown", None, 1.0)
 
 
 @pytest.mark.thorough
 def test_the_candidate_that_answers_is_told_with_its_backtest(tmp_path: Path) -> None:
     store_weather(tmp_path, 120)
     with Store.open(tmp_path) as store, TestClient(create_app(store), base_url="http://localhost:8000") as client:
-        told = client.get("/v1/weather?workload=bert").json()
-    assert told["chosen"] == told["candidates"][0]["name"]
-    assert {each["name"] for each in told["candidates"]} == {"climate", "local_level", "lagged_trees"}
-    assert [each["hours"] for each in told["candidates"][0]["by_horizon"]] == [0, 1, 6, 24]
-    assert told["workloads"][0]["standing"] == "usual"
+        weather = client.get("/v1/weather?workload=bert").json()
+    assert weather["chosen"] == weather["candidates"][0]["name"]
+    assert {candidate["name"] for candidate in weather["candidates"]} == {"climate", "local_level", "lagged_trees"}
+    assert [horizon["hours"] for horizon in weather["candidates"][0]["by_horizon"]] == [0, 1, 6, 24]
+    assert weather["workloads"][0]["standing"] == "usual"
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""What a known delay cost a run, of steps made by hand."""
+"""Cost of a known delay to a run, on steps made by hand."""
 
 import pandas as pd
 import pytest

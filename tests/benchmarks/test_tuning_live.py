@@ -58,7 +58,7 @@ def test_a_tiny_benchmark_runs_from_end_to_end_and_is_told_again(tmp_path: Path)
     assert {(row.tuner, row.seed) for row in again.studied} == {(tuner, 1) for tuner in TUNERS}
     for row in again.studied:
         assert len({key for key, _ in row.measured}) == 3
-        assert row.answers[SMALLEST] == min(row.measured, key=lambda each: each[1])[0]
+        assert row.answers[SMALLEST] == min(row.measured, key=lambda measured: measured[1])[0]
     assert study_all(TINY, never, again) == again.studied
     truth = measure_all(TINY, never, again)
     assert figures["desk_smallest_mean_regret"] == round(truth.regret(again.studied[0].answers[SMALLEST]), 4)
@@ -74,13 +74,15 @@ def test_a_rank_that_fails_says_why() -> None:
 def test_a_study_measures_its_budget_and_never_twice(tuner: str) -> None:
     done = study(Plan(), tuner, 3, bowl)
     assert (len(done.measured), len({key for key, _ in done.measured})) == (15, 15)
-    assert done.answers[SMALLEST] == min(done.measured, key=lambda each: each[1])[0]
+    assert done.answers[SMALLEST] == min(done.measured, key=lambda measured: measured[1])[0]
     assert done.answers[POSTERIOR] in dict(done.measured)
 
 
 def test_the_desk_finds_the_best_of_a_bowl() -> None:
     plan = Plan()
-    truth = Truth({plan.space.key(each): (bowl(each),) for each in plan.space.configurations()})
+    truth = Truth(
+        {plan.space.key(configuration): (bowl(configuration),) for configuration in plan.space.configurations()}
+    )
     assert truth.regret(study(plan, "desk", 0, bowl).answers[SMALLEST]) == 0
 
 
@@ -92,14 +94,12 @@ def test_a_study_is_judged_by_the_medians_of_all_rounds() -> None:
     assert TRUTH.spread == pytest.approx(0.05 / 1.15)  # of b, between c (none) and a
 
 
-@pytest.mark.parametrize(("found", "verdict"), [("aabbc", "holds"), ("aabcc", "DOES NOT HOLD")])
-def test_eight_of_ten_studies_are_asked_to_be_near(
-    found: str, verdict: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    studies = [Studied("desk", seed, {SMALLEST: key}, (), 1.0) for seed, key in enumerate(found)]
+@pytest.mark.parametrize(("keys", "verdict"), [("aabbc", "holds"), ("aabcc", "DOES NOT HOLD")])
+def test_eight_of_ten_studies_are_asked_to_be_near(keys: str, verdict: str, capsys: pytest.CaptureFixture[str]) -> None:
+    studies = [Studied("desk", seed, {SMALLEST: key}, (), 1.0) for seed, key in enumerate(keys)]
     figures = tell_arm(TRUTH, studies, SMALLEST)
     assert capsys.readouterr().out.endswith(f"{verdict}\n")
-    assert figures["desk_smallest_within_ratio"] == sum(key != "c" for key in found) / 5
+    assert figures["desk_smallest_within_ratio"] == sum(key != "c" for key in keys) / 5
 
 
 def test_what_was_cut_off_goes_on_where_it_stood(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How solves are measured: what ends them, and that a matrix can be made again."""
+"""Measurement of solves: what ends them, and that a matrix can be made again."""
 
 from time import thread_time
 

@@ -1,4 +1,4 @@
-"""What a verb says, called in this process."""
+"""Answers of a verb, called in this process."""
 
 from collections.abc import Callable
 

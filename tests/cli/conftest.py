@@ -56,8 +56,8 @@ def nightly(number: int) -> Job:
     """25 to 27 hours on four nodes."""
     started = number * 100_000 * SECOND
     ended = started + (90_000 + 1_800 * (7 * number % 5)) * SECOND
-    told = ("lab", str(number))
-    return Job(*told, name="nightly", state="COMPLETED", node_count=4, started_ns=started, ended_ns=ended)
+    key = ("lab", str(number))
+    return Job(*key, name="nightly", state="COMPLETED", node_count=4, started_ns=started, ended_ns=ended)
 
 
 def steps_of(run_id: str, number: int) -> dict[str, list[int | str]]:
@@ -66,7 +66,7 @@ def steps_of(run_id: str, number: int) -> dict[str, list[int | str]]:
     noise = np.random.default_rng(number).normal(1.0, 0.02, steps)
     rows = [(step, rank) for step in range(steps) for rank in (0, 1)]
     nanoseconds = [int((40_000_000 + 1_000_000 * (number % 4)) * noise[step]) for step, _ in rows]
-    told: dict[str, list[int | str]] = {column.name: [0] * len(rows) for column in STEP.columns}
+    defaults: dict[str, list[int | str]] = {column.name: [0] * len(rows) for column in STEP.columns}
     values: dict[str, list[int | str]] = {
         "ts_ns": [number * 1000 * SECOND + step * SECOND for step, _ in rows],
         "run_id": [run_id] * len(rows),
@@ -75,12 +75,12 @@ def steps_of(run_id: str, number: int) -> dict[str, list[int | str]]:
         "duration_seconds": [*nanoseconds],
         "compute_seconds": [*nanoseconds],
     }
-    return told | values
+    return defaults | values
 
 
 @pytest.fixture(scope="session")
 def server_to_ask(home_to_ask: Path) -> Iterator[str]:
-    """Where a real server over that store answers."""
+    """Yield the address at which a real server over that store answers."""
     command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of(home_to_ask)) as process:
         assert process.stdout
@@ -92,7 +92,7 @@ def server_to_ask(home_to_ask: Path) -> Iterator[str]:
 
 
 def environment_of(home: Path) -> dict[str, str]:
-    """What a process of ours sees: that store, no token, no proxy."""
+    """Return the environment of a process of ours: that store, no token, no proxy."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
     return kept | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def serving(home: Path, port: int = 0) -> Iterator[str]:
-    """Where it answers; port 0 is any free one."""
+    """Yield the address at which it answers; port 0 is any free one."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CROSSWIND_")}
     environment = kept | {"CROSSWIND_HOME": str(home), "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "crosswind.cli.main", "serve", "--json", "--port", str(port)]

@@ -69,17 +69,17 @@ def test_a_node_alone_is_measured_and_nobody_is_blamed_without_evidence(ask: Ask
 
 def test_the_json_has_every_value_and_the_spool_has_them_too(ask: Ask, home: Path) -> None:
     code, said, _ = ask(*QUICK, "--json")
-    told = json.loads(said)
+    report = json.loads(said)
     assert code == 0
-    assert {each["measure"] for each in told["measured"]} == {"loop", "noise"}
-    assert [each["node"] for each in told["verdict"]["findings"]] == ["n7", "n7"]
-    assert (told["system"], told["nodes"], told["exclude"]) == ("lab", ["n7"], "")
+    assert {row["measure"] for row in report["measured"]} == {"loop", "noise"}
+    assert [finding["node"] for finding in report["verdict"]["findings"]] == ["n7", "n7"]
+    assert (report["system"], report["nodes"], report["exclude"]) == ("lab", ["n7"], "")
     assert ask("ingest", "--json")[0] == 0
     with Store.open(home) as store:
         rows = store.lake.frame("select * from preflight order by measure")
-    assert list(rows["check_id"].unique()) == [told["check_id"]]
+    assert list(rows["check_id"].unique()) == [report["check_id"]]
     assert dict(zip(rows["measure"], rows["value"], strict=True)) == {
-        each["measure"]: each["value"] for each in told["measured"]
+        row["measure"]: row["value"] for row in report["measured"]
     }
 
 
@@ -147,7 +147,7 @@ def test_a_damaged_history_is_told_and_the_check_goes_on(ask: Ask, home: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--only", "gem"), "--only 'gem': expected some of loop,gemm,memory,disk,pairs,allreduce"),
         (("--only", ""), "--only ''"),
@@ -163,10 +163,10 @@ def test_a_damaged_history_is_told_and_the_check_goes_on(ask: Ask, home: Path) -
         (("now",), "now"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(ask: Ask, home: Path, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_refused(ask: Ask, home: Path, words: tuple[str, ...], message: str) -> None:
     code, said, complaint = ask("check", *words)
     assert (code, said) == (2, "")
-    assert told in complaint
+    assert message in complaint
     assert "Traceback" not in complaint
     assert not (home / "spool").exists()
 
@@ -214,7 +214,7 @@ def test_names_that_are_no_host_names_stay_out_of_slurms_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "told"),
+    ("value", "unit", "expected"),
     [
         (3.12e11, "flop/s", "312 Gflop/s"),
         (1.2e9, "bytes/s", "1.2 GB/s"),
@@ -223,8 +223,8 @@ def test_names_that_are_no_host_names_stay_out_of_slurms_option() -> None:
         (None, "seconds", "-"),
     ],
 )
-def test_an_amount_has_its_unit(value: float | None, unit: str, told: str) -> None:
-    assert amount(value, unit) == told
+def test_an_amount_has_its_unit(value: float | None, unit: str, expected: str) -> None:
+    assert amount(value, unit) == expected
 
 
 def test_of_many_links_the_slow_ones_and_the_middle_are_told() -> None:
@@ -236,7 +236,9 @@ def test_of_many_links_the_slow_ones_and_the_middle_are_told() -> None:
         if a < b
     ]
     verdict = judged(nodes, links, (), ())
-    told = text(Report("C", "lab", 0, 3.0, "gloo", 8, nodes, tuple(links), verdict, exclude_line(verdict.excluded), ()))
-    assert told.count("<< slow") == 7
-    assert "bandwidth of 28 links: 1 GB/s in the median, 10 MB/s to 1 GB/s" in told
-    assert told.endswith("leave out: --exclude=n3")
+    printed = text(
+        Report("C", "lab", 0, 3.0, "gloo", 8, nodes, tuple(links), verdict, exclude_line(verdict.excluded), ())
+    )
+    assert printed.count("<< slow") == 7
+    assert "bandwidth of 28 links: 1 GB/s in the median, 10 MB/s to 1 GB/s" in printed
+    assert printed.endswith("leave out: --exclude=n3")

@@ -40,7 +40,7 @@ def explained(
 def test_the_plan_holds_every_fault_at_every_strength_and_as_many_runs_without_in_an_order_of_its_seed() -> None:
     runs = planned_runs(1)
     faults = [(run.fault.kind, run.fault.strength) for run in runs if run.fault]
-    assert sorted(faults) == sorted((kind, each) for kind, strengths in STRENGTHS.items() for each in strengths)
+    assert sorted(faults) == sorted((kind, strength) for kind, strengths in STRENGTHS.items() for strength in strengths)
     assert len(runs) == RUNS == 2 * len(faults)
     assert planned_runs(1) == runs != planned_runs(2)
 

@@ -109,9 +109,9 @@ def test_what_a_terminal_would_obey_is_not_printed() -> None:
     suspect = dict.fromkeys(("slowdown_ratio", "slowdown_low_ratio", "slowdown_high_ratio"), 1.2)
     suspect |= {"candidate": candidate, "exposed_runs": 9, "mean_share": 0.5, "q": 0.01, "stability": 1.0}
     suspect |= {"dose": None, "rides_with": None, "is_blamed": True}
-    told = {"system": "s\x07", "workload": None, "runs": 30, "compared_runs": 30, "accompanied_runs": 9}
-    told |= {"seen": {"user": 0, "workload": 1, "job": 0}, "candidates": 1, "inseparable": 0}
-    said = interference_text({**told, "suspects": [suspect], "warnings": []}, 5)
+    answer = {"system": "s\x07", "workload": None, "runs": 30, "compared_runs": 30, "accompanied_runs": 9}
+    answer |= {"seen": {"user": 0, "workload": 1, "job": 0}, "candidates": 1, "inseparable": 0}
+    said = interference_text({**answer, "suspects": [suspect], "warnings": []}, 5)
     assert "workload ?[2Jbert: 9 runs beside it took 1.20x the time" in said
     assert said.replace("\n", "").isprintable()
 
@@ -133,6 +133,6 @@ def test_without_samples_counters_say_what_to_record(in_shared: Ask) -> None:
     ],
 )
 def test_what_cannot_be_told_is_refused(in_shared: Ask, words: tuple[str, ...], code: int, message: str) -> None:
-    found, said, complaint = in_shared(*words)
-    assert (found, said) == (code, "")
+    exit_code, said, complaint = in_shared(*words)
+    assert (exit_code, said) == (code, "")
     assert message in complaint

@@ -76,9 +76,9 @@ def metered(node: str) -> dict[str, list[int | str]]:
 
 def test_show_tells_what_meters_told(ask: Ask) -> None:
     assert "energy 1.00 kWh, measured by pm_counters; 500 W a node" in ask("show", "0002")[1].splitlines()
-    told = json.loads(ask("show", "0002", "--json")[1])["energy"]
-    assert told["joules"] == pytest.approx(2 * WATTS * HOUR)
-    assert (told["origin"], told["scope"], told["carbon_grams"]) == ("measured", "node", None)
+    energy = json.loads(ask("show", "0002", "--json")[1])["energy"]
+    assert energy["joules"] == pytest.approx(2 * WATTS * HOUR)
+    assert (energy["origin"], energy["scope"], energy["carbon_grams"]) == ("measured", "node", None)
 
 
 def test_show_tells_no_energy_of_a_run_that_nobody_metered(ask: Ask, tmp_path: Path) -> None:
@@ -146,11 +146,11 @@ def test_without_a_setting_nothing_is_assumed_of_the_electricity() -> None:
 
 
 def test_a_meter_of_parts_says_so() -> None:
-    told = {"joules": 500.0, "scope": "chips", "meter": "rapl+gpu", "coverage": 0.93, "node_watts": 5.0}
+    measured = {"joules": 500.0, "scope": "chips", "meter": "rapl+gpu", "coverage": 0.93, "node_watts": 5.0}
     words = (
         "500 J (2.00 kg CO2e), of processors, memory and accelerators alone, measured by rapl+gpu over 93 % of the time"
     )
-    assert measured_words({**told, "carbon_grams": 2000.0}) == f"{words}; 5.00 W a node"
+    assert measured_words({**measured, "carbon_grams": 2000.0}) == f"{words}; 5.00 W a node"
 
 
 def one_line(said: str) -> str:

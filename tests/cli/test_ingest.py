@@ -58,10 +58,10 @@ def test_spools_and_files_are_stored_together(tmp_path: Path, home: Path, ask: A
     fill(tmp_path / "one", "n1")
     fill(tmp_path / "two", "n2")
     (tmp_path / "jobs.txt").write_text(SACCT)
-    code, told, _ = ask(tmp_path / "one", tmp_path / "two", tmp_path / "jobs.txt", "--system", "alps")
+    code, output, _ = ask(tmp_path / "one", tmp_path / "two", tmp_path / "jobs.txt", "--system", "alps")
     assert code == 0
-    assert told.splitlines()[0] == "3 batches stored (0 were there before): 4 rows, 1 runs, 1 jobs"
-    assert f"{tmp_path / 'jobs.txt'} (sacct): 1 rows read, 0 skipped" in told
+    assert output.splitlines()[0] == "3 batches stored (0 were there before): 4 rows, 1 runs, 1 jobs"
+    assert f"{tmp_path / 'jobs.txt'} (sacct): 1 rows read, 0 skipped" in output
     assert job_ids(home) == [("alps", "12")]
 
 
@@ -71,29 +71,29 @@ def test_a_file_that_is_not_understood_is_code_2_and_the_others_are_stored(
     (tmp_path / "jobs.txt").write_text(SACCT)
     (tmp_path / "tea").write_bytes(bytes(range(256)))
     (tmp_path / "empty").touch()
-    code, told, _ = ask(tmp_path / "tea", tmp_path / "empty", tmp_path / "nosuch", tmp_path / "jobs.txt")
+    code, output, _ = ask(tmp_path / "tea", tmp_path / "empty", tmp_path / "nosuch", tmp_path / "jobs.txt")
     assert code == 2
-    assert f"problem: {tmp_path / 'tea'}: format not recognised" in told
-    assert f"problem: {tmp_path / 'empty'}: empty" in told
-    assert f"problem: {tmp_path / 'nosuch'}" in told
+    assert f"problem: {tmp_path / 'tea'}: format not recognised" in output
+    assert f"problem: {tmp_path / 'empty'}: empty" in output
+    assert f"problem: {tmp_path / 'nosuch'}" in output
     assert job_ids(home) == [("here", "12")]
 
 
 def test_lines_that_are_not_understood_are_quoted_and_skipped(tmp_path: Path, ask: Ask) -> None:
     (tmp_path / "jobs.txt").write_text(SACCT + "half a \x1b[2J line\n")
-    code, told, _ = ask(tmp_path / "jobs.txt", "--format", "sacct")
+    code, output, _ = ask(tmp_path / "jobs.txt", "--format", "sacct")
     assert code == 0
-    assert "1 rows read, 1 skipped" in told
-    assert "  line 3: " in told
-    assert "half a ?[2J line" in told
+    assert "1 rows read, 1 skipped" in output
+    assert "  line 3: " in output
+    assert "half a ?[2J line" in output
 
 
 def test_machines_get_one_json_value(tmp_path: Path, home: Path, ask: Ask) -> None:
     fill(home / "spool")
     (home / "spool" / "stray.segment").write_text("notes")
-    code, told, _ = ask(home / "spool", tmp_path / "nosuch", "--json")
+    code, output, _ = ask(home / "spool", tmp_path / "nosuch", "--json")
     assert code == 2
-    value = json.loads(told)
+    value = json.loads(output)
     assert value["loaded"]["batches"] == 1
     assert value["loaded"]["runs"] == ["r1"]
     assert "stray.segment" in value["loaded"]["problems"][0]
@@ -101,9 +101,9 @@ def test_machines_get_one_json_value(tmp_path: Path, home: Path, ask: Ask) -> No
 
 
 def test_a_spool_that_was_never_written_is_said(home: Path, ask: Ask) -> None:
-    code, told, _ = ask()
+    code, output, _ = ask()
     assert code == 2
-    assert f"problem: {home / 'spool'}" in told
+    assert f"problem: {home / 'spool'}" in output
 
 
 def test_a_folder_is_gone_through_and_what_nobody_knows_is_told(tmp_path: Path, home: Path, ask: Ask) -> None:
@@ -113,20 +113,20 @@ def test_a_folder_is_gone_through_and_what_nobody_knows_is_told(tmp_path: Path, 
     (folder / "notes.txt").write_text("dear diary\n")
     (folder / ".hidden").write_text(SACCT.replace("12|", "13|"))
     (folder / "linked").symlink_to(folder / "jobs.txt")
-    code, told, _ = ask(tmp_path / "exports")
+    code, output, _ = ask(tmp_path / "exports")
     assert code == 0
     assert job_ids(home) == [("here", "12")]
-    assert f"left out: {folder / 'notes.txt'}: format not recognised" in told
-    code, told, _ = ask(tmp_path / "exports", "--json")
-    assert len(json.loads(told)["unknown"]) == 1
+    assert f"left out: {folder / 'notes.txt'}: format not recognised" in output
+    code, output, _ = ask(tmp_path / "exports", "--json")
+    assert len(json.loads(output)["unknown"]) == 1
 
 
 def test_a_folder_of_which_nothing_is_known_is_code_2(tmp_path: Path, ask: Ask) -> None:
     (tmp_path / "diaries").mkdir()
     (tmp_path / "diaries" / "notes.txt").write_text("dear diary\n")
-    code, told, _ = ask(tmp_path / "diaries")
+    code, output, _ = ask(tmp_path / "diaries")
     assert code == 2
-    assert f"problem: {tmp_path / 'diaries'}: holds nothing of a known format" in told
+    assert f"problem: {tmp_path / 'diaries'}: holds nothing of a known format" in output
 
 
 @pytest.fixture
@@ -153,9 +153,9 @@ def test_a_file_behind_a_url_is_stored_once(web: str, home: Path, ask: Ask) -> N
 
 @pytest.mark.parametrize("path", ["nosuch.txt", ""])
 def test_a_url_that_gives_no_file_is_named(web: str, ask: Ask, path: str) -> None:
-    code, told, _ = ask(f"{web}/{path}")
+    code, output, _ = ask(f"{web}/{path}")
     assert code == 2
-    assert f"problem: {web}/{path}: " in told
+    assert f"problem: {web}/{path}: " in output
 
 
 def test_a_url_of_an_unknown_format_is_named_by_itself(web: str, tmp_path: Path, ask: Ask) -> None:
@@ -168,10 +168,10 @@ def test_it_says_what_can_be_asked_now(tmp_path: Path, home: Path, capsys: pytes
     (tmp_path / "jobs.txt").write_text("JobID|JobName|State|Start|End|NNodes\n" + "".join(lines))
     for words in (["import", str(tmp_path / "jobs.txt")], ["import"]):
         assert main(words) == 0
-        told = capsys.readouterr().out
-        assert "The store holds 6 jobs of 1 name." in told
-        assert "  prediction: yes: " in told
-        assert "  counters: no: no job or run tells its nodes and times" in told
+        output = capsys.readouterr().out
+        assert "The store holds 6 jobs of 1 name." in output
+        assert "  prediction: yes: " in output
+        assert "  counters: no: no job or run tells its nodes and times" in output
     assert main(["predict", "--workload", "train", "--ranks", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outcome"] == "job_seconds"
     assert main(["import", "--json"]) == 0
@@ -185,9 +185,9 @@ def test_a_url_whose_file_grew_gives_what_is_new_under_its_own_name(
     path.write_text("cpu,host=n1 usage=1 1795000000000000000\n")
     assert f"{web}/cpu.lp (influx): 1 rows read" in ask(f"{web}/cpu.lp")[1]
     path.write_text(path.read_text() + "cpu,host=n1 usage=2 1795000000000000001\n")
-    told = ask(f"{web}/cpu.lp")[1]
-    assert "1 batches stored (0 were there before): 1 rows" in told
-    assert "note: was ingested before up to byte 40" in told
+    output = ask(f"{web}/cpu.lp")[1]
+    assert "1 batches stored (0 were there before): 1 rows" in output
+    assert "note: was ingested before up to byte 40" in output
 
 
 @pytest.fixture
@@ -221,28 +221,28 @@ def test_a_server_that_breaks_off_or_speaks_otherwise_hinders_nothing_else(
 ) -> None:
     (tmp_path / "jobs.txt").write_text(SACCT.replace("12|", "13|"))
     url = odd_server(head + SACCT.encode())
-    code, told, _ = ask(url, tmp_path / "jobs.txt")
+    code, output, _ = ask(url, tmp_path / "jobs.txt")
     assert code == 2
-    assert f"problem: {url}: " in told
-    assert reason in told
+    assert f"problem: {url}: " in output
+    assert reason in output
     assert job_ids(home) == [("here", "13")]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/a file.txt", "http://[::1/jobs.txt", "http://127.0.0.1:x/jobs"])
 def test_what_is_no_url_hinders_nothing_else(tmp_path: Path, home: Path, ask: Ask, url: str) -> None:
     (tmp_path / "jobs.txt").write_text(SACCT)
-    code, told, _ = ask(url, tmp_path / "jobs.txt")
+    code, output, _ = ask(url, tmp_path / "jobs.txt")
     assert code == 2
-    assert f"problem: {url}: " in told
+    assert f"problem: {url}: " in output
     assert job_ids(home) == [("here", "12")]
 
 
 def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path, home: Path, ask: Ask) -> None:
     os.mkfifo(tmp_path / "pipe")
-    code, told, _ = ask(tmp_path / "pipe", "/dev/zero", "--format", "sacct")
+    code, output, _ = ask(tmp_path / "pipe", "/dev/zero", "--format", "sacct")
     assert code == 2
     for name in (tmp_path / "pipe", "/dev/zero"):
-        assert f"problem: {name}: neither a file nor a folder: save what comes from there in a file" in told
+        assert f"problem: {name}: neither a file nor a folder: save what comes from there in a file" in output
 
 
 BROKEN = """
@@ -271,9 +271,9 @@ def test_a_reader_that_fails_is_named_and_the_others_are_stored(
     (folder / "a.txt").write_text("broken\n")
     (folder / "b.txt").write_text(SACCT)
     for words in ([folder], [folder / "a.txt", folder / "b.txt"]):
-        code, told, _ = ask(*words)
+        code, output, _ = ask(*words)
         assert code == 2
-        assert f"problem: {folder / 'a.txt'}: the reader broken failed, nothing is stored: ZeroDivisionError" in told
+        assert f"problem: {folder / 'a.txt'}: the reader broken failed, nothing is stored: ZeroDivisionError" in output
         assert job_ids(home) == [("here", "12")]
 
 
@@ -288,22 +288,22 @@ def test_a_folder_that_cannot_be_listed_hinders_no_other(tmp_path: Path, home: P
         os.close(fd)
         fd = inner
     os.close(fd)
-    code, told, _ = ask(tmp_path / "exports")
+    code, output, _ = ask(tmp_path / "exports")
     assert code == 2
-    assert "File name too long" in told
+    assert "File name too long" in output
     assert job_ids(home) == [("here", "12")]
 
 
 def test_a_file_of_which_nothing_came_is_left_out(tmp_path: Path, ask: Ask) -> None:
     (tmp_path / "jobs.txt").write_text("JobID|JobName|State|Start|End\nx|\n")
-    code, told, _ = ask(tmp_path / "jobs.txt")
+    code, output, _ = ask(tmp_path / "jobs.txt")
     assert code == 0
-    assert told.startswith("0 batches stored")
-    assert f"left out: {tmp_path / 'jobs.txt'}: sacct found nothing to store: " in told
+    assert output.startswith("0 batches stored")
+    assert f"left out: {tmp_path / 'jobs.txt'}: sacct found nothing to store: " in output
 
 
 def test_a_format_that_nobody_knows_is_said_once(tmp_path: Path, ask: Ask) -> None:
-    code, told, said = ask(tmp_path, tmp_path, "--format", "tea-leaves")
+    code, output, said = ask(tmp_path, tmp_path, "--format", "tea-leaves")
     assert code == 2
-    assert told == ""
+    assert output == ""
     assert said.count("tea-leaves") == 1

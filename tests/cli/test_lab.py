@@ -49,8 +49,8 @@ def test_every_fault_is_listed_with_its_unit_and_limits(ask: Ask) -> None:
     assert code == 0
     assert lines.keys() == INJECTORS.keys()
     assert lines["rate_cap"].split()[1:4] == ["Mbit/s", "1", "100000"]
-    told = json.loads(ask("faults", "--json")[1])
-    assert {"kind": "pause", "unit": "s", "limits": [0.001, 600.0]} in told
+    faults = json.loads(ask("faults", "--json")[1])
+    assert {"kind": "pause", "unit": "s", "limits": [0.001, 600.0]} in faults
 
 
 def test_without_root_it_says_so() -> None:
@@ -82,8 +82,8 @@ def test_a_folder_that_only_has_the_name_of_a_labs_is_never_cleaned_away(ask: As
 def test_what_a_killed_lab_left_in_the_store_is_cleaned_away(ask: Ask, tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     folders.renew_scratch()
-    told = json.loads(ask("clean", "--store", str(tmp_path), "--json")[1])
-    assert str(folders.scratch) in told["removed"]
+    answer = json.loads(ask("clean", "--store", str(tmp_path), "--json")[1])
+    assert str(folders.scratch) in answer["removed"]
     assert not folders.scratch.exists()
 
 
@@ -138,7 +138,7 @@ def store(tmp_path: Path) -> Store:
             "run_id": [run_id] * 20,
             "rank": [0] * 20,
             "step": list(range(20)),
-            "duration_seconds": [each * MILLISECOND for each in step_ms],
+            "duration_seconds": [ms * MILLISECOND for ms in step_ms],
         }
         store.lake.append(run_id, to_table(STEP, rows))
         with store.catalog.write() as session:
@@ -150,14 +150,14 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_the_steps_within_a_fault_are_compared_with_healthy_runs_of_the_cohort(store: Store) -> None:
-    found = outcomes(store, PLAN)
-    assert [(each.injected, each.nodes, each.step_seconds) for each in found] == [
+    compared = outcomes(store, PLAN)
+    assert [(outcome.injected, outcome.nodes, outcome.step_seconds) for outcome in compared] == [
         ("none", (), pytest.approx(0.1)),
         ("none", (), pytest.approx(0.11)),
         ("cpu_hog 2 processes", ("lab-1",), pytest.approx(0.3)),
     ]
-    assert [each.healthy_seconds for each in found] == [pytest.approx(0.105)] * 3
-    assert found[2].ratio == pytest.approx(0.3 / 0.105)
+    assert [outcome.healthy_seconds for outcome in compared] == [pytest.approx(0.105)] * 3
+    assert compared[2].ratio == pytest.approx(0.3 / 0.105)
     assert outcomes(store, Plan("another", ())) == []
 
 

@@ -33,8 +33,8 @@ def code_of(*words: str) -> int | str | None:
 
 def test_help_names_every_verb_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("--help") == 0
-    told = capsys.readouterr().out
-    words = " ".join(told.split())
+    printed = capsys.readouterr().out
+    words = " ".join(printed.split())
     for verb in VERBS:
         assert f"{verb.name} {verb.help}" in words
 
@@ -133,14 +133,14 @@ def test_json_has_no_nan_no_infinity_and_no_foreign_types(capsys: pytest.Capture
         "x": float("inf"),
     }
     output.say_json(value)
-    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert (told["1"], told["paths"], told["set"], told["x"]) == (None, ["/a"], [5], None)
-    assert (told["run"]["run_id"], told["run"]["state"]) == ("r", "lost")
+    answer = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (answer["1"], answer["paths"], answer["set"], answer["x"]) == (None, ["/a"], [5], None)
+    assert (answer["run"]["run_id"], answer["run"]["state"]) == ("r", "lost")
 
 
 def test_a_table_has_numbers_to_the_right_and_obeys_no_cell() -> None:
-    told = output.table(("name", "steps"), [("a", "12"), ("evil\x1b[2J\n", "7"), ("ünï", "-")])
-    assert told.splitlines() == [
+    printed = output.table(("name", "steps"), [("a", "12"), ("evil\x1b[2J\n", "7"), ("ünï", "-")])
+    assert printed.splitlines() == [
         "name       steps",
         "a             12",
         "evil?[2J?      7",

@@ -39,8 +39,8 @@ def versions(home: Path) -> Path:
     """Two versions that beat the baselines, and a third that does not."""
     evidence = trained().evidence
     with Store.open(home) as store:
-        for found in (evidence, evidence, poor(evidence)):
-            Registry(store).register("step-time", Ewma(), found)
+        for version_evidence in (evidence, evidence, poor(evidence)):
+            Registry(store).register("step-time", Ewma(), version_evidence)
     return home
 
 
@@ -52,7 +52,7 @@ def test_versions_are_listed_beside_their_best_baseline(ask: Ask, versions: Path
     assert [line.split()[:3] for line in lines] == [["step-time", str(n), "candidate"] for n in (3, 2, 1)]
     assert "always_median" in lines[2]
     assert "-100 %" in lines[0]  # half the loss was enough for the baseline
-    assert [each["version"] for each in json.loads(ask("models", "step-time", "--json")[1])] == [3, 2, 1]
+    assert [entry["version"] for entry in json.loads(ask("models", "step-time", "--json")[1])] == [3, 2, 1]
 
 
 def test_a_version_is_promoted_and_taken_back(ask: Ask, versions: Path) -> None:
@@ -67,9 +67,9 @@ def test_a_version_is_promoted_and_taken_back(ask: Ask, versions: Path) -> None:
 
 
 def test_what_does_not_beat_the_baselines_needs_a_reason(ask: Ask, versions: Path) -> None:
-    code, said, told = ask("models", "promote", "step-time", "3")
+    code, said, complaint = ask("models", "promote", "step-time", "3")
     assert (code, said) == (2, "")
-    assert "expected less than last's" in told
+    assert "expected less than last's" in complaint
     code, said, _ = ask("models", "promote", "step-time", "3", "--because", "other rows", "--json")
     assert (code, json.loads(said)["note"]) == (0, "forced: other rows")
 
@@ -83,8 +83,8 @@ def test_without_any_model_it_says_how_to_get_one(ask: Ask) -> None:
 def test_a_model_is_trained_here_and_now(home: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.open(home) as store:
         assert train_here(store, "step-time", {"step-time": Trainer(train)}) == 0
-        told = "version 1 of step-time is promoted: it beats every baseline; next: crosswind models step-time\n"
-        assert capsys.readouterr().out == told
+        expected = "version 1 of step-time is promoted: it beats every baseline; next: crosswind models step-time\n"
+        assert capsys.readouterr().out == expected
         assert train_here(store, "step-time", {"step-time": Trainer(train)}, as_json=True) == 0
         assert json.loads(capsys.readouterr().out)["result"]["version"] == 2
     assert "promoted *" in ask("models", "step-time")[1]
@@ -111,7 +111,7 @@ def test_a_training_that_another_process_does_is_try_later(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("nobody",), "model 'nobody'"),
         (("promote", "step-time", "9"), "version 9"),
@@ -125,10 +125,10 @@ def test_a_training_that_another_process_does_is_try_later(home: Path) -> None:
     ],
 )
 def test_wrong_words_are_exit_code_2_and_change_nothing(
-    ask: Ask, versions: Path, words: tuple[str, ...], told: str
+    ask: Ask, versions: Path, words: tuple[str, ...], message: str
 ) -> None:
     before = ask("models", "--json")
     code, said, complaint = ask("models", *words)
     assert (code, said) == (2, "")
-    assert told in complaint
+    assert message in complaint
     assert ask("models", "--json") == before

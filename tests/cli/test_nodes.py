@@ -69,9 +69,9 @@ def test_nodes_are_listed_newest_first_and_what_is_down_once_below(ask: Ask, hom
 def test_only_as_much_is_looked_at_as_was_asked_for(ask: Ask, home: Path) -> None:
     hear(home, "old", 7000)
     last_ns = hear(home, "new", 60)
-    [told] = json.loads(ask("nodes", "--json"))
-    assert (told["node"], told["last_sweep_ns"], told["sources_up"]) == ("new", last_ns, ["infiniband"])
-    assert [each["node"] for each in json.loads(ask("nodes", "--since", "2h", "--json"))] == ["new", "old"]
+    [node] = json.loads(ask("nodes", "--json"))
+    assert (node["node"], node["last_sweep_ns"], node["sources_up"]) == ("new", last_ns, ["infiniband"])
+    assert [row["node"] for row in json.loads(ask("nodes", "--since", "2h", "--json"))] == ["new", "old"]
     assert ask("nodes", "--since", "5s") == "No samples with --since 5s: --since 30d looks further back.\n"
 
 
@@ -80,9 +80,9 @@ def test_a_real_agents_sweep_is_seen_once_it_is_stored(ask: Ask) -> None:
     assert ask("nodes") == "No samples yet: run crosswind agent, then crosswind ingest or crosswind sync.\n"
     assert json.loads(ask("nodes", "--json")) == []
     ask("ingest")
-    [told] = json.loads(ask("nodes", "--json"))
-    assert (told["sweeps"], told["cpu_ratio"], told["missed_ticks"]) == (1, None, None)
-    assert {"cpu", "memory"} <= set(told["sources_up"])
+    [node] = json.loads(ask("nodes", "--json"))
+    assert (node["sweeps"], node["cpu_ratio"], node["missed_ticks"]) == (1, None, None)
+    assert {"cpu", "memory"} <= set(node["sources_up"])
     line = ask("nodes").splitlines()[1]
     assert line.count(NONE) >= 4  # one sweep tells no lateness, cost or loss
 

@@ -38,10 +38,10 @@ def test_the_text_tells_the_interval_and_what_it_rests_on(verb: Verb) -> None:
 
 
 def test_json_says_all_that_the_api_says(verb: Verb) -> None:
-    told = json.loads(verb(*RUN, "--json")[1])
-    assert (told["basis"], told["cohort_runs"], told["outcome"]) == ("cohort", 12, "step_p50_seconds")
-    assert [each["level"] for each in told["quantiles"]] == [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99]
-    assert 0.040 < told["quantiles"][3]["seconds"] < 0.044  # 40 to 43 ms a step
+    prediction = json.loads(verb(*RUN, "--json")[1])
+    assert (prediction["basis"], prediction["cohort_runs"], prediction["outcome"]) == ("cohort", 12, "step_p50_seconds")
+    assert [quantile["level"] for quantile in prediction["quantiles"]] == [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99]
+    assert 0.040 < prediction["quantiles"][3]["seconds"] < 0.044  # 40 to 43 ms a step
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_what_never_ran_here_is_flagged(verb: Verb) -> None:
 
 def test_memory_is_told_of_a_described_network(verb: Verb) -> None:
     _, said, _ = verb(*GPT)
-    told = json.loads(verb(*GPT, "--json")[1])["memory"]
-    assert f"memory: {told['bytes'] / 1e9:.3g} GB on the fullest rank by formulas" in said
+    memory = json.loads(verb(*GPT, "--json")[1])["memory"]
+    assert f"memory: {memory['bytes'] / 1e9:.3g} GB on the fullest rank by formulas" in said
     assert "outside: no run to compare with: the interval is a guess" in said
     one = [word.replace("tp=8", "tp=1").replace("pp=2", "pp=1") for word in GPT]
     assert "which does NOT fit" in verb(*one, "--ranks", "1")[1].replace("\n  ", " ")
@@ -123,9 +123,9 @@ def test_scales_say_what_each_rests_on_and_what_to_ask_for(verb: Verb) -> None:
     _, said, _ = verb(*SCALES)
     assert "from: runs of this configuration and scale: 1 node\n" in said
     assert "from: other runs of the workload on this system: 2, 4 nodes\n" in said
-    told = json.loads(verb(*SCALES, "--now", "3", "--json")[1])
-    assert told["change"] == told["advised"] - 3
-    assert f"ask for {told['advised']} node" in said
+    advice = json.loads(verb(*SCALES, "--now", "3", "--json")[1])
+    assert advice["change"] == advice["advised"] - 3
+    assert f"ask for {advice['advised']} node" in said
 
 
 def test_a_deadline_that_no_number_of_nodes_keeps_gets_no_advice(verb: Verb) -> None:
@@ -159,7 +159,7 @@ def test_numbers_of_nodes_that_do_not_rise_from_1_are_refused(words: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("predict", "--ranks", "2"), "--workload"),
         (("predict", *TOY), "--ranks is missing"),
@@ -199,11 +199,11 @@ def test_numbers_of_nodes_that_do_not_rise_from_1_are_refused(words: str) -> Non
         ((*RUN, "--server", "127.0.0.1:8321"), "expected http://HOST:PORT"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(verb: Verb, server_to_ask: str, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_refused(verb: Verb, server_to_ask: str, words: tuple[str, ...], message: str) -> None:
     for server in ([], ["--server", server_to_ask]):
         code, said, complaint = verb(*words[:1], *server, *words[1:])
         assert (code, said) == (2, "")
-        assert told in complaint
+        assert message in complaint
         assert "Traceback" not in complaint
 
 

@@ -21,12 +21,12 @@ def test_the_text_tells_what_is_left(verb: Verb) -> None:
 
 
 def test_what_is_left_and_what_is_done_make_the_whole(verb: Verb) -> None:
-    told = json.loads(verb("remaining", GOING, "--json")[1])
-    left, whole = ([each["seconds"] for each in told[name]] for name in ("remaining", "total"))
-    assert [each - told["seconds_done"] for each in whole] == pytest.approx(left)
+    prediction = json.loads(verb("remaining", GOING, "--json")[1])
+    left, whole = ([quantile["seconds"] for quantile in prediction[name]] for name in ("remaining", "total"))
+    assert [seconds - prediction["seconds_done"] for seconds in whole] == pytest.approx(left)
     assert left == sorted(left)
     assert 0.8 * 18 * 0.04 < left[3] < 1.3 * 18 * 0.04  # 18 steps like those before
-    assert (told["steps_done"], told["total_steps"], told["cohort_runs"]) == (12, 30, 12)
+    assert (prediction["steps_done"], prediction["total_steps"], prediction["cohort_runs"]) == (12, 30, 12)
 
 
 def test_more_steps_take_longer(verb: Verb) -> None:
@@ -49,7 +49,7 @@ def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, wor
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "RUN"),
         (("nope",), "nope"),
@@ -64,11 +64,11 @@ def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, wor
         ((GOING, "--server", "ftp://x"), "expected http://HOST:PORT"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(verb: Verb, server_to_ask: str, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_refused(verb: Verb, server_to_ask: str, words: tuple[str, ...], message: str) -> None:
     for server in ([], ["--server", server_to_ask]):
         code, said, complaint = verb("remaining", *server, *words)
         assert (code, said) == (2, "")
-        assert told in complaint
+        assert message in complaint
         assert "Traceback" not in complaint
 
 

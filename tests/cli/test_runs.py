@@ -63,9 +63,9 @@ def test_runs_are_listed_newest_first_with_their_steps(ask: Ask) -> None:
 
 @pytest.mark.usefixtures("three_runs")
 def test_hostile_names_move_no_cursor_and_break_no_line(ask: Ask) -> None:
-    told = ask()
-    assert len(told.splitlines()) == 4
-    assert told.replace("\n", "").isprintable()
+    table = ask()
+    assert len(table.splitlines()) == 4
+    assert table.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize(

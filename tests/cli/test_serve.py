@@ -83,10 +83,10 @@ def test_a_server_told_to_end_in_mid_training_ends_well_and_leaves_it_to_the_nex
         until(lambda: operation(store, asked.operation_id).state is OperationState.RUNNING)
         time.sleep(INSIDE_SECONDS)
         process.send_signal(signal.SIGTERM)
-        told = time.monotonic()
+        signalled = time.monotonic()
         _, complaint = process.communicate(timeout=60)
         assert (process.returncode, complaint) == (0, "")
-        assert time.monotonic() - told < END_SECONDS
+        assert time.monotonic() - signalled < END_SECONDS
     assert not uds.exists()
     left = operation(store, asked.operation_id)
     assert (left.state, left.owner, left.attempts) == (OperationState.WAITING, None, 0)

@@ -52,20 +52,20 @@ def test_the_slow_node_is_the_verdict_with_what_to_do(ask: Ask) -> None:
 def test_switches_are_ranked_where_a_topology_is_given(ask: Ask, tmp_path: Path) -> None:
     path = tmp_path / "topology.conf"
     path.write_text(TOPOLOGY)
-    told = json.loads(ask("stragglers", "--system", "lab", "--topology", str(path), "--limit", "99", "--json")[1])
-    assert {each["name"] for each in told["ranked"] if each["kind"] == "switch"} == {"s1", "s2"}
+    answer = json.loads(ask("stragglers", "--system", "lab", "--topology", str(path), "--limit", "99", "--json")[1])
+    assert {component["name"] for component in answer["ranked"] if component["kind"] == "switch"} == {"s1", "s2"}
 
 
 def test_switches_are_ranked_where_the_store_has_a_topology(ask: Ask, home: Path) -> None:
     path = home / "topology.conf"
     path.write_text(TOPOLOGY)
     try:
-        told = json.loads(ask("stragglers", "--system", "lab", "--limit", "99", "--json")[1])
+        answer = json.loads(ask("stragglers", "--system", "lab", "--limit", "99", "--json")[1])
         path.write_text("SwitchName=s1\n")
         code, _, complaint = ask("stragglers", "--system", "lab")
     finally:
         path.unlink()
-    assert {each["name"] for each in told["ranked"] if each["kind"] == "switch"} == {"s1", "s2"}
+    assert {component["name"] for component in answer["ranked"] if component["kind"] == "switch"} == {"s1", "s2"}
     assert code == 2
     assert f"{path}: no line SwitchName=" in complaint
 
@@ -77,21 +77,21 @@ def test_a_run_is_told_by_whom_it_waits_for(ask: Ask) -> None:
     assert " a step in steps " in said.splitlines()[0]
     assert said.splitlines()[3].split()[:3] == ["rank", "1", "input"]
     followed = ask("stragglers", "--live", "late", "--follow", "0.1", "--json")[1]
-    assert [each["rank"] for each in json.loads(followed)["episodes"]] == [1]  # it has ended: one look is all
+    assert [episode["rank"] for episode in json.loads(followed)["episodes"]] == [1]  # it has ended: one look is all
 
 
 def test_a_run_in_progress_is_told_by_whom_it_waits_for_now() -> None:
     episode = {"rank": 2, "phase": "compute", "first_step": 40, "last_step": None, "began_ns": 1, "lag_seconds": 0.05}
     past = {**episode, "rank": None, "phase": "fabric", "last_step": 20, "first_step": 5, "lag_seconds": 1.0}
     shown = {"noticed_after_seconds": 1.5, "lag_ratio": 0.4}
-    told = {"run_id": "r", "state": "running", "ranks": 4, "steps": 60, "newest_step": 59, "warnings": ["x"]}
-    told |= {"slowdown": {"whole": 1.25, "without": [1.0, 1.0, 1.2, 1.01]}}
-    text = live_text({**told, "episodes": [{**past, **shown}, {**episode, **shown}]})
+    answer = {"run_id": "r", "state": "running", "ranks": 4, "steps": 60, "newest_step": 59, "warnings": ["x"]}
+    answer |= {"slowdown": {"whole": 1.25, "without": [1.0, 1.0, 1.2, 1.01]}}
+    text = live_text({**answer, "episodes": [{**past, **shown}, {**episode, **shown}]})
     assert text.startswith("r (running, 4 ranks): waits for rank 2 in compute, 50.0 ms a step since step 40\n")
     assert text.splitlines()[3].split()[:3] == ["the", "fabric", "fabric"]
     assert "with equal ranks it would be 1.25x faster, with rank 2 alone as the others 1.20x\n" in text
     assert text.endswith("warning: x")
-    assert "nobody is waited for" in live_text({**told, "episodes": [{**past, **shown}]})
+    assert "nobody is waited for" in live_text({**answer, "episodes": [{**past, **shown}]})
 
 
 def test_both_doors_tell_the_same(ask: Ask, home: Path) -> None:

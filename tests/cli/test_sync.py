@@ -152,8 +152,8 @@ def test_it_looks_again_until_it_is_told_to_stop(home: Path, tmp_path: Path) -> 
     command = [sys.executable, "-m", "crosswind.cli.main", "sync", str(tmp_path / "shared"), "--every", "0.1", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as process:
         assert process.stdout
-        told = json.loads(process.stdout.readline())
-        assert (told["spools"], told["batches"]) == (0, 0)
+        answer = json.loads(process.stdout.readline())
+        assert (answer["spools"], answer["batches"]) == (0, 0)
         fill(tmp_path / "staging", "n1")
         (tmp_path / "staging").rename(tmp_path / "shared" / "n1")
         assert json.loads(process.stdout.readline())["batches"] == 1

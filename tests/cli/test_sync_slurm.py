@@ -71,8 +71,8 @@ def test_what_sacct_knows_is_stored_once(ask: Ask, home: Path) -> None:
     expected = "State 'nonsense'; expected a word such as COMPLETED or CANCELLED by 1000"
     assert line == f"  line 4 left out: {expected}: 9|nonsense|{NOW - 300}|Unknown|train"
     assert stored(home) == [("alps", "7", "COMPLETED"), ("alps", "8", "RUNNING")]
-    told = json.loads(ask("slurm", "--json")[1])
-    assert (told["questions"], told["accounts"], told["changed"], told["skipped"]) == (1, 2, 0, 1)
+    answer = json.loads(ask("slurm", "--json")[1])
+    assert (answer["questions"], answer["accounts"], answer["changed"], answer["skipped"]) == (1, 2, 0, 1)
 
 
 def test_without_sacct_it_says_what_to_do(ask: Ask, home: Path) -> None:
@@ -109,9 +109,9 @@ def test_the_word_is_the_source_and_a_path_is_the_folder(ask: Ask, home: Path) -
     ],
 )
 def test_what_makes_no_sense_is_refused(ask: Ask, words: tuple[str, ...], problem: str) -> None:
-    code, said, told = ask(*words)
+    code, said, complaint = ask(*words)
     assert (code, said) == (2, "")
-    assert problem in told
+    assert problem in complaint
 
 
 @pytest.mark.thorough

@@ -78,11 +78,11 @@ def test_explain_names_the_injected_cause_of_the_latest_run(ask: Ask, seven_runs
     assert "Slow input on rank 1" in said
     assert "unexplained" in said
     code, said, _ = ask("explain", "RUN0006", "--json")
-    told = json.loads(said)
-    assert told["cause"] == "slow_input"
-    [edge] = told["waits"]["edges"]
+    explanation = json.loads(said)
+    assert explanation["cause"] == "slow_input"
+    [edge] = explanation["waits"]["edges"]
     assert (edge["culprit"], edge["victim"]) == (1, 0)
-    assert edge["seconds"] == pytest.approx(told["waits"]["lost_seconds"])
+    assert edge["seconds"] == pytest.approx(explanation["waits"]["lost_seconds"])
 
 
 def test_explain_abstains_when_nothing_compares(ask: Ask, home: Path) -> None:
@@ -106,11 +106,11 @@ def test_show_tells_steps_and_phases(ask: Ask, seven_runs: Path) -> None:
 def test_predict_tells_the_usual_time_and_that_a_disturbed_run_is_possible(ask: Ask, seven_runs: Path) -> None:
     code, said, _ = ask("predict", "--workload", "toy", "--ranks", "2", "--config", "batch=8", "--json")
     assert code == 0
-    told = json.loads(said)
-    level = {each["level"]: each["seconds"] for each in told["quantiles"]}
+    prediction = json.loads(said)
+    level = {quantile["level"]: quantile["seconds"] for quantile in prediction["quantiles"]}
     assert level[0.5] == pytest.approx(0.043, rel=0.1)  # six runs took that, one of the seven was disturbed
     assert level[0.99] > 0.050
-    assert (told["basis"], told["cohort_runs"], told["outcome"]) == ("cohort", 7, "step_p50_seconds")
+    assert (prediction["basis"], prediction["cohort_runs"], prediction["outcome"]) == ("cohort", 7, "step_p50_seconds")
 
 
 def test_a_study_goes_from_create_to_best(ask: Ask, home: Path, tmp_path: Path) -> None:
@@ -134,7 +134,9 @@ def test_doctor_looks_at_every_source(ask: Ask) -> None:
     assert {"store", "spool", "clock", "package torch"} <= findings.keys()
     assert {f"source {source.name}" for source in SOURCES} <= findings.keys()
     assert "values in" in findings["source cpu"]["detail"]
-    assert all(each["advice"] for what, each in findings.items() if what.startswith("source") and not each["works"])
+    assert all(
+        finding["advice"] for what, finding in findings.items() if what.startswith("source") and not finding["works"]
+    )
 
 
 def test_doctor_tries_what_the_agents_settings_ask_for(ask: Ask, tmp_path: Path) -> None:
@@ -146,9 +148,9 @@ def test_doctor_tries_what_the_agents_settings_ask_for(ask: Ask, tmp_path: Path)
 
 def test_doctor_refuses_what_the_agent_would_refuse(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "agent.toml").write_text("[sources.nosuch]\nenabled = true\n")
-    code, _, told = ask("doctor", "--config", str(tmp_path / "agent.toml"))
+    code, _, complaint = ask("doctor", "--config", str(tmp_path / "agent.toml"))
     assert code == 2
-    assert "sources.nosuch: unknown" in told
+    assert "sources.nosuch: unknown" in complaint
     (tmp_path / "agent.toml").write_text('spool = "/dev/null/spool"\n')
     code, said, _ = ask("doctor", "--config", str(tmp_path / "agent.toml"))
     assert code == 1
@@ -173,7 +175,7 @@ def test_agent_takes_one_sweep(ask: Ask, home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("explain", "NOPE"), "NOPE"),
         (("compare", "NOPE", "latest"), "NOPE"),
@@ -197,22 +199,22 @@ def test_agent_takes_one_sweep(ask: Ask, home: Path) -> None:
     ],
 )
 def test_bad_input_is_told_with_exit_code_2_and_changes_nothing(
-    ask: Ask, seven_runs: Path, words: tuple[str, ...], told: str
+    ask: Ask, seven_runs: Path, words: tuple[str, ...], message: str
 ) -> None:
     before = json.loads(ask("runs", "--json")[1])
     code, _, complaint = ask(*words)
     assert code == 2
-    assert told in complaint
+    assert message in complaint
     assert "Traceback" not in complaint
     assert json.loads(ask("runs", "--json")[1]) == before
 
 
 def test_a_space_that_is_none_is_refused(ask: Ask, tmp_path: Path) -> None:
-    for content, told in (("{", "JSON"), ("[]", "object"), ('{"a": {"kind": "wild"}}', "wild"), ("{}", "space")):
+    for content, message in (("{", "JSON"), ("[]", "object"), ('{"a": {"kind": "wild"}}', "wild"), ("{}", "space")):
         (tmp_path / "space.json").write_text(content)
         code, _, complaint = ask("tune", "create", "s", str(tmp_path / "space.json"))
         assert code == 2
-        assert told in complaint
+        assert message in complaint
     assert ask("tune", "create", "s", str(tmp_path / "missing.json"))[0] == 75
 
 
@@ -230,5 +232,9 @@ def test_compare_says_by_what_the_slower_run_took_longer(seven_runs: Path, ask: 
     assert "slow input" in text
     assert "unexplained" in text
     assert "differs" not in text
-    told = json.loads(ask("compare", "RUN0006", "RUN0002", "--json")[1])
-    assert (told["slower"], told["faster"], told["shares"][0]["cause"]) == ("RUN0006", "RUN0002", "slow_input")
+    comparison = json.loads(ask("compare", "RUN0006", "RUN0002", "--json")[1])
+    assert (comparison["slower"], comparison["faster"], comparison["shares"][0]["cause"]) == (
+        "RUN0006",
+        "RUN0002",
+        "slow_input",
+    )

@@ -59,8 +59,8 @@ def test_sbatch_itself_takes_the_directive(
 
 
 def test_the_limit_is_the_directives_and_holds_quantile_and_startup(verb: Verb) -> None:
-    told = json.loads(verb(*TOY, "--startup", "300", "--confidence", "0.9", "--json")[1])
-    limit = told["limit"]
+    prediction = json.loads(verb(*TOY, "--startup", "300", "--confidence", "0.9", "--json")[1])
+    limit = prediction["limit"]
     assert limit["confidence"] == 0.9
     assert limit["seconds"] - 60 < limit["quantile_seconds"] + 300 <= limit["seconds"]
     hours, minutes, seconds = map(int, limit["directive"].rpartition("=")[2].split(":"))
@@ -87,7 +87,7 @@ def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, wor
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((*TOY, "--confidence", "0.49"), "confidence"),
         ((*TOY, "--confidence", "0.995"), "confidence"),
@@ -104,11 +104,11 @@ def test_a_server_says_the_same_as_the_store(verb: Verb, server_to_ask: str, wor
         (("walltime", "--ranks", "2"), "--workload"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(verb: Verb, server_to_ask: str, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_refused(verb: Verb, server_to_ask: str, words: tuple[str, ...], message: str) -> None:
     for server in ([], ["--server", server_to_ask]):
         code, said, complaint = verb(*words[:1], *server, *words[1:])
         assert (code, said) == (2, "")
-        assert told in complaint
+        assert message in complaint
         assert "Traceback" not in complaint
 
 

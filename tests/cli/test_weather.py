@@ -29,11 +29,11 @@ def ask(regressed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return asking(capsys)
 
 
-def without_now(told: dict[str, Any]) -> dict[str, Any]:
-    """What does not depend on when it was asked."""
-    steady = {name: value for name, value in told.items() if name not in ("now_ns", "now_at", "warnings")}
+def without_now(weather: dict[str, Any]) -> dict[str, Any]:
+    """Return what does not depend on when it was asked."""
+    steady = {name: value for name, value in weather.items() if name not in ("now_ns", "now_at", "warnings")}
     kept = ("workload", "runs", "compared_runs", "newest_ended_ns", "newest_ended_at")
-    return steady | {"workloads": [{name: each[name] for name in kept} for each in told["workloads"]]}
+    return steady | {"workloads": [{name: workload[name] for name in kept} for workload in weather["workloads"]]}
 
 
 def test_both_doors_tell_the_same(ask: Ask, regressed: Path) -> None:
@@ -81,10 +81,10 @@ def hour(number: int, ratio: float, standing: str) -> dict[str, Any]:
 def told_of(hours: list[dict[str, Any]], usual_from: int | None, **more: object) -> dict[str, Any]:
     """As the API tells it, of one workload."""
     usual_from_ns = None if usual_from is None else hours[usual_from]["at_ns"]
-    known = {"workload": "bert", "standing": hours[0]["standing"], "usual_from_ns": usual_from_ns, "hours": hours}
-    known |= {"runs": 60, "compared_runs": 57, "changes": []}
+    workload = {"workload": "bert", "standing": hours[0]["standing"], "usual_from_ns": usual_from_ns, "hours": hours}
+    workload |= {"runs": 60, "compared_runs": 57, "changes": []}
     system = {"system": "lab", "now_ns": hours[0]["at_ns"], "running_runs": 1, "running_jobs": 12, "chosen": None}
-    return {**system, "candidates": [], "compared_runs": 114, "warnings": [], "workloads": [known | more]}
+    return {**system, "candidates": [], "compared_runs": 114, "warnings": [], "workloads": [workload | more]}
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def told_of(hours: list[dict[str, Any]], usual_from: int | None, **more: object)
     ],
 )
 def test_now_and_later_are_one_line(ratios: list[float], usual_from: int | None, words: str) -> None:
-    names = ["slower" if each > 1.05 else "faster" if each < 0.95 else "usual" for each in ratios]
-    hours = [hour(*each) for each in zip(range(3), ratios, names, strict=True)]
+    names = ["slower" if ratio > 1.05 else "faster" if ratio < 0.95 else "usual" for ratio in ratios]
+    hours = [hour(*arguments) for arguments in zip(range(3), ratios, names, strict=True)]
     first, second, *_ = weather_text(told_of(hours, usual_from), hourly=False).splitlines()
     assert first == "lab at 2026-01-01 20:00:00 UTC: 1 run and 12 jobs in progress"
     assert second.startswith(f"bert: now {words}")
@@ -115,13 +115,13 @@ def test_now_and_later_are_one_line(ratios: list[float], usual_from: int | None,
 
 def test_changes_are_named_with_their_time() -> None:
     change = {"since_ns": run_of(5, "lab").started_ns, "ratio": 1.4, "runs_before": 45, "runs_since": 15}
-    told = told_of([hour(0, 1.0, "usual"), hour(1, 1.0, "usual")], None, changes=[change])
-    line = weather_text(told, hourly=False).splitlines()[2]
+    weather = told_of([hour(0, 1.0, "usual"), hour(1, 1.0, "usual")], None, changes=[change])
+    line = weather_text(weather, hourly=False).splitlines()[2]
     assert line == "  slower since 2026-01-01 05:00:00 UTC: 1.40x the time of before (15 runs against 45)"
 
 
 def test_hours_are_a_table_when_one_workload_is_asked_for() -> None:
-    told = told_of([hour(0, 1.0, "usual"), hour(1, 1.25, "slower")], None)
-    lines = weather_text(told, hourly=True).splitlines()
+    weather = told_of([hour(0, 1.0, "usual"), hour(1, 1.25, "slower")], None)
+    lines = weather_text(weather, hourly=True).splitlines()
     assert lines[4].split() == ["20:00", "UTC", "1.00x", "[0.90", "..", "1.20]"]
     assert lines[5].split() == ["21:00", "UTC", "1.25x", "[1.15", "..", "1.45]"]

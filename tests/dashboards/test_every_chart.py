@@ -73,8 +73,8 @@ def drawings(charts: Mapping[str, Chart | None]) -> Mapping[str, Any]:
 def of_fleets() -> dict[str, Chart | None]:
     effects = [Effect(HOSTILE, 1.2, 1.1, 1.3, number < 5, HOSTILE) for number in range(STEPS)]
     doses = [DoseLine(HOSTILE, (1.0, 1.1, 1.2), True)] * 9
-    known = ("s", 1.2, 1.1, 1.3, 1.0, True, 9, 1, "boot", 1.0, Basis.RANKS)
-    nodes = [Ranked(Kind.NODE, HOSTILE, *known)] * STEPS
+    facts = ("s", 1.2, 1.1, 1.3, 1.0, True, 9, 1, "boot", 1.0, Basis.RANKS)
+    nodes = [Ranked(Kind.NODE, HOSTILE, *facts)] * STEPS
     runs = tuple(RunTime(HOSTILE, number, 1.0) for number in range(STEPS))
     levels = tuple(Level(30 * number, 30 * number + 29, 1 + number % 2, 30) for number in range(100))
     complete = TrialRecord(Trial({HOSTILE: HOSTILE}, TrialState.DONE, 1.0), HOSTILE)
@@ -156,8 +156,8 @@ def texts(value: Any, key: str = "") -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
-        return [text for name, each in value.items() for text in texts(each, name)]
+        return [text for name, child in value.items() for text in texts(child, name)]
     if isinstance(value, list | tuple | np.ndarray):
-        parts = [each[1:] for each in value] if key == "customdata" else value
-        return [text for each in parts for text in texts(each)]
+        parts = [row[1:] for row in value] if key == "customdata" else value
+        return [text for part in parts for text in texts(part)]
     return []

@@ -74,7 +74,7 @@ def test_distributions_are_relative_to_each_cohorts_median() -> None:
     runs = pd.DataFrame({"cohort": ["x"] * 4 + ["y"], "step_mean_seconds": [4.0, 2.0, 2.0, 1.0, 9.0]})
     drawn = cohort_distributions(runs, {"x": "first", "z": "gone", "y": "second"}, selected="x")
     assert drawn is not None
-    assert [(each.label, each.is_selected, each.ratios) for each in drawn.cohorts] == [
+    assert [(cohort.label, cohort.is_selected, cohort.ratios) for cohort in drawn.cohorts] == [
         ("first", True, (0.5, 1.0, 1.0, 2.0)),
         ("second", False, (1.0,)),
     ]

@@ -1,4 +1,4 @@
-"""What the pages about the whole fleet show, over stores whose truth is known."""
+"""Contents of the pages about the whole fleet, over stores whose truth is known."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -100,9 +100,9 @@ def test_a_regression_is_told_with_what_changed_then(tmp_path: Path) -> None:
         shown = regressions.view(sources(store), Asked())
         of_one = regressions.view(sources(store), Asked({"workload": "bert"}))
         html = page(store, "/regressions?workload=bert")
-    assert (shown.told, shown.slower, len(shown.changes)) == (2, 2, 2)
+    assert (shown.total, shown.slower, len(shown.changes)) == (2, 2, 2)
     assert shown.sentence.endswith("its time since 2026-01-05; software torch changed just then.")
-    assert (of_one.drawn, of_one.told) == (("lab", "bert"), 1)
+    assert (of_one.drawn, of_one.total) == (("lab", "bert"), 1)
     assert of_one.charts[0].title.startswith("bert became slower on 2026-01-05, 1.2")
     assert '<th scope="row" data-label="What changed">software torch</th>' in html
 
@@ -117,7 +117,7 @@ def test_who_slows_runs_is_told_by_pseudonym_and_the_others_are_not_shown_to(emp
     neighbourhood(empty)
     shown = interference.view(sources(empty), Asked())
     blamed, other = shown.rows
-    assert (shown.blamed, shown.told, blamed.is_blamed, other.is_blamed) == (1, 2, True, False)
+    assert (shown.blamed, shown.total, blamed.is_blamed, other.is_blamed) == (1, 2, True, False)
     assert blamed.name.startswith("user u-")
     assert blamed.suspect.slowdown_ratio == pytest.approx(1.2, rel=0.05)
     html = page(empty, "/interference")
@@ -174,8 +174,8 @@ def test_before_the_first_check_there_is_the_command(empty: Store) -> None:
 
 def test_models_stand_beside_their_baselines(empty: Store) -> None:
     registry, evidence = Registry(empty), trained().evidence
-    for found in (evidence, evidence, poor(evidence)):
-        registry.register("step-time", Ewma(), found)
+    for version_evidence in (evidence, evidence, poor(evidence)):
+        registry.register("step-time", Ewma(), version_evidence)
     registry.promote("step-time", 1)
     shown = models.view(sources(empty), Asked())
     assert shown.sentence.startswith("1 model of 1 answers; step-time errs ")

@@ -56,7 +56,7 @@ def contrast(first: str, second: str) -> float:
 
 def luminance(colour: str) -> float:
     channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
+    red, green, blue = (level / 12.92 if level <= 0.04045 else ((level + 0.055) / 1.055) ** 2.4 for level in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

@@ -157,8 +157,8 @@ def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -
 
 def test_runs_that_were_perhaps_slow_are_counted_beside(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
-    told = replace(slow, verdict=Verdict.PERHAPS_SLOW)
-    explain = lambda _, wanted: {run.run_id: replace(told, run_id=run.run_id) for run in wanted}  # noqa: E731
+    explanation = replace(slow, verdict=Verdict.PERHAPS_SLOW)
+    explain = lambda _, wanted: {run.run_id: replace(explanation, run_id=run.run_id) for run in wanted}  # noqa: E731
     assert view(Sources(store, explain), Asked({})).sentence == "None of 3 runs was slow. 3 perhaps were."
 
 

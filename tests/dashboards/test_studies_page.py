@@ -1,4 +1,4 @@
-"""What the Studies page shows of searches whose trials are known."""
+"""Contents of the Studies page, of searches whose trials are known."""
 
 from dataclasses import replace
 
@@ -41,15 +41,15 @@ def search(store: Store, study: Study, values: list[float | None]) -> StudyDesk:
 def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
     desk = search(store, STUDY, [0.4, None, 0.2])
     [running] = desk.suggest("ddp", 1, Lease("job 8", 60.0))
-    found = shown(store)
-    best = found.rows[1]
+    view = shown(store)
+    best = view.rows[1]
     assert (
-        found.sentence == f"ddp: batch={best.configuration['batch']} is the best so far, 200 ms (after 4 of 4 trials)."
+        view.sentence == f"ddp: batch={best.configuration['batch']} is the best so far, 200 ms (after 4 of 4 trials)."
     )
-    assert (found.trials, found.ended, found.running, found.budget) == (4, 3, 1, 4)
-    assert [row.number for row in found.rows] == [4, 3, 2, 1]
-    assert [row.value for row in found.rows] == [None, 0.2, None, 0.4]
-    assert (best.is_best, best.run_id, found.rows[0].owner) == (True, "r7", "job 8")
+    assert (view.trials, view.ended, view.running, view.budget) == (4, 3, 1, 4)
+    assert [row.number for row in view.rows] == [4, 3, 2, 1]
+    assert [row.value for row in view.rows] == [None, 0.2, None, 0.4]
+    assert (best.is_best, best.run_id, view.rows[0].owner) == (True, "r7", "job 8")
     desk.complete("ddp", running.trial.trial_id, 0.3, owner="job 8")
     assert shown(store).sentence.endswith("(after 4 of 4 trials, the budget is spent).")
 
@@ -79,10 +79,10 @@ def test_no_tick_stands_between_two_trials(store: Store) -> None:
 def test_what_is_to_be_large_is_shown_as_its_user_knows_it(store: Store) -> None:
     study = replace(STUDY, name="fast", objective="samples_per_second", unit="", details={"direction": "maximise"})
     search(store, study, [-100.0, -300.0, -200.0])
-    found = shown(store)
-    [chart] = found.charts
+    view = shown(store)
+    [chart] = view.charts
     assert isinstance(chart, TrialValues)
-    assert [row.value for row in found.rows] == [200.0, 300.0, 100.0]
+    assert [row.value for row in view.rows] == [200.0, 300.0, 100.0]
     assert chart.title == "Trial 2 is the best: 300, 3.00x better than the first"
     assert "larger is better" in chart.sentence
 
@@ -92,9 +92,9 @@ def test_of_several_studies_the_newest_is_shown_unless_one_is_asked_for(store: S
     search(store, STUDY, [])
     search(store, replace(STUDY, study_id="s2", name="newer", created_ns=STUDY.created_ns + 1), [0.5])
     assert shown(store).selected == "newer"
-    found = shown(store, study="ddp")
-    assert (found.selected, found.studies, found.charts) == ("ddp", ("ddp", "newer"), ())
-    assert found.sentence == "ddp: nothing is measured yet, no trial is begun yet."
+    view = shown(store, study="ddp")
+    assert (view.selected, view.studies, view.charts) == ("ddp", ("ddp", "newer"), ())
+    assert view.sentence == "ddp: nothing is measured yet, no trial is begun yet."
     with pytest.raises(NotFoundError, match="study 'none' is not in the catalog"):
         shown(store, study="none")
 

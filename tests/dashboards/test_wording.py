@@ -51,7 +51,7 @@ def test_an_interval_is_in_one_unit_with_its_estimate() -> None:
 
 
 def test_a_share_in_percent_keeps_small_ones_visible() -> None:
-    assert [wording.percent(each) for each in (0.923, 0.0431, 0.0012, 0.0, 1.0, None)] == [
+    assert [wording.percent(share) for share in (0.923, 0.0431, 0.0012, 0.0, 1.0, None)] == [
         "92 %",
         "4.3 %",
         "0.12 %",

@@ -28,18 +28,18 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def keep(store: Store, rank: int, told: list[tuple[int, int, str, str, int, int | None]]) -> None:
+def keep(store: Store, rank: int, collectives: list[tuple[int, int, str, str, int, int | None]]) -> None:
     """Step, sequence, operation, group, arrival on the common clock and end of each."""
     columns = {
-        "ts_ns": [arrival + SKEW[rank] for *_, arrival, _ in told],
-        "run_id": ["r"] * len(told),
-        "rank": [rank] * len(told),
-        "step": [each[0] for each in told],
-        "sequence": [each[1] for each in told],
-        "duration_seconds": [None if end is None else end - arrival for *_, arrival, end in told],
-        "size_bytes": [4] * len(told),
-        "operation": [each[2] for each in told],
-        "group": [each[3] for each in told],
+        "ts_ns": [arrival + SKEW[rank] for *_, arrival, _ in collectives],
+        "run_id": ["r"] * len(collectives),
+        "rank": [rank] * len(collectives),
+        "step": [collective[0] for collective in collectives],
+        "sequence": [collective[1] for collective in collectives],
+        "duration_seconds": [None if end is None else end - arrival for *_, arrival, end in collectives],
+        "size_bytes": [4] * len(collectives),
+        "operation": [collective[2] for collective in collectives],
+        "group": [collective[3] for collective in collectives],
     }
     store.lake.append(f"p{rank}", to_table(COLLECTIVE, columns))
 
@@ -63,12 +63,12 @@ def test_clocks_minutes_apart_are_put_right_by_common_ends(store: Store) -> None
 def test_the_last_to_arrive_is_told_whatever_the_clocks_say(store: Store) -> None:
     for rank in SKEW:
         keep(store, rank, all_reduces(rank))
-    found = last_to_arrive(store, "r")
-    assert found["step"].tolist() == list(range(STEPS))
-    assert set(found["last_rank"]) == {LATE}
-    assert (found["ranks"] == len(SKEW)).all()
-    assert found["spread_seconds"].to_numpy() == pytest.approx(0.040, abs=1e-5)
-    assert found["late_seconds"].to_numpy() == pytest.approx(0.039, abs=1e-5)
+    arrivals = last_to_arrive(store, "r")
+    assert arrivals["step"].tolist() == list(range(STEPS))
+    assert set(arrivals["last_rank"]) == {LATE}
+    assert (arrivals["ranks"] == len(SKEW)).all()
+    assert arrivals["spread_seconds"].to_numpy() == pytest.approx(0.040, abs=1e-5)
+    assert arrivals["late_seconds"].to_numpy() == pytest.approx(0.039, abs=1e-5)
 
 
 def test_what_is_kept_of_an_ended_run_is_not_estimated_again(store: Store) -> None:
@@ -81,12 +81,12 @@ def test_what_is_kept_of_an_ended_run_is_not_estimated_again(store: Store) -> No
 def test_ranks_without_a_common_group_are_joined_by_those_between(store: Store) -> None:
     pairs = {0: ("a",), 1: ("a", "b"), 2: ("b",)}
     for rank, groups in pairs.items():
-        told = [
+        collectives = [
             (step, place, "all_reduce", group, START_NS + step * 100 * MS, START_NS + step * 100 * MS + 5 * MS)
             for step in range(STEPS)
             for place, group in enumerate(groups)
         ]
-        keep(store, rank, told)
+        keep(store, rank, collectives)
     assert clock_offsets(store, "r") == SKEW
 
 
@@ -112,9 +112,9 @@ def test_the_rank_that_others_waited_for_leads_the_latecomers(store: Store) -> N
     for rank in SKEW:
         on_time = [(step, 0, "barrier", "world", at, at + MS) for step, *_, at, _ in all_reduces(0)]
         keep(store, rank, on_time + [(step, 1, *rest) for step, _, *rest in all_reduces(rank)])
-    [found] = latecomers(store, "r").to_dict("records")
-    assert (found["rank"], found["steps"], found["share"]) == (LATE, STEPS, 1.0)
-    assert found["late_seconds"] == pytest.approx(0.039, abs=1e-5)
+    [latecomer] = latecomers(store, "r").to_dict("records")
+    assert (latecomer["rank"], latecomer["steps"], latecomer["share"]) == (LATE, STEPS, 1.0)
+    assert latecomer["late_seconds"] == pytest.approx(0.039, abs=1e-5)
 
 
 def test_nobody_is_late_where_nobody_waits(store: Store) -> None:

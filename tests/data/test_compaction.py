@@ -47,7 +47,7 @@ def done(lake: Lake, now_ns: int = LATER) -> Compacted:
     return compact(lake, now_ns=now_ns, settle_seconds=-1)
 
 
-def told(lake: Lake, sql: str = EVERYTHING) -> list[dict[str, object]]:
+def records(lake: Lake, sql: str = EVERYTHING) -> list[dict[str, object]]:
     return lake.frame(sql).to_dict("records")
 
 
@@ -58,9 +58,9 @@ def parts(lake: Lake) -> list[str]:
 def test_the_parts_of_a_day_become_one_sorted_file_of_the_same_rows(lake: Lake) -> None:
     put_minutes(lake, range(180), "n2")
     put_minutes(lake, range(180), "n1")
-    before = told(lake)
+    before = records(lake)
     assert (done(lake).files_before, len(before)) == (360, 720)
-    assert told(lake) == before
+    assert records(lake) == before
     [name] = parts(lake)
     assert name.startswith(f"set=link/date=1970-01-01/part-c0_{179 * 60 * SECOND + 1}_")
     rows = pq.read_table(lake.root / name, columns=["node", "ts_ns"])
@@ -102,27 +102,27 @@ def test_parts_that_may_still_be_written_again_wait(lake: Lake) -> None:
 
 def test_a_batch_that_comes_again_after_it_was_compacted_doubles_nothing(lake: Lake) -> None:
     put_minutes(lake, range(4))
-    before = told(lake)
+    before = records(lake)
     done(lake)
     put_minutes(lake, range(4))
-    assert told(lake) == before
+    assert records(lake) == before
     put_minutes(lake, range(4, 8))
-    whole = told(lake)
+    whole = records(lake)
     assert len(whole) == 16
     done(lake)
     put_minutes(lake, range(8))  # also after what was compacted was compacted again
-    assert told(lake) == whole
+    assert records(lake) == whole
     done(lake)
-    assert (told(lake), len(parts(lake))) == (whole, 1)
+    assert (records(lake), len(parts(lake))) == (whole, 1)
 
 
 def test_what_comes_late_joins_what_was_compacted(lake: Lake) -> None:
     put_minutes(lake, range(0, 60, 2))
     done(lake)
     put_minutes(lake, range(1, 60, 2))
-    before = told(lake)
+    before = records(lake)
     done(lake)
-    assert (told(lake), len(parts(lake))) == (before, 1)
+    assert (records(lake), len(parts(lake))) == (before, 1)
 
 
 def test_a_few_late_rows_do_not_write_a_large_file_again(lake: Lake) -> None:
@@ -138,7 +138,7 @@ def test_a_few_late_rows_do_not_write_a_large_file_again(lake: Lake) -> None:
     put_minutes(lake, [48])
     done(lake)
     assert len(parts(lake)) == 1
-    assert len(told(lake)) == 76
+    assert len(records(lake)) == 76
 
 
 def test_definitions_are_not_mixed_and_both_are_read(lake: Lake) -> None:
@@ -160,7 +160,7 @@ def test_a_damaged_part_stays_and_is_told(lake: Lake) -> None:
     assert problem.startswith(f"{bad}: left as it is: ")
     assert len(parts(lake)) == 2
     bad.unlink()
-    assert len(told(lake)) == 6
+    assert len(records(lake)) == 6
 
 
 def test_a_damaged_compacted_part_stays_and_is_told_and_the_others_become_one(lake: Lake) -> None:
@@ -209,14 +209,14 @@ def test_a_damaged_definition_hinders_its_own_set_alone(lake: Lake) -> None:
 
 def test_killed_before_the_rename_nothing_has_happened(lake: Lake) -> None:
     put_minutes(lake, range(3))
-    before = told(lake)
+    before = records(lake)
     done(lake)
     [compacted] = (lake.root / name for name in parts(lake))
     compacted.unlink()
     put_minutes(lake, range(3))
-    assert told(lake) == before
+    assert records(lake) == before
     done(lake)
-    assert (told(lake), [lake.root / name for name in parts(lake)]) == (before, [compacted])
+    assert (records(lake), [lake.root / name for name in parts(lake)]) == (before, [compacted])
 
 
 def test_a_writers_unfinished_part_stays_whatever_its_name(lake: Lake) -> None:
@@ -228,7 +228,7 @@ def test_a_writers_unfinished_part_stays_whatever_its_name(lake: Lake) -> None:
     done(lake)
     assert not draft.exists()
     lake.publish(staged)
-    assert len(told(lake)) == 6
+    assert len(records(lake)) == 6
 
 
 def test_a_reader_keeps_the_files_that_it_may_have_listed(lake: Lake) -> None:
@@ -239,10 +239,10 @@ def test_a_reader_keeps_the_files_that_it_may_have_listed(lake: Lake) -> None:
         done(lake)
         assert len(parts(lake)) == 4  # the new one, the older one, and two parts that wait for the reader
         assert connection.execute("select count(*) from link").fetchall() == [(8,)]
-        assert len(told(lake)) == 8  # as who comes later, and sees the new file too
+        assert len(records(lake)) == 8  # as who comes later, and sees the new file too
     del connection
     done(lake)
-    assert (len(parts(lake)), len(told(lake))) == (1, 8)
+    assert (len(parts(lake)), len(records(lake))) == (1, 8)
 
 
 def test_for_readers_a_compaction_waits_once_however_many_days_it_finds(lake: Lake) -> None:
@@ -311,7 +311,7 @@ def test_files_of_other_times_are_not_opened(lake: Lake) -> None:
     rows = lake.frame(f"select count(*) as rows from link {where}", within=(9 * HOUR, 11 * HOUR))
     assert rows["rows"].tolist() == [4]
     with pytest.raises(MalformedError, match=r"cannot be read"):
-        told(lake)
+        records(lake)
 
 
 def test_a_missing_manifest_is_named(lake: Lake) -> None:

@@ -46,16 +46,16 @@ def test_every_answer_is_whole_while_batches_come_twice_and_parts_are_replaced(t
         looks, is_last = 0, False
         while not is_last:
             is_last, least = over.is_set(), stored[0]
-            told = lake.frame("select number, count(*) as rows from link group by number order by number")
-            assert told["rows"].tolist() == [ROWS] * len(told)
-            assert told["number"].tolist() == list(range(len(told)))
-            assert least < len(told) <= BATCHES
+            counted = lake.frame("select number, count(*) as rows from link group by number order by number")
+            assert counted["rows"].tolist() == [ROWS] * len(counted)
+            assert counted["number"].tolist() == list(range(len(counted)))
+            assert least < len(counted) <= BATCHES
             looks += 1
         return looks
 
     with ThreadPoolExecutor(4) as threads:
-        work = [threads.submit(each) for each in (write, keep_compacting, keep_reading, keep_reading)]
-    _, rows, *looks = (each.result() for each in work)
+        work = [threads.submit(task) for task in (write, keep_compacting, keep_reading, keep_reading)]
+    _, rows, *looks = (future.result() for future in work)
     assert rows
     assert all(looks)
     compact(lake, now_ns=LATER, settle_seconds=-1)

@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 def frame(column: Column, rows: Sequence[Row], **keys: Scalar) -> pd.DataFrame:
     metric_set = MetricSet("m", "a set", (*NODE_KEYS, LANE, DRIVER, column, *([RANGE] if column.range_from else [])))
     usual: dict[str, Scalar] = {"node": "n", "device": "d", "boot_id": "b", "lane": "0", "driver_loaded": 1} | keys
-    columns = {each.name: [(usual | dict(row)).get(each.name) for row in rows] for each in metric_set.columns}
+    columns = {field.name: [(usual | dict(row)).get(field.name) for row in rows] for field in metric_set.columns}
     return differences(in_order(to_table(metric_set, columns)), column.name)
 
 
@@ -46,9 +46,9 @@ def every_second(column: Column, values: Sequence[int | float | None], **more: S
     ]
 
 
-def told(found: pd.DataFrame) -> list[tuple[int | None, Flag]]:
-    deltas = [None if pd.isna(value) else value for value in found["delta"]]
-    return list(zip(deltas, map(Flag, found["flag"].tolist()), strict=True))
+def flagged(changes: pd.DataFrame) -> list[tuple[int | None, Flag]]:
+    deltas = [None if pd.isna(value) else value for value in changes["delta"]]
+    return list(zip(deltas, map(Flag, changes["flag"].tolist()), strict=True))
 
 
 NONE = Flag(0)
@@ -92,51 +92,51 @@ FIRST = (None, Flag.FIRST)
 def test_a_counter_grows_by(
     column: Column, values: Sequence[int | None], expected: Sequence[tuple[int | None, Flag]]
 ) -> None:
-    assert told(frame(column, every_second(column, values))) == [FIRST, *expected]
+    assert flagged(frame(column, every_second(column, values))) == [FIRST, *expected]
 
 
 def test_growth_and_rate_are_in_base_units_over_the_seconds_between() -> None:
     column = replace(COUNT, scale=4)
-    found = frame(column, every_second(column, [0, None, 500, 750]))
-    assert found["growth"].tolist() == [pd.NA, pd.NA, 2000.0, 1000.0]
-    assert found["seconds"].tolist() == [pd.NA, pd.NA, 2.0, 1.0]
-    assert found["rate"].tolist() == [pd.NA, pd.NA, 1000.0, 1000.0]
-    assert [str(dtype) for dtype in found.dtypes] == ["UInt64", "Float64", "Float64", "Float64", "int16"]
+    changes = frame(column, every_second(column, [0, None, 500, 750]))
+    assert changes["growth"].tolist() == [pd.NA, pd.NA, 2000.0, 1000.0]
+    assert changes["seconds"].tolist() == [pd.NA, pd.NA, 2.0, 1.0]
+    assert changes["rate"].tolist() == [pd.NA, pd.NA, 1000.0, 1000.0]
+    assert [str(dtype) for dtype in changes.dtypes] == ["UInt64", "Float64", "Float64", "Float64", "int16"]
 
 
 def test_energy_wraps_at_the_range_that_stands_beside_it() -> None:
     rows = every_second(ENERGY, [262_143_000_000, 1_000_000], range_joules=262_143_328_850)
-    assert told(frame(ENERGY, rows)) == [FIRST, (1_328_850, NONE)]
-    assert told(frame(ENERGY, every_second(ENERGY, [9, 5]))) == [FIRST, (None, Flag.AMBIGUOUS)]  # no range was read
-    assert told(frame(ENERGY, every_second(ENERGY, [9, 5], range_joules=3))) == [FIRST, (None, Flag.AMBIGUOUS)]
+    assert flagged(frame(ENERGY, rows)) == [FIRST, (1_328_850, NONE)]
+    assert flagged(frame(ENERGY, every_second(ENERGY, [9, 5]))) == [FIRST, (None, Flag.AMBIGUOUS)]  # no range was read
+    assert flagged(frame(ENERGY, every_second(ENERGY, [9, 5], range_joules=3))) == [FIRST, (None, Flag.AMBIGUOUS)]
 
 
 def test_where_no_range_stands_beside_a_counter_it_is_as_wide_as_its_column() -> None:
     port = replace(ENERGY, on_full=OnFull.SATURATE)
     values = [2**32 - 2, 2**32 - 1]
-    assert told(frame(port, every_second(port, values, range_joules=2**32))) == [FIRST, (None, Flag.SATURATED)]
-    assert told(frame(port, every_second(port, values))) == [FIRST, (1, NONE)]
+    assert flagged(frame(port, every_second(port, values, range_joules=2**32))) == [FIRST, (None, Flag.SATURATED)]
+    assert flagged(frame(port, every_second(port, values))) == [FIRST, (1, NONE)]
 
 
 def test_a_gap_in_which_it_could_have_wrapped_twice_has_no_difference() -> None:
     column = replace(WRAP32, max_rate=2**31)
     rows = every_second(column, [0, 1, 2, 3])
-    assert told(frame(column, [rows[0], rows[2]])) == [FIRST, (2, NONE)]
-    assert told(frame(column, [rows[0], rows[3]])) == [FIRST, (None, Flag.AMBIGUOUS)]
+    assert flagged(frame(column, [rows[0], rows[2]])) == [FIRST, (2, NONE)]
+    assert flagged(frame(column, [rows[0], rows[3]])) == [FIRST, (None, Flag.AMBIGUOUS)]
 
 
 def test_a_fall_that_only_an_impossible_rate_could_have_wrapped_has_no_difference() -> None:
     """A socket that seems to have drawn megawatts was read wrongly, or began anew."""
     column = replace(ENERGY, max_rate=1000.0)
     rows = every_second(column, [200_000_000_000, 5], range_joules=262_143_328_850)
-    assert told(frame(column, rows)) == [FIRST, (None, Flag.AMBIGUOUS)]
+    assert flagged(frame(column, rows)) == [FIRST, (None, Flag.AMBIGUOUS)]
 
 
 @pytest.mark.parametrize("epoch", [{"boot_id": "c"}, {"driver_loaded": 2}, {"driver_loaded": None}, {"boot_id": None}])
 @pytest.mark.parametrize("column", [COUNT, WRAP32, SATURATE32, RESET, CLAMP])
 def test_nothing_is_told_across_epochs(column: Column, epoch: Row) -> None:
     first, second, third = every_second(column, [10, 3, 4])
-    assert told(frame(column, [first, {**second, **epoch}, {**third, **epoch}])) == [
+    assert flagged(frame(column, [first, {**second, **epoch}, {**third, **epoch}])) == [
         FIRST,
         (None, Flag.EPOCH),
         (1, NONE),
@@ -145,8 +145,8 @@ def test_nothing_is_told_across_epochs(column: Column, epoch: Row) -> None:
 
 def test_an_epoch_that_came_and_went_while_no_value_was_read_is_noticed() -> None:
     first, second, third = every_second(COUNT, [10, None, 14])
-    found = frame(COUNT, [first, {**second, "driver_loaded": 2}, third])
-    assert told(found)[2] == (None, Flag.EPOCH | Flag.GAP)
+    changes = frame(COUNT, [first, {**second, "driver_loaded": 2}, third])
+    assert flagged(changes)[2] == (None, Flag.EPOCH | Flag.GAP)
 
 
 def test_series_are_told_apart_by_every_key_and_rows_may_come_in_any_order() -> None:
@@ -158,7 +158,7 @@ def test_series_are_told_apart_by_every_key_and_rows_may_come_in_any_order() -> 
         {"ts_ns": 3 * SECOND, "count_total": 51, "lane": "1"},
         {"ts_ns": 4 * SECOND, "count_total": 8, "device": None},
     ]
-    assert told(frame(COUNT, rows)) == [(5, NONE), FIRST, FIRST, FIRST, (1, NONE), FIRST]
+    assert flagged(frame(COUNT, rows)) == [(5, NONE), FIRST, FIRST, FIRST, (1, NONE), FIRST]
 
 
 def test_a_clock_that_is_set_back_changes_no_difference() -> None:
@@ -167,9 +167,9 @@ def test_a_clock_that_is_set_back_changes_no_difference() -> None:
         {"ts_ns": 40 * SECOND, "mono_ns": 2 * SECOND, "count_total": 12},
         {"ts_ns": 41 * SECOND, "mono_ns": 4 * SECOND, "count_total": 18},
     ]
-    found = frame(COUNT, rows)
-    assert told(found) == [FIRST, (2, NONE), (6, NONE)]
-    assert found["seconds"].tolist()[1:] == [1.0, 2.0]
+    changes = frame(COUNT, rows)
+    assert flagged(changes) == [FIRST, (2, NONE), (6, NONE)]
+    assert changes["seconds"].tolist()[1:] == [1.0, 2.0]
 
 
 def test_without_a_clock_since_boot_or_without_a_boot_the_time_of_day_has_to_do() -> None:
@@ -184,19 +184,19 @@ def test_two_boots_whose_rows_interleave_break_once() -> None:
         {"ts_ns": time * SECOND, "mono_ns": time * SECOND, "boot_id": boot, "count_total": value}
         for time, boot, value in [(1, "b", 100), (2, "c", 1), (3, "b", 101), (4, "c", 2)]
     ]
-    assert told(frame(COUNT, rows)) == [FIRST, (None, Flag.EPOCH), (1, NONE), (1, NONE)]
+    assert flagged(frame(COUNT, rows)) == [FIRST, (None, Flag.EPOCH), (1, NONE), (1, NONE)]
 
 
 def test_rows_that_came_twice_count_once() -> None:
     rows = every_second(WRAP32, [10, 15])
-    assert told(frame(WRAP32, [*rows, *rows])) == [FIRST, (5, NONE), *[(None, Flag.REPEATED)] * 2]
+    assert flagged(frame(WRAP32, [*rows, *rows])) == [FIRST, (5, NONE), *[(None, Flag.REPEATED)] * 2]
 
 
 def test_columns_apart_make_series_of_their_own() -> None:
     metric_set = MetricSet("m", "", (*NODE_KEYS, COUNT))
     rows = to_table(metric_set, {"ts_ns": [1, 2, 3, 4], "count_total": [1, 2, 30, 31]})
     rows = rows.append_column("run", [["r", "r", "s", "s"]])
-    assert told(differences(in_order(rows, apart=["run"]), "count_total"))[2] == FIRST
+    assert flagged(differences(in_order(rows, apart=["run"]), "count_total"))[2] == FIRST
 
 
 def test_no_rows_have_no_differences() -> None:
@@ -205,10 +205,10 @@ def test_no_rows_have_no_differences() -> None:
 
 def test_numbers_too_large_for_a_double_are_missing_rather_than_infinite() -> None:
     column = replace(COUNT, dtype="float64", scale=1e20)
-    found = frame(column, every_second(column, [0.0, 1e300]))
-    assert found["delta"].tolist()[1] == 1e300
-    assert found["growth"].tolist()[1] is pd.NA
-    assert found["rate"].tolist()[1] is pd.NA
+    changes = frame(column, every_second(column, [0.0, 1e300]))
+    assert changes["delta"].tolist()[1] == 1e300
+    assert changes["growth"].tolist()[1] is pd.NA
+    assert changes["rate"].tolist()[1] is pd.NA
 
 
 @pytest.mark.parametrize("name", ["driver_loaded", "range_joules"])
@@ -330,9 +330,9 @@ COLUMNS = [
 @given(st.sampled_from(COLUMNS).flatmap(lambda column: st.tuples(st.just(column), rows_of(column))))
 def test_the_vectors_say_what_a_walk_row_by_row_says(drawn: tuple[Column, list[dict[str, Any]]]) -> None:
     column, rows = drawn
-    found, expected = frame(column, rows), reference(column, rows)
-    assert told(found) == [(delta, flag) for delta, _, flag in expected]
-    for got, (delta, span_ns, flag) in zip(found.itertuples(index=False), expected, strict=True):
+    changes, expected = frame(column, rows), reference(column, rows)
+    assert flagged(changes) == [(delta, flag) for delta, _, flag in expected]
+    for got, (delta, span_ns, flag) in zip(changes.itertuples(index=False), expected, strict=True):
         is_unknown = bool(flag & UNKNOWN)
         assert (delta is None) == is_unknown == pd.isna(got.growth) == pd.isna(got.seconds) == pd.isna(got.rate)
         if delta is not None and span_ns is not None:
@@ -347,5 +347,5 @@ def test_the_vectors_say_what_a_walk_row_by_row_says(drawn: tuple[Column, list[d
 def test_the_order_in_which_rows_come_changes_nothing(rows: list[dict[str, Any]], random: Any) -> None:
     apart = [{**row, "ts_ns": number, "mono_ns": number, "boot_id": "b"} for number, row in enumerate(rows)]
     shuffled = random.sample(range(len(apart)), len(apart))
-    found = told(frame(CLAMP, apart))
-    assert told(frame(CLAMP, [apart[number] for number in shuffled])) == [found[number] for number in shuffled]
+    ordered = flagged(frame(CLAMP, apart))
+    assert flagged(frame(CLAMP, [apart[number] for number in shuffled])) == [ordered[number] for number in shuffled]

@@ -1,4 +1,4 @@
-"""What a store says of the nodes whose agents' samples it holds: real sweeps, and rows with exact numbers."""
+"""Nodes of a store, by the samples of their agents that it holds: real sweeps, and rows with exact numbers."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -9,8 +9,8 @@ CAP = Injected("r1", "rate_cap", 100.0, "Mbit/s", "lab-1", 0, 500, 900)
 def test_what_was_injected_comes_back_by_run_and_time(catalog: Catalog) -> None:
     later, other = replace(CAP, kind="cpu_hog", unit="processes", started_ns=600), replace(CAP, run_id="r0")
     with catalog.write() as session:
-        for each in (later, CAP, other, replace(CAP, run_id="r2")):
-            session.injections.put(each)
+        for injection in (later, CAP, other, replace(CAP, run_id="r2")):
+            session.injections.put(injection)
     with catalog.read() as session:
         assert session.injections.of_runs(["r1", "r0", "unknown"]) == [other, CAP, later]
 

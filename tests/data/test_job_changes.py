@@ -86,9 +86,9 @@ def test_a_job_that_waits_again_is_news_once(store: Store) -> None:
 
 
 def test_only_what_is_known_makes_a_job_another_one(store: Store) -> None:
-    told = replace(RUNNING, nodes=("n1",))
-    assert [put(store, RUNNING), put(store, told), put(store, RUNNING)] == [1, 1, 0]
-    assert store.jobs.get("alps", "2") == told
+    with_nodes = replace(RUNNING, nodes=("n1",))
+    assert [put(store, RUNNING), put(store, with_nodes), put(store, RUNNING)] == [1, 1, 0]
+    assert store.jobs.get("alps", "2") == with_nodes
 
 
 def test_the_same_id_on_another_system_is_another_job(store: Store) -> None:

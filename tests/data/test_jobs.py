@@ -206,35 +206,35 @@ def in_catalog(connection: Connection, *jobs: Job) -> None:
     insert = f"insert into jobs_in_catalog (system, job_id, {values}) values (:s, :j, :n, :u, :st, :no, :f)"
     for job in jobs:
         texts = {"no": json.dumps(job.nodes), "f": json.dumps(dict(job.fields))}
-        told = {"s": job.system, "j": job.job_id, "n": job.name, "u": job.user, "st": job.state, **texts}
-        connection.execute(text(insert), told)
+        parameters = {"s": job.system, "j": job.job_id, "n": job.name, "u": job.user, "st": job.state, **texts}
+        connection.execute(text(insert), parameters)
 
 
 def test_jobs_that_an_earlier_version_kept_in_the_catalog_move_to_the_lake(tmp_path: Path) -> None:
     home = tmp_path / "store"
     home.mkdir()
     engine = open_database(sqlite_url(home / "catalog.sqlite"))
-    told = Job("a", "7_1", "x", "ada", state="FAILED", nodes=("n1",), fields={"Q": "x"})
+    expected = Job("a", "7_1", "x", "ada", state="FAILED", nodes=("n1",), fields={"Q": "x"})
     with engine.begin() as connection:
-        in_catalog(connection, told)
+        in_catalog(connection, expected)
     engine.dispose()
     for _ in range(2):
         with Store.open(home) as store:
             [job] = store.jobs.all()
-    assert job == told
+    assert job == expected
 
 
 @pytest.mark.parametrize("count", [0, 4, 5])
 def test_they_move_some_at_a_time_and_a_move_that_was_killed_begins_anew(tmp_path: Path, count: int) -> None:
-    told = [Job(system, str(n), "x", state="FAILED", nodes=("n1",)) for system in "ab" for n in range(3)][:count]
+    expected = [Job(system, str(n), "x", state="FAILED", nodes=("n1",)) for system in "ab" for n in range(3)][:count]
     with Store.open(tmp_path / "store") as store:
         engine = open_database(sqlite_url(tmp_path / "store" / "catalog.sqlite"))
         with engine.begin() as connection:
-            in_catalog(connection, *reversed(told))
+            in_catalog(connection, *reversed(expected))
         for is_killed in (True, False):
             with engine.connect() as connection:
                 move_jobs(connection, store.lake, at_once=2)
-                assert list(store.jobs.all()) == told
+                assert list(store.jobs.all()) == expected
                 if not is_killed:
                     connection.commit()
         assert not inspect(engine).has_table("jobs_in_catalog")

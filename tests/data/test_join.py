@@ -46,8 +46,8 @@ def places(devices: tuple[str, ...]) -> list[tuple[str, str, int]]:
 def rows(devices: tuple[str, ...], **values: int) -> dict[str, list[int | str | None]]:
     every = places(devices)
     keys = {"ts_ns": [time for _, _, time in every], "node": [node for node, _, _ in every]}
-    told = {name: [value] * len(every) for name, value in values.items()}
-    return {**keys, "device": [device for _, device, _ in every], **told}  # type: ignore[dict-item]
+    columns = {name: [value] * len(every) for name, value in values.items()}
+    return {**keys, "device": [device for _, device, _ in every], **columns}  # type: ignore[dict-item]
 
 
 def note(store: Store, *facts: Allocation | Placement | Job | Run | Rank) -> None:
@@ -65,7 +65,7 @@ def note(store: Store, *facts: Allocation | Placement | Job | Run | Rank) -> Non
                     session.places.merge(fact)
 
 
-def told(
+def job_rows(
     store: Store, metric_set: str, job_id: str = "7", system: str | None = None
 ) -> list[tuple[str, str, int, int]]:
     frame = rows_of_job(store, metric_set, job_id, system=system)
@@ -73,12 +73,12 @@ def told(
 
 
 def times(store: Store, metric_set: str = "cpu", job_id: str = "7") -> list[int]:
-    return sorted({time for _, _, time, _ in told(store, metric_set, job_id)})
+    return sorted({time for _, _, time, _ in job_rows(store, metric_set, job_id)})
 
 
 def test_the_rows_of_a_job_are_those_of_its_node_from_its_start_to_before_its_end(store: Store) -> None:
     note(store, MINE, OTHER)
-    assert told(store, "cpu") == [
+    assert job_rows(store, "cpu") == [
         ("n1.lab", device, time, shared) for device in ("cpu0", "cpu1") for time, shared in ((20, 0), (30, 0), (40, 1))
     ]
 
@@ -92,9 +92,9 @@ def test_a_job_on_several_nodes_and_in_overlapping_allocations_has_each_row_once
     again = replace(MINE, restart_count=1, started_ns=40, ended_ns=70)
     elsewhere = replace(again, node="n2", sampled_as="n2.lab", started_ns=90, ended_ns=None)
     note(store, MINE, again, elsewhere)
-    found = told(store, "cpu")
-    assert len(found) == len(set(found)) == 2 * (5 + 1)
-    assert {node: {time for other, _, time, _ in found if other == node} for node in ("n1.lab", "n2.lab")} == {
+    cpu_rows = job_rows(store, "cpu")
+    assert len(cpu_rows) == len(set(cpu_rows)) == 2 * (5 + 1)
+    assert {node: {time for other, _, time, _ in cpu_rows if other == node} for node in ("n1.lab", "n2.lab")} == {
         "n1.lab": {20, 30, 40, 50, 60},
         "n2.lab": {90},
     }
@@ -102,35 +102,35 @@ def test_a_job_on_several_nodes_and_in_overlapping_allocations_has_each_row_once
 
 def test_processes_are_narrowed_to_the_ranks_and_a_pid_used_before_is_another(store: Store) -> None:
     note(store, MINE, RANK)
-    assert told(store, "process") == [("n1.lab", "42", 30, 0), ("n1.lab", "42", 40, 0)]
+    assert job_rows(store, "process") == [("n1.lab", "42", 30, 0), ("n1.lab", "42", 40, 0)]
 
 
 def test_where_no_rank_is_known_the_processes_of_the_whole_node_are_given(store: Store) -> None:
     note(store, MINE)
-    assert {device for _, device, _, _ in told(store, "process")} == {"42", "43"}
+    assert {device for _, device, _, _ in job_rows(store, "process")} == {"42", "43"}
 
 
 def test_gpus_are_narrowed_to_the_jobs_own_by_index_or_uuid(store: Store) -> None:
     note(store, MINE, replace(OTHER, gpus=("GPU-0",)))
-    assert {device for _, device, _, _ in told(store, "gpu")} == {"GPU-1"}
-    assert {device for _, device, _, _ in told(store, "gpu", "8")} == {"GPU-0"}
+    assert {device for _, device, _, _ in job_rows(store, "gpu")} == {"GPU-1"}
+    assert {device for _, device, _, _ in job_rows(store, "gpu", "8")} == {"GPU-0"}
 
 
 def test_gpus_of_names_that_no_sample_has_narrow_nothing(store: Store) -> None:
     note(store, replace(MINE, gpus=("MIG-9",)))
-    assert {device for _, device, _, _ in told(store, "gpu")} == {"GPU-0", "GPU-1"}
+    assert {device for _, device, _, _ in job_rows(store, "gpu")} == {"GPU-0", "GPU-1"}
 
 
 def test_visible_gpus_narrow_by_uuid_and_never_by_an_index_that_counts_from_0_in_every_job(store: Store) -> None:
     note(store, replace(MINE, gpus=()), replace(RANK, gpus=("0",)))
-    assert {device for _, device, _, _ in told(store, "gpu")} == {"GPU-0", "GPU-1"}
+    assert {device for _, device, _, _ in job_rows(store, "gpu")} == {"GPU-0", "GPU-1"}
     note(store, replace(RANK, gpus=("GPU-1",)))
-    assert {device for _, device, _, _ in told(store, "gpu")} == {"GPU-1"}
+    assert {device for _, device, _, _ in job_rows(store, "gpu")} == {"GPU-1"}
 
 
 def test_without_an_allocation_the_accounting_tells_nodes_and_times(store: Store) -> None:
     note(store, Job("lab", "7", nodes=("n2.lab",), started_ns=10, ended_ns=30))
-    assert told(store, "cpu") == [("n2.lab", device, time, 0) for device in ("cpu0", "cpu1") for time in (10, 20)]
+    assert job_rows(store, "cpu") == [("n2.lab", device, time, 0) for device in ("cpu0", "cpu1") for time in (10, 20)]
 
 
 def test_an_allocation_that_was_never_seen_to_end_ends_as_the_accounting_says(store: Store) -> None:
@@ -143,19 +143,19 @@ def test_an_allocation_that_was_never_seen_to_end_ends_as_the_accounting_says(st
 def test_an_allocation_that_was_never_seen_to_end_ends_with_the_jobs_next_start(store: Store) -> None:
     note(store, replace(MINE, ended_ns=None), replace(MINE, restart_count=1, started_ns=70, ended_ns=80))
     note(store, replace(MINE, node="n2", sampled_as="n2.lab", restart_count=1, started_ns=40, ended_ns=60))
-    assert {time for node, _, time, _ in told(store, "cpu") if node == "n1.lab"} == {20, 30, 70}
+    assert {time for node, _, time, _ in job_rows(store, "cpu") if node == "n1.lab"} == {20, 30, 70}
 
 
 def test_another_jobs_allocation_without_an_end_shares_until_the_accounting_ends_it(store: Store) -> None:
     note(store, MINE, replace(OTHER, started_ns=0, ended_ns=None), Job("lab", "8", ended_ns=30))
-    assert {(time, shared) for _, _, time, shared in told(store, "cpu")} == {(20, 1), (30, 0), (40, 0)}
+    assert {(time, shared) for _, _, time, shared in job_rows(store, "cpu")} == {(20, 1), (30, 0), (40, 0)}
 
 
 def test_two_systems_with_a_job_of_one_id_are_not_mixed(store: Store) -> None:
     note(store, MINE, replace(MINE, system="other", node="n2", sampled_as="n2.lab"))
     with pytest.raises(InvalidInputError, match="'7' is of several systems, lab, other: name one"):
         rows_of_job(store, "cpu", "7")
-    assert {node for node, _, _, _ in told(store, "cpu", system="other")} == {"n2.lab"}
+    assert {node for node, _, _, _ in job_rows(store, "cpu", system="other")} == {"n2.lab"}
 
 
 def test_what_is_not_there_is_not_found(store: Store) -> None:
@@ -172,7 +172,7 @@ def test_what_is_not_there_is_not_found(store: Store) -> None:
 
 def test_a_job_that_has_not_started_has_no_rows(store: Store) -> None:
     note(store, Job("lab", "7", nodes=("n1.lab",)))
-    assert told(store, "cpu") == []
+    assert job_rows(store, "cpu") == []
 
 
 RUN = Run("r1", "toy", "lab", RunState.COMPLETED, job_id="7", nodes=("n1",), started_ns=20, ended_ns=40)
@@ -181,8 +181,8 @@ RUN = Run("r1", "toy", "lab", RunState.COMPLETED, job_id="7", nodes=("n1",), sta
 def test_the_rows_of_a_run_are_those_of_its_own_time_and_of_its_ranks(store: Store) -> None:
     note(store, MINE, OTHER, RUN, replace(RANK, run_id="r1", started_ns=20), Rank("r1", 1, "n2.lab", 43, 20))
     assert list(rows_of_run(store, "cpu", "r1")["ts_ns"].unique()) == [20, 30]
-    found = rows_of_run(store, "process", "r1")[["node", "device", "ts_ns"]]
-    assert list(found.itertuples(index=False, name=None)) == [
+    process_rows = rows_of_run(store, "process", "r1")[["node", "device", "ts_ns"]]
+    assert list(process_rows.itertuples(index=False, name=None)) == [
         ("n1.lab", "42", 30),
         ("n2.lab", "43", 20),
         ("n2.lab", "43", 30),

@@ -55,9 +55,9 @@ def test_rows_come_back_in_base_units_with_null_for_missing(lake: Lake) -> None:
 
 def test_an_answer_of_numbers_alone_has_nan_for_missing(lake: Lake) -> None:
     put(lake, "p", NEW, {"ts_ns": [1, 2], "wait_seconds": [1_500_000_000, None], "up": [True, None]})
-    found = lake.arrays("select ts_ns, wait_seconds, up from link where ts_ns >= ? order by ts_ns", [1])
-    assert {name: column.dtype for name, column in found.items()} == dict.fromkeys(found, np.float64)
-    np.testing.assert_array_equal(list(found.values()), [[1, 2], [1.5, np.nan], [1, np.nan]])
+    columns = lake.arrays("select ts_ns, wait_seconds, up from link where ts_ns >= ? order by ts_ns", [1])
+    assert {name: column.dtype for name, column in columns.items()} == dict.fromkeys(columns, np.float64)
+    np.testing.assert_array_equal(list(columns.values()), [[1, 2], [1.5, np.nan], [1, np.nan]])
 
 
 def test_one_part_a_day_sorted_by_place_and_time(lake: Lake) -> None:
@@ -86,8 +86,8 @@ def test_columns_that_only_some_agents_know_are_always_there(lake: Lake, order: 
         if metric_set is NEW:
             row["sent_bytes_total"] = [1]
         put(lake, f"p{number}", metric_set, row)
-    told = answer(lake, "select ts_ns, wait_seconds, sent_bytes_total, up from link order by ts_ns")
-    assert told == [(1, 1e-8, None, None), (2, 1e-8, 1024.0, None)]
+    rows = answer(lake, "select ts_ns, wait_seconds, sent_bytes_total, up from link order by ts_ns")
+    assert rows == [(1, 1e-8, None, None), (2, 1e-8, 1024.0, None)]
 
 
 def test_columns_outlive_the_rows_that_had_them(lake: Lake) -> None:

@@ -53,8 +53,8 @@ def test_a_part_of_before_there_was_a_clock_has_none(lake: Lake) -> None:
     put(lake, "p0", OLD, {"ts_ns": [1], "sent_bytes_total": [10]})
     assert "mono_ns" not in lake.counters("link", ["sent_bytes_total"]).column_names
     put(lake, "p1", LINK, {"ts_ns": [2], "mono_ns": [5], "sent_bytes_total": [20]})
-    told = lake.counters("link", ["sent_bytes_total"]).sort_by("ts_ns").select(["ts_ns", "mono_ns", "ifindex"])
-    assert told.to_pylist() == [
+    counters = lake.counters("link", ["sent_bytes_total"]).sort_by("ts_ns").select(["ts_ns", "mono_ns", "ifindex"])
+    assert counters.to_pylist() == [
         {"ts_ns": 1, "mono_ns": None, "ifindex": None},
         {"ts_ns": 2, "mono_ns": 5, "ifindex": None},
     ]

@@ -17,7 +17,7 @@ def encodings_of(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def table_of(rows: int) -> pa.Table:
-    jobs = [Job(system="s", job_id=str(each), name=f"n{each % 50}", state="COMPLETED") for each in range(rows)]
+    jobs = [Job(system="s", job_id=str(number), name=f"n{number % 50}", state="COMPLETED") for number in range(rows)]
     return job_table(jobs, told_ns=1)
 
 

@@ -24,8 +24,8 @@ RANK = replace(GONE, source=Source.PROBE, run_id="01RUN", started_ns=131)
 @pytest.mark.parametrize("order", list(permutations([BEGUN, ENDED, SEEN])))
 def test_an_allocation_is_the_same_in_whatever_order_it_is_told(order: tuple[Allocation, ...]) -> None:
     merged = order[0]
-    for each in order[1:]:
-        merged = merge_places(merged, each)
+    for allocation in order[1:]:
+        merged = merge_places(merged, allocation)
     assert merged == WHOLE
 
 
@@ -38,9 +38,9 @@ def test_a_rank_seen_by_probe_and_environment_is_one_placement(order: tuple[Plac
 
 
 def test_an_end_may_come_before_the_start_and_in_another_session(catalog: Catalog) -> None:
-    for each in (ENDED, SEEN, BEGUN, BEGUN):
+    for allocation in (ENDED, SEEN, BEGUN, BEGUN):
         with catalog.write() as session:
-            session.places.merge(each)
+            session.places.merge(allocation)
     with catalog.read() as session:
         assert session.places.allocations("7") == [WHOLE]
 
@@ -48,16 +48,16 @@ def test_an_end_may_come_before_the_start_and_in_another_session(catalog: Catalo
 def test_a_requeued_job_has_an_allocation_for_each_start(catalog: Catalog) -> None:
     again = replace(BEGUN, restart_count=1, started_ns=2000)
     with catalog.write() as session:
-        for each in (again, ENDED, BEGUN):
-            session.places.merge(each)
+        for allocation in (again, ENDED, BEGUN):
+            session.places.merge(allocation)
         assert session.places.allocations("7") == [replace(BEGUN, ended_ns=900), again]
 
 
 def test_jobs_of_two_systems_are_told_apart(catalog: Catalog) -> None:
     other = replace(BEGUN, system="other")
     with catalog.write() as session:
-        for each in (BEGUN, other):
-            session.places.merge(each)
+        for allocation in (BEGUN, other):
+            session.places.merge(allocation)
         session.places.merge(FOUND)
         session.places.merge(replace(FOUND, system="other"))
         assert session.places.allocations("7") == [BEGUN, other]
@@ -78,10 +78,10 @@ def test_who_was_on_a_node_is_found_by_half_open_intervals(catalog: Catalog) -> 
         for job_id, (begin, end) in spans.items():
             session.places.merge(replace(BEGUN, job_id=job_id, started_ns=begin, ended_ns=end))
         session.places.merge(replace(BEGUN, job_id="elsewhere", sampled_as="n2", node="n2"))
-        found = session.places.allocations_on(["n1.lab"], 100, 200)
-        assert {each.job_id for each in found} == {"over", "still", "unknown"}
+        allocations = session.places.allocations_on(["n1.lab"], 100, 200)
+        assert {place.job_id for place in allocations} == {"over", "still", "unknown"}
         many = [f"m{number}" for number in range(1200)]
-        assert {each.job_id for each in session.places.allocations_on(["n2", *many], 0, 10**18)} == {"elsewhere"}
+        assert {place.job_id for place in session.places.allocations_on(["n2", *many], 0, 10**18)} == {"elsewhere"}
 
 
 def test_two_servers_that_learn_of_a_place_at_once_lose_nothing(catalog: Catalog) -> None:

@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def possible(store: Store) -> dict[str, bool]:
-    return {each.name: each.is_possible for each in possibilities(kept_in(store))}
+    return {possibility.name: possibility.is_possible for possibility in possibilities(kept_in(store))}
 
 
 def test_an_empty_store_can_answer_nothing(store: Store) -> None:

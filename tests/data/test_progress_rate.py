@@ -15,8 +15,8 @@ SECOND = 1_000_000_000
 
 def run(seconds: int, epochs: str, **other: object) -> Run:
     tags = {"progress": epochs, "progress_unit": "epoch_num"}
-    told = Run(f"r{seconds}-{epochs}", "unet3d", "storm", RunState.COMPLETED, 8, {"batch": 56}, tags=tags)
-    return replace(replace(told, started_ns=5 * SECOND, ended_ns=(5 + seconds) * SECOND), **other)
+    untimed = Run(f"r{seconds}-{epochs}", "unet3d", "storm", RunState.COMPLETED, 8, {"batch": 56}, tags=tags)
+    return replace(replace(untimed, started_ns=5 * SECOND, ended_ns=(5 + seconds) * SECOND), **other)
 
 
 def test_luck_in_converging_is_told_from_the_systems_pace() -> None:

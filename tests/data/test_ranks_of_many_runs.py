@@ -7,8 +7,8 @@ from crosswind.data.run import Rank, Run, RunState
 def fill(catalog: Catalog) -> None:
     with catalog.write() as session:
         for number, run_id in enumerate(("a", "b", "c")):
-            told = (run_id, "bert", "lab" if number else "far", RunState.COMPLETED, 2)
-            session.runs.merge(Run(*told, nodes=("n1",), started_ns=number, ended_ns=10, tags={"x": "y"}))
+            identity = (run_id, "bert", "lab" if number else "far", RunState.COMPLETED, 2)
+            session.runs.merge(Run(*identity, nodes=("n1",), started_ns=number, ended_ns=10, tags={"x": "y"}))
             for rank in (0, 1):
                 session.runs.merge_rank(Rank(run_id, rank, f"n{rank}", 7, number))
                 placed = Placement(f"n{rank}", 7, number, f"n{rank}", Source.PROBE, run_id=run_id, rank=rank)
@@ -40,6 +40,6 @@ def test_outlines_are_the_newest_runs_without_their_facts(catalog: Catalog) -> N
     fill(catalog)
     with catalog.read() as session:
         [older, newer] = session.runs.outlines(ANY_RUN, limit=2)
-        assert [each.run_id for each in session.runs.outlines(RunFilter(system="far"), limit=9)] == ["a"]
+        assert [outline.run_id for outline in session.runs.outlines(RunFilter(system="far"), limit=9)] == ["a"]
     assert older == Run("b", "bert", "lab", RunState.COMPLETED, 2, started_ns=1, ended_ns=10)
     assert newer.run_id == "c"

@@ -1,4 +1,4 @@
-"""What a page reads of a run's steps is the same before, while and after they are compacted."""
+"""Steps of a run as a page reads them: the same before, while and after they are compacted."""
 
 import os
 from pathlib import Path
@@ -54,8 +54,8 @@ def test_a_step_is_told_by_its_slowest_rank_and_who_came_last(lake: Lake) -> Non
     assert {key: row[key] for key in ("step", "began_ns", "ranks", "slowest_rank", "last_rank")} == {
         "step": 5, "began_ns": 5 * MINUTE, "ranks": 4, "slowest_rank": 3, "last_rank": 1,
     }  # fmt: skip
-    told = ("slowest_seconds", "median_seconds", "fastest_seconds", "spread_seconds", "compute_seconds", "comm_seconds")
-    assert [row[key] for key in told] == pytest.approx([1.050003, 1.050002, 1.05, 0.2, 0.75, 0.25], abs=1e-6)
+    keys = ("slowest_seconds", "median_seconds", "fastest_seconds", "spread_seconds", "compute_seconds", "comm_seconds")
+    assert [row[key] for key in keys] == pytest.approx([1.050003, 1.050002, 1.05, 0.2, 0.75, 0.25], abs=1e-6)
 
 
 def test_of_ranks_that_are_alike_the_first_is_named(lake: Lake) -> None:

@@ -1,4 +1,4 @@
-"""Which switch each node hangs on."""
+"""Switch that each node hangs on."""
 
 from pathlib import Path
 

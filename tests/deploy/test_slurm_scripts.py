@@ -98,7 +98,7 @@ def test_nodes_that_share_a_host_have_files_of_their_own(tmp_path: Path) -> None
     for node in ("node1", "node2"):
         run("prolog.sh", tmp_path, SLURMD_NODENAME=node)
     run("epilog.sh", tmp_path, SLURMD_NODENAME="node2")
-    assert {each.node: each.ended_ns is None for each in allocations(tmp_path)} == {"node1": True, "node2": False}
+    assert {place.node: place.ended_ns is None for place in allocations(tmp_path)} == {"node1": True, "node2": False}
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_a_value_that_json_could_misunderstand_is_left_out(
     tmp_path: Path, given: dict[str, str], expected: dict[str, object]
 ) -> None:
     run("prolog.sh", tmp_path, **given)
-    told = only_file(tmp_path)
-    assert {name: told[name] for name in expected} == expected
-    assert "ended_ns" not in told
-    assert told["job_id"] == "4711"
+    written = only_file(tmp_path)
+    assert {name: written[name] for name in expected} == expected
+    assert "ended_ns" not in written
+    assert written["job_id"] == "4711"
     assert not Path("/tmp/crosswind-was-here").exists()
 
 

@@ -1,4 +1,4 @@
-"""What the image and compose files promise, as far as it shows without a container engine."""
+"""Promises of the image and compose files, as far as they show without a container engine."""
 
 import json
 import os
@@ -33,18 +33,18 @@ def instructions() -> list[tuple[str, str]]:
 
 def final_stage() -> list[tuple[str, str]]:
     """The instructions of the image that is run."""
-    found = instructions()
-    return found[max(place for place, (name, _) in enumerate(found) if name == "FROM") :]
+    listed = instructions()
+    return listed[max(place for place, (name, _) in enumerate(listed) if name == "FROM") :]
 
 
 def last(instruction: str) -> str:
-    """What holds in the image that is run."""
+    """Return the last argument of an instruction in the image that is run: the one that holds."""
     return [argument for name, argument in final_stage() if name == instruction][-1]
 
 
 def services() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
-    return found
+    declared: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
+    return declared
 
 
 def environment(**given: str) -> dict[str, str]:
@@ -55,9 +55,9 @@ def environment(**given: str) -> dict[str, str]:
 @pytest.fixture
 def served(tmp_path: Path, postgres_url: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server as the files set it up, at a free port, and its port; on a PostgreSQL that stands for compose's."""
-    told = make_url(services()["server"]["environment"]["CROSSWIND_DATABASE"])
+    declared = make_url(services()["server"]["environment"]["CROSSWIND_DATABASE"])
     real = make_url(postgres_url)
-    database = told.set(host=real.host, port=real.port, username=real.username, database=real.database)
+    database = declared.set(host=real.host, port=real.port, username=real.username, database=real.database)
     command = [word if word != "8321" else "0" for word in json.loads(last("CMD"))]
     settings = {
         "CROSSWIND_HOME": str(tmp_path / "store"),

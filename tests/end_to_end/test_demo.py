@@ -70,7 +70,7 @@ def until(lines: IO[str], words: str) -> str:
 
 
 def runs_at(url: str) -> int:
-    """How many runs of the demo the server knows."""
+    """Return how many runs of the demo the server knows."""
     with urlopen(f"{url}v1/runs?limit=100&workload=byte-transformer&system={socket.gethostname()}") as answer:
         return len(json.load(answer)["runs"])
 
@@ -122,9 +122,9 @@ def test_a_page_draws_its_figures_without_an_error(demo: Demo, browser: Browser,
     page.on("console", note)
     page.on("pageerror", lambda error: errors.append(str(error)))
     if page_path == "slowest run":
-        found = re.search(r"The slowest, run (\w+)", demo.printed)
-        assert found, demo.printed
-        page_path = f"runs/{found.group(1)}"
+        match = re.search(r"The slowest, run (\w+)", demo.printed)
+        assert match, demo.printed
+        page_path = f"runs/{match.group(1)}"
     page.goto(f"{demo.url}{page_path}")
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=20_000)
     assert "Crosswind" in page.title()

@@ -128,7 +128,10 @@ def test_a_page_draws_its_figures_without_error_and_without_leaving_the_server(v
 
 @pytest.mark.parametrize(
     "address",
-    [each if each in {"/runs", "/runs/r3"} else pytest.param(each, marks=pytest.mark.thorough) for each in ADDRESSES],
+    [
+        address if address in {"/runs", "/runs/r3"} else pytest.param(address, marks=pytest.mark.thorough)
+        for address in ADDRESSES
+    ],
 )
 def test_a_narrow_page_needs_no_sideways_scrolling(visit: Open, address: str) -> None:
     opened = visit(address, width=360)

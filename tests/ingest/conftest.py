@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def slurm_told(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What all programs of a real Slurm tell of the same jobs."""
+    """Return what all programs of a real Slurm report of the same jobs."""
     from tests.slurm.told import told_by_all  # noqa: PLC0415  a second, for few of the tests here
 
     return told_by_all(tmp_path_factory.mktemp("slurm"))

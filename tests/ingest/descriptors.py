@@ -1,4 +1,4 @@
-"""What this process has open, and a process that may open no further file."""
+"""Files that this process has open, and a process that may open no further file."""
 
 import gc
 import os
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def open_files() -> Counter[str]:
-    """How often each file, pipe and socket is open. What earlier tests left to be collected may close at any time."""
-    found: Counter[str] = Counter()
+    """Count how often each file, pipe and socket is open. What earlier tests left to collect may close at any time."""
+    counts: Counter[str] = Counter()
     for link in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the listing's own is gone
-            found[str(link.readlink())] += 1
-    return found
+            counts[str(link.readlink())] += 1
+    return counts
 
 
 @contextmanager

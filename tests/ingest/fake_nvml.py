@@ -158,9 +158,9 @@ def _point(handle: Any, number: int) -> int:
 
 def library(driver: FakeNvml) -> ModuleType:
     """A copy of nvidia-ml-py of its own over this C library."""
-    found = find_spec("pynvml")
-    assert found is not None
-    spec = spec_from_file_location("pynvml_of_its_own", found.origin)
+    installed = find_spec("pynvml")
+    assert installed is not None
+    spec = spec_from_file_location("pynvml_of_its_own", installed.origin)
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = module_from_spec(spec)  # where it looks itself up while it is made

@@ -1,4 +1,4 @@
-"""What a reader of training logs makes of a text: its runs, the rows of each set without ids, the report."""
+"""Contents of a text to a reader of training logs: its runs, the rows of each set without ids, the report."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ HERE = Context("test")
 
 @dataclass(frozen=True)
 class Told:
-    """What came of one file."""
+    """The records of one file."""
 
     runs: list[Run]
     rows: dict[str, list[dict[str, object]]]
@@ -28,11 +28,11 @@ class Told:
         return [(row["ts_ns"], row["step"], row["duration_seconds"]) for row in self.rows.get("step", [])]
 
     def values(self, step: int) -> dict[object, object]:
-        """What was recorded of a step."""
+        """Return the values recorded of a step, by name."""
         return {row["name"]: row["value"] for row in self.rows.get("progress", []) if row["step"] == step}
 
 
-def told(reader: Reader, path: Path, *, changed_ns: int | None = None, context: Context = HERE) -> Told:
+def read_log(reader: Reader, path: Path, *, changed_ns: int | None = None, context: Context = HERE) -> Told:
     """Reads a file, or first makes it seem to have been changed then."""
     if changed_ns is not None:
         os.utime(path, ns=(changed_ns, changed_ns))
@@ -50,4 +50,4 @@ def told_by(reader: Reader, folder: Path, text: str, *, context: Context = HERE)
     """Reads a text as a file changed at CHANGED."""
     path = folder / "train.log"
     path.write_text(text)
-    return told(reader, path, changed_ns=CHANGED, context=context)
+    return read_log(reader, path, changed_ns=CHANGED, context=context)

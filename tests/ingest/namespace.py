@@ -10,7 +10,7 @@ ALONE = ["unshare", "--map-root-user", "--net", "--mount"]
 
 
 def can_be_made() -> bool:
-    """Whether namespaces, pairs of virtual interfaces and queues can be made here."""
+    """Return whether namespaces, pairs of virtual interfaces and queues can be made here."""
     if not all(map(shutil.which, ("unshare", "ip", "tc"))):
         return False
     trial = "ip link add v0 type veth peer name v1 && tc qdisc add dev v0 root tbf rate 50mbit burst 64kb latency 5ms"
@@ -21,6 +21,6 @@ in_a_namespace = needs("iproute2", "or a kernel with network namespaces, veth an
 
 
 def output_of(setup: str, script: str) -> str:
-    """What a Python script writes in a namespace that shell commands have prepared."""
+    """Return what a Python script writes in a namespace that shell commands have prepared."""
     command = [*ALONE, "sh", "-ec", f'{setup}\nexec "$0" -c "$1"', sys.executable, script]
     return subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout

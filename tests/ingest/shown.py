@@ -1,4 +1,4 @@
-"""What a sweep shows last, of recorded trees and of rows made by hand."""
+"""Rows that a sweep shows last, of recorded trees and of rows made by hand."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,13 +15,13 @@ RECORDED = Path(__file__).parent / "recorded"
 
 def of_sources(root: Path, names: Sequence[str]) -> dict[str, Shown]:
     """One reading of each of these sources."""
-    found = {}
+    latest = {}
     for source in SOURCES:
         if source.name in names:
             reader = InlineReader(source.name, made(source, Host(root), Options(source.name)))
             reading = reader.read()
-            found[source.name] = shown(reader.metric_set, reading.rows, reason=reading.reason)
-    return found
+            latest[source.name] = shown(reader.metric_set, reading.rows, reason=reading.reason)
+    return latest
 
 
 def shown(metric_set: MetricSet, rows: Sequence[Sequence[Scalar]], *, reason: str | None = None) -> Shown:

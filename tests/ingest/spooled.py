@@ -1,4 +1,4 @@
-"""What stands in a spool's sealed segments."""
+"""Contents of a spool's sealed segments."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from crosswind.ingest.spool import RecordFrame, RowsFrame, read_frames, sealed_s
 def rows(spool: Path, name: str) -> pd.DataFrame:
     """The rows of one of the training loop's sets as the ranks recorded them, in nanoseconds."""
     [columns] = [metric_set.columns for metric_set in LOOP_SETS if metric_set.name == name]
-    found = [
+    parts = [
         frame.columns
         for path in sealed_segments(spool)
         for frame in read_frames(path)
         if isinstance(frame, RowsFrame) and frame.metric_set.name == name
     ]
-    return pd.DataFrame({column.name: [value for each in found for value in each[column.name]] for column in columns})
+    return pd.DataFrame({column.name: [value for part in parts for value in part[column.name]] for column in columns})
 
 
 def records(spool: Path, kind: str) -> list[dict[str, object]]:

@@ -73,6 +73,6 @@ def test_a_file_that_was_sealed_meanwhile_is_not_abandoned(tmp_path: Path, share
 
 
 def test_a_file_system_without_locks_is_told_with_what_to_do() -> None:
-    told = without_locks(Path("/home/me/spool"), OSError(errno.ENOLCK, os.strerror(errno.ENOLCK)))
-    assert told.startswith("spool /home/me/spool: its file system keeps no locks (No locks available): only sealed")
-    assert "crosswind sync --to" in told
+    message = without_locks(Path("/home/me/spool"), OSError(errno.ENOLCK, os.strerror(errno.ENOLCK)))
+    assert message.startswith("spool /home/me/spool: its file system keeps no locks (No locks available): only sealed")
+    assert "crosswind sync --to" in message

@@ -389,9 +389,9 @@ def test_an_absent_source_is_looked_at_once_a_minute_and_is_back_when_it_is_ther
         sweep = Sweep([timed(shy)], spool, node="n1", boot_id=None)
         for tick in range(600, 600 + 240):
             sweep.take(tick * second)
-    told = [row["up"] for row in rows(tmp_path, "collector")]
+    up = [row["up"] for row in rows(tmp_path, "collector")]
     # Three looks at once (600, 601, 602), then at the minutes 660 and 720; at 780 it is there, and stays.
-    assert told == [0] * 5 + [1] * 60
+    assert up == [0] * 5 + [1] * 60
     assert rows(tmp_path, "collector")[-1]["failures_total"] == 5
 
 
@@ -479,9 +479,9 @@ def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest
         (tmp_path / "spool").unlink()
         (tmp_path / "spool").mkdir()
         agent.sweep()
-    told = [record.getMessage().partition(":")[0] for record in caplog.records]
+    messages = [record.getMessage().partition(":")[0] for record in caplog.records]
     first, second = ("sweeps are kept again; 5 were lost", "sweeps are kept again; 2 were lost")
-    assert told == ["sweeps are lost", first, "sweeps are lost", second]
+    assert messages == ["sweeps are lost", first, "sweeps are lost", second]
     assert agent.tally.lost_sweeps_total == 7
 
 
@@ -504,9 +504,9 @@ def test_records_that_a_full_disk_refuses_are_told_once_and_kept_at_last(
             agent.finish()
         blocked.unlink()
         agent.finish()
-    told = [record.getMessage().partition(":")[0] for record in caplog.records]
+    messages = [record.getMessage().partition(":")[0] for record in caplog.records]
     again = "records of jobs and ranks are kept again, after 3 attempts"
-    assert [text for text in told if text.startswith("records")] == ["records of jobs and ranks wait", again]
+    assert [text for text in messages if text.startswith("records")] == ["records of jobs and ranks wait", again]
     frames = (frame for path in sealed_segments(blocked) for frame in read_frames(path))
     kept = [(frame.record, frame.value.get("run_id")) for frame in frames if isinstance(frame, RecordFrame)]
     assert ("placement", "r1") in kept

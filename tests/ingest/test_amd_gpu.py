@@ -182,8 +182,8 @@ def test_a_gpu_that_answers_nothing_is_absent(sysfs: Path) -> None:
 
 
 def test_partitions_that_share_a_uuid_are_told_apart(sysfs: Path) -> None:
-    found = [sample.device for sample in collector(sysfs, amdsmi_get_processor_handles=["a", "b"]).read()]
-    assert found == [UUID, f"{UUID}/0000:05:00.0"]
+    devices = [sample.device for sample in collector(sysfs, amdsmi_get_processor_handles=["a", "b"]).read()]
+    assert devices == [UUID, f"{UUID}/0000:05:00.0"]
 
 
 def test_a_driver_that_is_unloaded_closes_the_session(sysfs: Path) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from tests.ingest.logged import SECOND, told, told_by
+from tests.ingest.logged import SECOND, read_log, told_by
 
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.logs.caffe import CaffeReader
@@ -43,7 +43,7 @@ def test_the_seconds_of_a_line_are_shared_by_as_many_steps_as_its_rate_tells(tmp
 
 
 def test_the_year_is_that_of_the_header_where_there_is_one() -> None:
-    [run] = told(READER, RECORDED / "lenet.txt").runs
+    [run] = read_log(READER, RECORDED / "lenet.txt").runs
     assert run.started_ns == ns(2016, 2, 23, 14, 55, 42) + 871_371_000
     assert run.ended_ns == ns(2016, 2, 23, 14, 56, 0) + 400_000_000
     assert (run.state, "year_from" in run.tags) == (RunState.COMPLETED, False)
@@ -52,7 +52,7 @@ def test_the_year_is_that_of_the_header_where_there_is_one() -> None:
 
 
 def test_steps_of_old_logs_last_what_passes_between_lines() -> None:
-    log = told(READER, RECORDED / "lenet.txt")
+    log = read_log(READER, RECORDED / "lenet.txt")
     assert [(step, duration) for _, step, duration in log.steps()] == [(100, 100 * MS)]
     assert log.values(100) == {"loss": 0.220931, "train_loss": 0.220931, "learning_rate": 0.00992565}
 
@@ -66,7 +66,7 @@ def test_a_log_that_spans_the_new_year_goes_on_in_the_next(tmp_path: Path) -> No
     path = tmp_path / "train.log"
     lines = ((12, 31, "23:59:50", 0), (1, 1, "00:00:00", 10))
     path.write_text("".join(said(m, d, time, f"Iteration {step}, loss = 1") for m, d, time, step in lines))
-    log = told(READER, path, changed_ns=ns(2024, 1, 1, 0, 0, 0))
+    log = read_log(READER, path, changed_ns=ns(2024, 1, 1, 0, 0, 0))
     assert log.steps() == [(ns(2023, 12, 31, 23, 59, 59), 10, SECOND)]
 
 

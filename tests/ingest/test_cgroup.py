@@ -26,10 +26,10 @@ def rows(collector: CgroupCollector) -> dict[str, dict[str, Scalar]]:
 
 
 def recorded(tree: str) -> dict[str, dict[str, Scalar]]:
-    found = rows(CgroupCollector(recorded_tree(tree), lambda: [4242]))
-    for values in found.values():
+    cgroups = rows(CgroupCollector(recorded_tree(tree), lambda: [4242]))
+    for values in cgroups.values():
         assert values.pop("generation")
-    return found
+    return cgroups
 
 
 def node(tmp_path: Path, *groups: str, **files: str) -> CgroupCollector:
@@ -47,9 +47,9 @@ def node(tmp_path: Path, *groups: str, **files: str) -> CgroupCollector:
 
 
 def test_version_2_tells_of_the_task_its_step_and_its_job() -> None:
-    found = recorded("slurm_v2")
-    assert list(found) == [JOB_2, f"{JOB_2}/step_0", f"{JOB_2}/step_0/user/task_0"]
-    assert found[f"{JOB_2}/step_0/user/task_0"] == {
+    cgroups = recorded("slurm_v2")
+    assert list(cgroups) == [JOB_2, f"{JOB_2}/step_0", f"{JOB_2}/step_0/user/task_0"]
+    assert cgroups[f"{JOB_2}/step_0/user/task_0"] == {
         "cpu_seconds_total": 1284950 * 1000,
         "user_seconds_total": 1019106 * 1000,
         "system_seconds_total": 265844 * 1000,
@@ -93,9 +93,9 @@ def test_version_2_tells_of_the_task_its_step_and_its_job() -> None:
 
 
 def test_version_1_fills_the_same_columns_from_one_tree_a_controller() -> None:
-    found = recorded("slurm_v1")
-    assert list(found) == [JOB_1, f"{JOB_1}/step_0", f"{JOB_1}/step_0/task_0", "/system.slice/slurmd.service"]
-    assert found[f"{JOB_1}/step_0/task_0"] == {
+    cgroups = recorded("slurm_v1")
+    assert list(cgroups) == [JOB_1, f"{JOB_1}/step_0", f"{JOB_1}/step_0/task_0", "/system.slice/slurmd.service"]
+    assert cgroups[f"{JOB_1}/step_0/task_0"] == {
         "cpu_seconds_total": 1284950123456,
         "user_seconds_total": 101910 * 10_000_000,  # USER_HZ is 100 on every Linux in use
         "system_seconds_total": 26584 * 10_000_000,
@@ -134,16 +134,16 @@ def test_version_1_sums_storage_over_disks_and_directions() -> None:
 
 @pytest.mark.parametrize(("tree", "job", "task"), [("slurm_v1", JOB_1, "task_0"), ("slurm_v2", JOB_2, "user/task_0")])
 def test_a_limit_is_in_bytes_and_no_limit_is_missing(tree: str, job: str, task: str) -> None:
-    found = recorded(tree)
-    assert found[job]["memory_limit_bytes"] == 34359738368
-    assert "memory_limit_bytes" not in found[f"{job}/step_0/{task}"]
+    cgroups = recorded(tree)
+    assert cgroups[job]["memory_limit_bytes"] == 34359738368
+    assert "memory_limit_bytes" not in cgroups[f"{job}/step_0/{task}"]
 
 
 @pytest.mark.parametrize(("tree", "job"), [("slurm_v1", JOB_1), ("slurm_v2", JOB_2)])
 def test_a_limit_of_cpu_time_is_a_quota_a_period_and_no_limit_is_missing(tree: str, job: str) -> None:
-    found = recorded(tree)
-    assert (found[job]["cpu_quota_seconds"], found[job]["cpu_period_seconds"]) == (800000, 100000)
-    assert "cpu_quota_seconds" not in found[f"{job}/step_0"]
+    cgroups = recorded(tree)
+    assert (cgroups[job]["cpu_quota_seconds"], cgroups[job]["cpu_period_seconds"]) == (800000, 100000)
+    assert "cpu_quota_seconds" not in cgroups[f"{job}/step_0"]
 
 
 def test_times_of_both_versions_become_seconds() -> None:
@@ -168,8 +168,8 @@ def test_times_of_both_versions_become_seconds() -> None:
     ],
 )
 def test_jobs_and_steps_are_found_whatever_the_node_is_called(place: str, expected: list[str]) -> None:
-    assert [found.rpartition("/")[2] for found in jobs_and_steps(place)] == expected
-    assert all(place.startswith(found) for found in jobs_and_steps(place))
+    assert [cgroup.rpartition("/")[2] for cgroup in jobs_and_steps(place)] == expected
+    assert all(place.startswith(cgroup) for cgroup in jobs_and_steps(place))
 
 
 def test_groups_can_be_named_in_the_settings(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ BUSY = "import time\nwhile time.process_time() < 0.15: pass\nprint('done', flush
 
 
 def own_place(controller: str) -> str | None:
-    """Where this process is in the tree of a controller, or None where there is none that root may change."""
+    """Return this process's place in the tree of a controller, or None where there is none that root may change."""
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     places = [place for _, names, place in lines if controller in names.split(",")]
     mounts = [line.split(" ") for line in Path("/proc/self/mounts").read_text().splitlines()]

@@ -56,9 +56,9 @@ def test_a_table_is_a_study_named_after_its_file() -> None:
     ],
 )
 def test_the_header_says_what_the_objective_is(header: str, objective: tuple[int, str, str, int]) -> None:
-    found = objective_of(["threads", header])
-    assert found is not None
-    assert (found.place, found.name, found.unit, found.sign) == objective
+    parsed = objective_of(["threads", header])
+    assert parsed is not None
+    assert (parsed.place, parsed.name, parsed.unit, parsed.sign) == objective
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_bad_lines_are_skipped_with_their_reason(tmp_path: Path) -> None:
     text = 'a,objective\n1,2\n"1,5",2\n1,"2,5"\n1\n,3\n1,fast\n1,1e999\n"1,2\n3,4\n5,6'
     [history], report = read(written(tmp_path, text))
     assert [(trial.configuration["a"], trial.objective) for trial in history.trials] == [(1, 2.0), (3, 4.0)]
-    assert [(each.line, each.reason) for each in report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [
         (3, "a is '1,5'; expected a value, numbers with a decimal point"),
         (4, "objective is '2,5'; expected a value, numbers with a decimal point"),
         (5, "1 cells; expected 2"),

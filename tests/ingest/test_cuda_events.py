@@ -124,10 +124,10 @@ def test_a_backward_pass_tells_by_marks_when_the_last_gradient_was_there(
         timeline.end_step()
     timeline.finish_device(1)
     timeline.settle()
-    with timeline.taking(STEP) as steps, timeline.taking(COLLECTIVE) as told:
-        assert told["step"] == [0, 1, 2, 3, 4, 5]
-        assert all(duration > 0 for duration in told["duration_seconds"])  # type: ignore[operator]
-        assert told["size_bytes"] == [4 * (8 * 8 + 8 + 8 * 2 + 2)] * 6
-        assert steps["comm_seconds"] == told["duration_seconds"]
+    with timeline.taking(STEP) as steps, timeline.taking(COLLECTIVE) as collectives:
+        assert collectives["step"] == [0, 1, 2, 3, 4, 5]
+        assert all(duration > 0 for duration in collectives["duration_seconds"])  # type: ignore[operator]
+        assert collectives["size_bytes"] == [4 * (8 * 8 + 8 + 8 * 2 + 2)] * 6
+        assert steps["comm_seconds"] == collectives["duration_seconds"]
         assert all(tail > 0 for tail in steps["tail_seconds"])  # type: ignore[operator]
     timeline.close()

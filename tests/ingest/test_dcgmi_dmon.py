@@ -50,7 +50,7 @@ def test_bad_rows_are_quoted_and_the_others_read(tmp_path: Path) -> None:
     )
     gpu, _, report = read(path)
     assert len(gpu) == 1
-    assert [(each.line, each.reason) for each in report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [
         (3, "4 words; expected a time, an entity, its number and 2 values"),
         (4, "time 'now'; expected seconds since 1970 or YYYY-MM-DDTHH:MM:SS"),
         (5, "TMPTR 'hot' is no number"),

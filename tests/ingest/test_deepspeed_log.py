@@ -4,7 +4,7 @@ quoted from deepspeedai/DeepSpeed#1825, timers from #3742, below a configuration
 
 from pathlib import Path
 
-from tests.ingest.logged import SECOND, told, told_by
+from tests.ingest.logged import SECOND, read_log, told_by
 
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.logs.deepspeed import DeepSpeedReader
@@ -21,7 +21,7 @@ def report(step: int, seconds: int, rates: str = "0.01") -> str:
 
 
 def test_steps_last_what_passes_between_reports_and_the_run_begins_when_the_engine_is_made() -> None:
-    log = told(READER, RECORDED / "deepspeed-0.19.txt")
+    log = read_log(READER, RECORDED / "deepspeed-0.19.txt")
     assert log.steps() == [
         (MADE + 163 * MS - 14 * MS, 3, 14 * MS),
         (MADE + 188 * MS - 12_500_000, 5, 12_500_000),
@@ -33,7 +33,7 @@ def test_steps_last_what_passes_between_reports_and_the_run_begins_when_the_engi
 
 
 def test_what_is_logged_is_of_the_step_before_it_and_timers_of_unnamed_steps_are_left_out() -> None:
-    log = told(READER, RECORDED / "deepspeed-0.19.txt")
+    log = read_log(READER, RECORDED / "deepspeed-0.19.txt")
     assert log.values(1) == {
         "skipped_steps": 0,
         "learning_rate": 0.01,
@@ -58,13 +58,13 @@ def test_what_is_logged_is_of_the_step_before_it_and_timers_of_unnamed_steps_are
 
 
 def test_a_timer_of_micro_steps_names_no_step() -> None:
-    log = told(READER, RECORDED / "micro_steps.txt")
+    log = read_log(READER, RECORDED / "micro_steps.txt")
     assert [(step, duration) for _, step, duration in log.steps()] == [(49, 1_514_500_000)]
     assert log.values(49)["samples_per_second"] == 83.73838805358588
 
 
 def test_the_throughput_timer_names_the_step_it_tells_of() -> None:
-    log = told(READER, RECORDED / "timers.txt")
+    log = read_log(READER, RECORDED / "timers.txt")
     assert [(step, duration) for _, step, duration in log.steps()] == [(34, 3_768 * MS)]
     assert log.values(33)["backward_allreduce_seconds"] == 0.1626
     assert log.values(34) == {"skipped_steps": 0, "learning_rate": 2.1731931451279077e-06}
@@ -91,5 +91,5 @@ def test_an_engine_that_is_made_anew_begins_another_run(tmp_path: Path) -> None:
 
 def test_a_rate_that_is_no_number_is_skipped(tmp_path: Path) -> None:
     log = told_by(READER, tmp_path, report(10, 0, "0,1e") + report(20, 5))
-    assert [each.line for each in log.report.quoted] == [1]
+    assert [skipped.line for skipped in log.report.quoted] == [1]
     assert log.report.quoted[0].reason == "'1e' is no number; expected one such as 1.5 or 1E-05"

@@ -1,4 +1,4 @@
-"""What every reader promises, held over the explicit list; a new reader adds its recorded files here."""
+"""Promises of every reader, held over the explicit list; a new reader adds its recorded files here."""
 
 import contextlib
 import gzip
@@ -35,9 +35,9 @@ def recognised(path: Path) -> Reader | None:
 
 
 def row_count(records: list[Record]) -> int:
-    trials = sum(len(each.trials) for each in records if isinstance(each, History))
-    others = (each for each in records if not isinstance(each, History))
-    return trials + sum(len(each) if isinstance(each, pa.Table) else 1 for each in others)
+    trials = sum(len(record.trials) for record in records if isinstance(record, History))
+    others = (record for record in records if not isinstance(record, History))
+    return trials + sum(len(record) if isinstance(record, pa.Table) else 1 for record in others)
 
 
 @EACH
@@ -80,7 +80,7 @@ def test_reading_twice_gives_the_same(reader: Reader) -> None:
 def test_a_packed_file_is_recognised_and_read_alike(reader: Reader, tmp_path: Path) -> None:
     folder = tmp_path / reader.name
     folder.mkdir()
-    for path in (each for each in recorded(reader) if each.is_file()):
+    for path in (file for file in recorded(reader) if file.is_file()):
         packed = folder / f"{path.name}.gz"
         packed.write_bytes(gzip.compress(path.read_bytes()))
         shutil.copystat(path, packed)  # as gzip does
@@ -95,8 +95,8 @@ def test_damage_is_reported_and_never_a_crash(reader: Reader, tmp_path: Path) ->
         for attempt in range(60):
             whole = tmp_path / f"{attempt}-{path.name}"
             shutil.copytree(path, whole) if path.is_dir() else shutil.copyfile(path, whole)
-            files = [each for each in whole.rglob("*") if each.stat().st_size] if path.is_dir() else [whole]
-            damage(chance.choice([each for each in files if each.is_file()]), attempt, chance)
+            files = [file for file in whole.rglob("*") if file.stat().st_size] if path.is_dir() else [whole]
+            damage(chance.choice([file for file in files if file.is_file()]), attempt, chance)
             with contextlib.suppress(MalformedError):  # any other error is a crash
                 rows, report = read(reader, whole)
                 assert report.read == row_count(rows)

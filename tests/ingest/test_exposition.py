@@ -99,8 +99,8 @@ def test_texts_and_stamps_are_not_told() -> None:
 
 def test_a_source_that_is_down_is_told_as_down_and_shows_nothing_old() -> None:
     [source] = made_up({"a": (3,)}, COUNT).values()
-    told = samples({"made_up": replace(source, reason="UnavailableError: gone")})
-    assert told == {
+    exposed = samples({"made_up": replace(source, reason="UnavailableError: gone")})
+    assert exposed == {
         'collector_capability{source="made_up"}': "0",
         'collector_scrape_duration_seconds{source="made_up"}': "0.25",
     }
@@ -109,8 +109,8 @@ def test_a_source_that_is_down_is_told_as_down_and_shows_nothing_old() -> None:
 def test_the_time_of_the_last_sweep_is_shown() -> None:
     own = shown(AGENT, [("agent", *[None] * len(AGENT.columns))])
     own = replace(own, rows=replace(own.rows, ts_ns=1_790_000_000_250_000_000))
-    told = samples({"agent": own})
-    assert told["collector_last_sweep_timestamp_seconds"] == "1790000000.25"
+    exposed = samples({"agent": own})
+    assert exposed["collector_last_sweep_timestamp_seconds"] == "1790000000.25"
     assert "collector_last_sweep_timestamp_seconds" not in samples(made_up({"a": (1,)}, COUNT))
 
 
@@ -121,33 +121,38 @@ def test_families_are_sorted_and_each_is_told_in_one_place() -> None:
 
 
 def test_cores_memory_network_and_pressure_have_the_names_of_node_exporter() -> None:
-    told = samples(
+    exposed = samples(
         of_sources(recorded_tree("two_cores"), ["cpu", "memory", "network", "protocol", "pressure", "disk", "softnet"])
     )
-    assert told['node_cpu_seconds_total{cpu="0",mode="user"}'] == "486.15"  # 48615 ticks
-    assert told["node_memory_MemTotal_bytes"] == "25276502016"  # 24684084 kB
-    assert told['node_network_receive_bytes_total{device="eth0"}'] == "466641190"
-    assert told["node_netstat_Tcp_RetransSegs"] == "483"
-    assert {"node_context_switches_total", "node_load1", "node_procs_running", "node_vmstat_pgmajfault"} <= told.keys()
-    assert {f"node_pressure_{of}_waiting_seconds_total" for of in ("cpu", "io", "memory")} <= told.keys()
-    assert 'node_softnet_processed_total{cpu="0"}' in told
-    assert not any(name.startswith("crosswind_memory_") and "_bytes" in name for name in told)
+    assert exposed['node_cpu_seconds_total{cpu="0",mode="user"}'] == "486.15"  # 48615 ticks
+    assert exposed["node_memory_MemTotal_bytes"] == "25276502016"  # 24684084 kB
+    assert exposed['node_network_receive_bytes_total{device="eth0"}'] == "466641190"
+    assert exposed["node_netstat_Tcp_RetransSegs"] == "483"
+    assert {
+        "node_context_switches_total",
+        "node_load1",
+        "node_procs_running",
+        "node_vmstat_pgmajfault",
+    } <= exposed.keys()
+    assert {f"node_pressure_{of}_waiting_seconds_total" for of in ("cpu", "io", "memory")} <= exposed.keys()
+    assert 'node_softnet_processed_total{cpu="0"}' in exposed
+    assert not any(name.startswith("crosswind_memory_") and "_bytes" in name for name in exposed)
 
 
 def test_the_sum_over_cores_is_no_core() -> None:
-    told = samples(of_sources(recorded_tree("two_cores"), ["cpu"]))
-    assert not any(name.startswith("node_cpu_seconds_total") and "all" in name for name in told)
-    assert 'crosswind_cpu_user_seconds_total{device="all"}' in told
+    exposed = samples(of_sources(recorded_tree("two_cores"), ["cpu"]))
+    assert not any(name.startswith("node_cpu_seconds_total") and "all" in name for name in exposed)
+    assert 'crosswind_cpu_user_seconds_total{device="all"}' in exposed
 
 
 def test_energy_temperature_and_ports_have_the_names_of_node_exporter() -> None:
-    told = samples(of_sources(recorded_tree("two_sockets"), ["rapl", "thermal", "hwmon", "frequency"]))
-    told |= samples(of_sources(recorded_tree("fabric"), ["infiniband"]))
-    assert told['node_rapl_dram_joules_total{index="1"}'] == "7713.562041"
-    assert told['node_thermal_zone_temp{type="acpitz",zone="0"}'] == "27.8"
-    assert told['node_hwmon_temp_celsius{chip="coretemp/coretemp.0",sensor="Package id 0"}'] == "61.0"
-    assert told['node_cpu_scaling_frequency_hertz{cpu="3"}'] == "800000000.0"
-    assert told['node_infiniband_port_data_transmitted_bytes_total{device="mlx5_0",port="1"}'] == "820573989857968"
+    exposed = samples(of_sources(recorded_tree("two_sockets"), ["rapl", "thermal", "hwmon", "frequency"]))
+    exposed |= samples(of_sources(recorded_tree("fabric"), ["infiniband"]))
+    assert exposed['node_rapl_dram_joules_total{index="1"}'] == "7713.562041"
+    assert exposed['node_thermal_zone_temp{type="acpitz",zone="0"}'] == "27.8"
+    assert exposed['node_hwmon_temp_celsius{chip="coretemp/coretemp.0",sensor="Package id 0"}'] == "61.0"
+    assert exposed['node_cpu_scaling_frequency_hertz{cpu="3"}'] == "800000000.0"
+    assert exposed['node_infiniband_port_data_transmitted_bytes_total{device="mlx5_0",port="1"}'] == "820573989857968"
 
 
 def test_gpus_of_both_vendors_share_their_names() -> None:
@@ -159,8 +164,8 @@ def test_gpus_of_both_vendors_share_their_names() -> None:
         "amd_gpu": shown(AMD_GPU, [("amd-1", *map(amd.get, (column.name for column in AMD_GPU.columns)))]),
         "gpu_process": shown(GPU_PROCESS, [("GPU-1", 42, 1024)]),
     }
-    told = {name: value for name, value in samples(latest).items() if name.startswith(("gpu_", "crosswind_"))}
-    assert told == {
+    exposed = {name: value for name, value in samples(latest).items() if name.startswith(("gpu_", "crosswind_"))}
+    assert exposed == {
         'gpu_energy_joules_total{gpu="0",uuid="GPU-1"}': "2.5",
         'gpu_energy_joules_total{gpu="1",uuid="amd-1"}': "1.0",
         'gpu_clock_hertz{clock="sm",gpu="0",uuid="GPU-1"}': "1980000000.0",
@@ -177,11 +182,11 @@ def test_gpus_of_both_vendors_share_their_names() -> None:
 def test_the_agent_tells_of_itself_where_it_is_given() -> None:
     own = {"cpu_seconds_total": 1.5, "missed_ticks_total": 2, "dropped_rows_total": 3, "shipped_bytes_total": 4}
     latest = {"agent": shown(AGENT, [("agent", *map(own.get, (column.name for column in AGENT.columns)))])}
-    told = samples(latest)
-    assert told["collector_cpu_seconds_total"] == "1.5"
-    assert told["collector_missed_ticks_total"] == "2"
-    assert told['collector_samples_dropped_total{stage="rows"}'] == "3"
-    assert told['crosswind_agent_shipped_bytes_total{device="agent"}'] == "4"
+    exposed = samples(latest)
+    assert exposed["collector_cpu_seconds_total"] == "1.5"
+    assert exposed["collector_missed_ticks_total"] == "2"
+    assert exposed['collector_samples_dropped_total{stage="rows"}'] == "3"
+    assert exposed['crosswind_agent_shipped_bytes_total{device="agent"}'] == "4"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def fetched(url: str) -> str:
 
 
 def soon(url: str, wanted: str = "") -> str:
-    """What a server that has just been started says, once it says what is wanted."""
+    """Return what a server that has just been started says, once it says what is wanted."""
     until = time.monotonic() + 60
     while True:
         try:
@@ -169,8 +169,8 @@ def test_prometheus_scrapes_it_and_answers_queries(tmp_path: Path) -> None:
 
     def query(expression: str) -> list[dict[str, object]]:
         answer = json.loads(fetched(f"{api}/query?query={quote(expression)}"))
-        found: list[dict[str, object]] = answer["data"]["result"]
-        return found
+        series: list[dict[str, object]] = answer["data"]["result"]
+        return series
 
     with running(program("prometheus", "prometheus"), *arguments):
         soon(f"{api}/query?query=node_memory_MemTotal_bytes", "MemTotal")
@@ -180,9 +180,9 @@ def test_prometheus_scrapes_it_and_answers_queries(tmp_path: Path) -> None:
         assert memory["value"][1] == "25276502016"  # type: ignore[index]
         [user] = query('node_cpu_seconds_total{cpu="0",mode="user"}')
         assert user["value"][1] == "486.15"  # type: ignore[index]
-        told = len([line for line in render(latest, OPEN_METRICS).splitlines() if not line.startswith(b"#")])
+        sample_count = len([line for line in render(latest, OPEN_METRICS).splitlines() if not line.startswith(b"#")])
         [scraped] = query("scrape_samples_scraped")
-        assert scraped["value"][1] == str(told)  # type: ignore[index]
+        assert scraped["value"][1] == str(sample_count)  # type: ignore[index]
         types_told = json.loads(soon(f"{api}/metadata?metric=node_network_receive_bytes", "counter"))["data"]
         assert types_told["node_network_receive_bytes"][0]["type"] == "counter"
         del latest["memory"]

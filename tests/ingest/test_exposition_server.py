@@ -121,12 +121,12 @@ def test_connections_that_drip_are_cut_so_that_others_are_served(
     until = time.monotonic() + 3  # less than the patience with one that says nothing
     is_served = False
     while not is_served and time.monotonic() < until:
-        for each in dripping:
+        for connection in dripping:
             with suppress(OSError):  # cut
-                each.send(b"G")
+                connection.send(b"G")
         is_served = answers(port)
-    for each in dripping:
-        each.close()
+    for connection in dripping:
+        connection.close()
     assert is_served
 
 
@@ -145,8 +145,8 @@ def test_callers_beyond_the_limit_are_turned_away_and_the_next_is_served(port: i
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_AT_ONCE)]
     with socket.create_connection(("127.0.0.1", port), timeout=5) as one_more:
         assert one_more.recv(1) == b""
-    for each in idle:
-        each.close()
+    for connection in idle:
+        connection.close()
     until = time.monotonic() + 10
     while not answers(port):
         assert time.monotonic() < until

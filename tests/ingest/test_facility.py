@@ -14,9 +14,9 @@ NOON = 1795262400  # 2026-11-21T12:00:00Z
 HEADER = "time,sensor,value,unit\n"
 
 
-def following(path: Path, **told: Option) -> Collector:
+def following(path: Path, **options: Option) -> Collector:
     """The source, once it has looked at what was there before."""
-    collector = made(SOURCE, Host(), Options("facility", {"path": str(path), **told}))
+    collector = made(SOURCE, Host(), Options("facility", {"path": str(path), **options}))
     list(collector.read())
     return collector
 
@@ -143,8 +143,8 @@ def test_a_time_with_its_offset_is_understood(table: Path, text: str) -> None:
 
 
 def message(payload: object, **more: object) -> str:
-    told = {"tst": "2026-11-21T12:00:00.000000Z+0000", "topic": "dc/r1/t", "qos": 0, "retain": 0, "payloadlen": 4}
-    return json.dumps({**told, "payload": payload, **more})
+    envelope = {"tst": "2026-11-21T12:00:00.000000Z+0000", "topic": "dc/r1/t", "qos": 0, "retain": 0, "payloadlen": 4}
+    return json.dumps({**envelope, "payload": payload, **more})
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_a_file_renamed_within_its_folder_is_read_on_and_never_again(table: Path
     for old_name in ("sensors-old.csv", "zzz.csv"):
         table = table.rename(table.with_name(old_name))
         (table.parent / "sensors.csv").write_text(f"{HEADER}{NOON},{old_name},1,W\n")
-        found = [device for device, _ in new(collector)] + [device for device, _ in new(collector)]
-        assert found.count("b") == (20 if old_name == "sensors-old.csv" else 0)
-        assert found.count(old_name) == 1
+        devices = [device for device, _ in new(collector)] + [device for device, _ in new(collector)]
+        assert devices.count("b") == (20 if old_name == "sensors-old.csv" else 0)
+        assert devices.count(old_name) == 1
         table = table.parent / "sensors.csv"
 
 
@@ -234,10 +234,10 @@ def test_what_is_gone_is_unavailable_and_read_from_its_start_when_it_is_back(tab
     assert [device for device, _ in new(collector)] == ["a"]
 
 
-@pytest.mark.parametrize("told", [{"units": ["a=furlong"]}, {"units": ["degC"]}, {"columns": ["a"]}, {"path": 7}])
-def test_settings_that_make_no_sense_are_refused(told: dict[str, Option]) -> None:
+@pytest.mark.parametrize("settings", [{"units": ["a=furlong"]}, {"units": ["degC"]}, {"columns": ["a"]}, {"path": 7}])
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Option]) -> None:
     with pytest.raises(InvalidInputError, match=r"sources\.facility"):
-        made(SOURCE, Host(), Options("facility", {"path": "/x", **told}))
+        made(SOURCE, Host(), Options("facility", {"path": "/x", **settings}))
 
 
 def test_without_a_path_the_source_is_unavailable() -> None:

@@ -137,5 +137,5 @@ def test_ranks_are_pinned_one_to_a_core_in_turn() -> None:
     code = "import os, crosswind.ingest.lab.faults as lab; lab.pin_to_core({}); print(os.sched_getaffinity(0))"
     for local_rank in (0, len(allowed) + 1):
         command = [sys.executable, "-c", code.format(local_rank)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert told.strip() == str({allowed[local_rank % len(allowed)]})
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert printed.strip() == str({allowed[local_rank % len(allowed)]})

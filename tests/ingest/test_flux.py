@@ -24,7 +24,7 @@ def read(path: Path) -> tuple[list[Job], Report]:
 
 def changed(folder: Path, **values: Any) -> tuple[list[Job], Report]:
     path = folder / "jobs.jsonl"
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in (ENDED | values, ENDED)))
+    path.write_text("".join(f"{json.dumps(job)}\n" for job in (ENDED | values, ENDED)))
     return read(path)
 
 

@@ -33,7 +33,7 @@ def read(path: Path) -> tuple[list[Job], Report]:
 
 def changed(folder: Path, **values: Any) -> tuple[list[Job], Report]:
     path = folder / "jobs.jsonl"
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in (ENDED | values, CANCELLED)))
+    path.write_text("".join(f"{json.dumps(job)}\n" for job in (ENDED | values, CANCELLED)))
     return read(path)
 
 
@@ -88,7 +88,7 @@ def test_folders_of_jobs_are_found_by_their_names_and_files(tmp_path: Path) -> N
         shutil.copytree(FOLDER, tmp_path / name)
     shutil.copytree(FOLDER, tmp_path / "18")
     (tmp_path / "18" / "eventlog").unlink()
-    readers = [(each.path.name, each.reader.name) for each in found_below(tmp_path) if each.reader]
+    readers = [(file.path.name, file.reader.name) for file in found_below(tmp_path) if file.reader]
     assert readers == [
         (name, "flux_archive")
         for name in ("0017.e9fb.8df1.6c2e", "6731191091817518", "fuZZybuNNy", "job.17", "ƒuZZybuNNy")
@@ -176,7 +176,7 @@ def test_an_event_of_a_folder_has_the_line_of_its_log(tmp_path: Path) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "7")
     (folder / "eventlog").write_text(ENDED["eventlog"][:-10])  # still being written
     [job], report = read(folder)
-    assert (job.state, [each.line for each in report.quoted]) == ("COMPLETING", [10])
+    assert (job.state, [skipped.line for skipped in report.quoted]) == ("COMPLETING", [10])
 
 
 @pytest.mark.parametrize(
@@ -236,17 +236,17 @@ def test_what_is_nested_too_deep_is_skipped(tmp_path: Path, name: str, depth: in
     assert jobs[-1].fields["id"] == "12402053611520"
 
 
-@pytest.mark.parametrize("told", ["6731191091817518", 6731191091817518, "ƒuZZybuNNy", "fuZZybuNNy", "job.ƒuZZybuNNy"])
-def test_every_form_of_an_id_is_the_same_job(told: object) -> None:
-    assert f58(job_number(told)) == "ƒuZZybuNNy"
+@pytest.mark.parametrize("job_id", ["6731191091817518", 6731191091817518, "ƒuZZybuNNy", "fuZZybuNNy", "job.ƒuZZybuNNy"])
+def test_every_form_of_an_id_is_the_same_job(job_id: object) -> None:
+    assert f58(job_number(job_id)) == "ƒuZZybuNNy"
     assert job_number(f"{6731191091817518 >> 48:04x}.e9fb.8df1.6c2e") == 6731191091817518
 
 
 @pytest.mark.parametrize(
-    ("told", "size"), [("7", 1), ("0-3", 4), ("[0-3,5]", 5), ("0,2-3,9", 4), (3, 1), ("", 0), (None, 0)]
+    ("idset", "size"), [("7", 1), ("0-3", 4), ("[0-3,5]", 5), ("0,2-3,9", 4), (3, 1), ("", 0), (None, 0)]
 )
-def test_the_size_of_a_set_is_how_many_numbers_it_has(told: object, size: int) -> None:
-    assert idset_size("core", told) == size
+def test_the_size_of_a_set_is_how_many_numbers_it_has(idset: object, size: int) -> None:
+    assert idset_size("core", idset) == size
 
 
 def test_lines_are_recognised_and_lists_of_jobs_are_left_to_the_other_reader() -> None:

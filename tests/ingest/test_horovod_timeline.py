@@ -5,7 +5,7 @@ as older versions did, without it and without the end of the array.
 import json
 from pathlib import Path
 
-from tests.ingest.logged import CHANGED, HERE, told, told_by
+from tests.ingest.logged import CHANGED, HERE, read_log, told_by
 
 from crosswind.data.arrivals import last_to_arrive
 from crosswind.data.store import Store
@@ -20,12 +20,12 @@ TENSOR = "DistributedSGD_Allreduce/kernel"
 NAMED = '[\n{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "weights"}},\n'
 
 
-def events(*told: tuple[str, str, int]) -> str:
-    return NAMED + ",".join(json.dumps({"ph": ph, "name": name, "ts": ts, "pid": 1}) for ph, name, ts in told)
+def events(*entries: tuple[str, str, int]) -> str:
+    return NAMED + ",".join(json.dumps({"ph": ph, "name": name, "ts": ts, "pid": 1}) for ph, name, ts in entries)
 
 
 def test_each_rank_arrives_when_rank_0_heard_that_it_is_ready() -> None:
-    log = told(READER, RECORDED / "timeline.json")
+    log = read_log(READER, RECORDED / "timeline.json")
     assert [
         (
             row["ts_ns"],
@@ -59,7 +59,7 @@ def test_who_came_last_to_a_collective_can_be_asked(tmp_path: Path) -> None:
 
 
 def test_what_rank_0_did_is_kept_as_series() -> None:
-    log = told(READER, RECORDED / "timeline.json")
+    log = read_log(READER, RECORDED / "timeline.json")
     first = log.rows["series"][0]
     labels = json.loads(str(first["labels"]))
     assert [(row["name"], row["value"]) for row in log.rows["series"][:3]] == [
@@ -94,7 +94,7 @@ def test_collectives_from_the_cache_name_no_rank(tmp_path: Path) -> None:
 def test_events_that_are_none_are_skipped_and_the_rest_is_read(tmp_path: Path) -> None:
     text = events(("B", "NEGOTIATE_ALLREDUCE", 1), ("E", "", 2)) + ',{"ph": oops},{"ph": "E", "ts": 9, "pid": 1},'
     log = told_by(READER, tmp_path, text + '{"ph": "E", "ts": 9, "pid": 7},{"ph": "B", "na')
-    assert [(each.line, each.reason) for each in log.report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in log.report.quoted] == [
         (3, "no JSON"),
         (3, "no event of a timeline: an end without a beginning"),
         (3, "no event of a timeline: 7"),

@@ -37,8 +37,8 @@ BLANKS = " " * COUNT
 )
 def test_a_line_that_is_no_sample_is_found_out_at_once(line: str) -> None:
     def is_none() -> bool:
-        found = LINE.fullmatch(line)
-        return found is None or NUMBER.fullmatch(found[3]) is None
+        match = LINE.fullmatch(line)
+        return match is None or NUMBER.fullmatch(match[3]) is None
 
     assert took(is_none) < SECONDS
 

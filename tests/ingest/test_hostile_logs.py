@@ -91,7 +91,7 @@ def test_no_reader_takes_long_to_recognise_nothing(reader: Reader) -> None:
 
 @pytest.mark.parametrize("name", ["megatron", "deepspeed", "caffe", "lbann", "flexflow", "keras", "estimator"])
 def test_no_log_takes_long_for_hostile_lines(name: str, tmp_path: Path) -> None:
-    [reader] = [each for each in READERS if each.name == name]
+    [reader] = [candidate for candidate in READERS if candidate.name == name]
     first = "-------- arguments --------\nInitializing solver from parameters:\nEpoch 1/2\n"
     marked = [mark.replace("\n", " ") for mark in MARKS]
     lines = [of_length(fragment, LOOKED_AT, "!") for fragment in (*RUNS, *marked)]

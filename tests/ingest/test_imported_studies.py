@@ -47,7 +47,7 @@ def test_an_imported_study_gives_a_configuration_that_nobody_has_tried(store: St
         [record] = desk.suggest(study, 1, Lease("me", 60.0))
         space = Space.from_json(desk.standing(study).study.space)
         assert space.contains(record.trial.configuration)
-        assert space.key(record.trial.configuration) not in {space.key(each) for each in tried}
+        assert space.key(record.trial.configuration) not in {space.key(configuration) for configuration in tried}
 
 
 def test_studies_of_one_name_are_told_apart(store: Store) -> None:

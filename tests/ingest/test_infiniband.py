@@ -39,8 +39,8 @@ def test_every_port_is_a_device_and_those_of_omni_path_are_left_to_their_own_sou
 def test_a_port_shows_its_traffic_in_words_and_its_errors_where_they_stopped() -> None:
     values = dict(shown(SYSFS)["mlx5_0/1"])
     assert values.pop("registration") == (SYSFS / "class/infiniband/mlx5_0/ports/1").stat().st_ino
-    told = {name: value for name, value in values.items() if value != 0}
-    assert told == {
+    nonzero = {name: value for name, value in values.items() if value != 0}
+    assert nonzero == {
         "state_id": 4,
         "physical_state_id": 5,
         "rate_bytes_per_second": 400_000,

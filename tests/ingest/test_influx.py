@@ -52,7 +52,7 @@ def test_times_in_other_units_and_bad_points_are_quoted_and_the_others_read(tmp_
     )
     rows, report = read(path)
     assert [row[4] for row in rows] == [1, 2]
-    assert [(each.line, each.reason) for each in report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [
         (4, "time is not between 2001 and 2262 in ns since 1970; write it with precision ns"),
         (5, "a point without a time"),
         (6, "no point: expected measurement,tag=text field=number time"),
@@ -91,7 +91,7 @@ def test_names_and_tags_too_long_for_any_series_are_quoted(tmp_path: Path) -> No
     path.write_text(f"load,tag={'t' * 400_000} a=1 {TIME}\nload {'f' * 1001}=1 {TIME}\nload a=1 {TIME}\n")
     rows, report = read(path)
     assert [row[4] for row in rows] == [1]
-    assert [each.reason for each in report.quoted] == [
+    assert [skipped.reason for skipped in report.quoted] == [
         "a measurement with tags of 400009 characters; expected at most 16384",
         "a measurement or field of more than 1000 characters",
     ]

@@ -35,13 +35,15 @@ TRAIN = "for batch in data: learn(batch)\n"
 IS_HOOKED = "import sys\nprint(any('_Finder' in repr(each) for each in sys.meta_path))\n"
 
 
-def words(spool: Path, told: Mapping[str, str] = RANK_0) -> dict[str, str]:
-    return os.environ | RUN | {"CROSSWIND_SPOOL": str(spool)} | injected({}) | dict(told)
+def words(spool: Path, variables: Mapping[str, str] = RANK_0) -> dict[str, str]:
+    return os.environ | RUN | {"CROSSWIND_SPOOL": str(spool)} | injected({}) | dict(variables)
 
 
-def ran(spool: Path, code: str, told: Mapping[str, str] = RANK_0, *options: str) -> "subprocess.CompletedProcess[str]":
+def ran(
+    spool: Path, code: str, variables: Mapping[str, str] = RANK_0, *options: str
+) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, *options, "-c", code]
-    return subprocess.run(command, env=words(spool, told), capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=words(spool, variables), capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +52,15 @@ def forks() -> Iterator[TorchForks]:
         yield started
 
 
-def trained(forks: TorchForks, spool: Path, code: str, told: Mapping[str, str] = RANK_0) -> None:
-    done = forks.run(LOOP + code, words(spool, told))
+def trained(forks: TorchForks, spool: Path, code: str, variables: Mapping[str, str] = RANK_0) -> None:
+    done = forks.run(LOOP + code, words(spool, variables))
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def column(spool: Path, name: str, metric_set: str = "step") -> list[Scalar]:
     frames = [frame for path in sealed_segments(spool) for frame in read_frames(path)]
-    found = [frame for frame in frames if isinstance(frame, RowsFrame) and frame.metric_set.name == metric_set]
-    return [value for frame in found for value in frame.columns[name]]
+    row_frames = [frame for frame in frames if isinstance(frame, RowsFrame) and frame.metric_set.name == metric_set]
+    return [value for frame in row_frames for value in frame.columns[name]]
 
 
 def longest(spool: Path) -> Scalar:
@@ -134,7 +136,7 @@ def test_an_unchanged_program_is_recorded_with_all_its_steps_and_collectives(
 
 
 @pytest.mark.parametrize(
-    ("told", "rank"),
+    ("variables", "rank"),
     [
         ({"RANK": "3", "WORLD_SIZE": "4"}, 3),
         ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}, 1),
@@ -144,9 +146,9 @@ def test_an_unchanged_program_is_recorded_with_all_its_steps_and_collectives(
     ids=["torchrun", "Open MPI", "srun", "alone"],
 )
 def test_ranks_of_every_launcher_are_recorded(
-    forks: TorchForks, tmp_path: Path, told: Mapping[str, str], rank: int
+    forks: TorchForks, tmp_path: Path, variables: Mapping[str, str], rank: int
 ) -> None:
-    trained(forks, tmp_path, TRAIN, told)
+    trained(forks, tmp_path, TRAIN, variables)
     assert column(tmp_path, "step") == [0, 1, 2]
     assert set(column(tmp_path, "rank")) == {rank}
     assert records(tmp_path, "rank", "run_id", "rank") == [("r1", rank)]
@@ -172,7 +174,7 @@ subprocess.run(CHILD, check=True)
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """Where a program without a launcher was recorded, and what it said."""
+    """Return the spool of a program without a launcher, and what it printed."""
     spool = tmp_path_factory.mktemp("alone")
     done = ran(spool, ALONE, {}, "-u")
     assert (done.returncode, done.stderr) == (0, "")
@@ -290,8 +292,8 @@ OWN = "import crosswind\nwith crosswind.run(workload='own') as run:\n for batch 
 def test_a_script_that_records_itself_is_recorded_once(forks: TorchForks, tmp_path: Path, before: str) -> None:
     trained(forks, tmp_path, f"{before}{OWN}\n{TRAIN}")
     assert column(tmp_path, "step") == [0, 1, 2]
-    told = set(records(tmp_path, "run", "run_id"))
-    assert told == {("r1",)}
+    runs = set(records(tmp_path, "run", "run_id"))
+    assert runs == {("r1",)}
     assert ("own", "completed") in records(tmp_path, "run", "workload", "state")
 
 
@@ -347,8 +349,8 @@ def test_ranks_that_start_again_leave_what_was_recorded_and_are_a_run_beside_it(
     forks: TorchForks, tmp_path: Path
 ) -> None:
     for restart, world_size in enumerate((2, 1)):
-        told = {"RANK": "0", "WORLD_SIZE": str(world_size), "TORCHELASTIC_RESTART_COUNT": str(restart)}
-        trained(forks, tmp_path, TRAIN, told)
+        variables = {"RANK": "0", "WORLD_SIZE": str(world_size), "TORCHELASTIC_RESTART_COUNT": str(restart)}
+        trained(forks, tmp_path, TRAIN, variables)
     assert column(tmp_path, "step") == [0, 1, 2, 0, 1, 2]
     assert records(tmp_path, "rank", "run_id", "rank") == [("r1", 0), ("r1-restart1", 0)]
     assert [size for (size,) in records(tmp_path, "run", "world_size")] == [2, 2, 1, 1]
@@ -360,12 +362,12 @@ def test_an_announced_rank_that_only_evaluates_leaves_nothing(forks: TorchForks,
 
 
 @pytest.mark.parametrize(
-    ("told", "is_on"), [({}, True), ({"CROSSWIND_INJECT": "0"}, False), ({"CROSSWIND_RUN_ID": ""}, False)]
+    ("variables", "is_on"), [({}, True), ({"CROSSWIND_INJECT": "0"}, False), ({"CROSSWIND_RUN_ID": ""}, False)]
 )
 def test_it_is_off_where_that_was_said_and_where_no_run_was_given(
-    tmp_path: Path, told: Mapping[str, str], is_on: bool
+    tmp_path: Path, variables: Mapping[str, str], is_on: bool
 ) -> None:
-    assert ran(tmp_path, IS_HOOKED, RANK_0 | told).stdout == f"{is_on}\n"
+    assert ran(tmp_path, IS_HOOKED, RANK_0 | variables).stdout == f"{is_on}\n"
     assert (injected({"CROSSWIND_INJECT": "0"}), list(tmp_path.iterdir())) == ({}, [])
 
 

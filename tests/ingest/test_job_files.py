@@ -41,14 +41,14 @@ def files_in(directory: Path) -> JobFiles:
 
 def test_a_job_file_becomes_an_allocation(tmp_path: Path) -> None:
     write(tmp_path / "4711.json", GOOD)
-    [found] = files_in(tmp_path).files.values()
-    assert found.allocation == ALLOCATION
+    [job_file] = files_in(tmp_path).files.values()
+    assert job_file.allocation == ALLOCATION
 
 
 def test_without_a_node_the_file_is_of_this_node(tmp_path: Path) -> None:
     write(tmp_path / "1.json", {"job_id": "1", "uid": None, "cpus": "", "gpus": []})
-    [found] = files_in(tmp_path).files.values()
-    assert found.allocation == Allocation("1", "n1.example.org", "n1.example.org", Source.PROLOG)
+    [job_file] = files_in(tmp_path).files.values()
+    assert job_file.allocation == Allocation("1", "n1.example.org", "n1.example.org", Source.PROLOG)
 
 
 def test_a_replaced_file_is_read_again_and_an_old_one_is_not(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def tell(directory: Path, job_id: str, **times: int) -> None:
 def test_the_jobs_ranks_are_placed(recorded: Recorded) -> None:
     with recorded.store.catalog.read() as session:
         placements = session.places.placements_of_job("987003")
-    assert [(each.rank, each.pid, each.sampled_as) for each in placements] == [
+    assert [(placement.rank, placement.pid, placement.sampled_as) for placement in placements] == [
         (rank, pid, "n1.lab") for rank, pid in recorded.pids.items()
     ]
 
@@ -112,7 +112,9 @@ def test_node_rows_lie_within_the_job_and_tell_who_else_was_there(recorded: Reco
 def test_the_job_was_sampled_all_the_while(recorded: Recorded) -> None:
     with recorded.store.catalog.read() as session:
         allocations = session.places.allocations("987003")
-    assert [(each.started_ns, each.ended_ns) for each in allocations] == [(recorded.started_ns, recorded.ended_ns)]
+    assert [(allocation.started_ns, allocation.ended_ns) for allocation in allocations] == [
+        (recorded.started_ns, recorded.ended_ns)
+    ]
     [coverage] = coverages(recorded.store, allocations)
     assert coverage is not None
     assert coverage > 0.8

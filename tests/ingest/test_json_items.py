@@ -29,11 +29,11 @@ def read(path: Path, limits: Limits = LIMITS) -> tuple[list[Item], Report]:
 @pytest.mark.parametrize("indent", [None, 1, 4])
 def test_the_elements_come_one_by_one_with_their_lines(path: Path, indent: int | None, block_bytes: int) -> None:
     path.write_text(json.dumps(DOCUMENT, indent=indent, ensure_ascii=False))
-    found, report = read(path, Limits(block_bytes))
-    assert [item.value for item in found] == JOBS
+    elements, report = read(path, Limits(block_bytes))
+    assert [item.value for item in elements] == JOBS
     lines = path.read_text().split("\n")
     beginnings = [number for number, line in enumerate(lines, 1) if line == f"{' ' * 2 * (indent or 0)}{{"]
-    assert [item.line for item in found] == (beginnings if indent else [1] * 30)
+    assert [item.line for item in elements] == (beginnings if indent else [1] * 30)
     assert (report.skipped, report.quoted) == (0, [])
 
 
@@ -69,16 +69,16 @@ def test_a_broken_element_is_skipped_and_the_others_are_read(
     broken = next(number for number, line in enumerate(lines) if b"]}7" in line)
     lines[broken] = b"      " + damage + b","
     path.write_bytes(b"\n".join(lines))
-    found, report = read(path, Limits(block_bytes))
-    assert [item.value for item in found] == JOBS[:7] + JOBS[8:]
+    elements, report = read(path, Limits(block_bytes))
+    assert [item.value for item in elements] == JOBS[:7] + JOBS[8:]
     assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [(broken, reason)]
 
 
 def test_where_the_document_breaks_off_is_said_and_what_stands_before_is_read(path: Path) -> None:
     text = json.dumps(DOCUMENT, indent=2)
     path.write_text(text[: text.index("]}9")])
-    found, report = read(path)
-    assert [item.value for item in found] == JOBS[:9]
+    elements, report = read(path)
+    assert [item.value for item in elements] == JOBS[:9]
     [skipped] = report.quoted
     assert skipped.text.startswith('{ "name": ')
     expected = "no JSON: Unterminated string starting at: what follows is not read (is it cut short, or still written?)"
@@ -88,16 +88,16 @@ def test_where_the_document_breaks_off_is_said_and_what_stands_before_is_read(pa
 def test_damaged_gzip_gives_what_stands_before_the_damage(path: Path) -> None:
     content = json.dumps({"jobs": [{"number": number * 7919 % 10007} for number in range(9000)]}).encode()
     path.write_bytes(gzip.compress(content)[:-4000])
-    found, report = read(path)
-    assert 100 < len(found) < 9000
-    assert [item.value for item in found] == json.loads(content)["jobs"][: len(found)]
+    elements, report = read(path)
+    assert 100 < len(elements) < 9000
+    assert [item.value for item in elements] == json.loads(content)["jobs"][: len(elements)]
     assert "the compressed data is damaged or cut short" in report.quoted[0].reason
 
 
 def test_an_element_larger_than_the_limit_is_skipped(path: Path) -> None:
     path.write_text(json.dumps({"jobs": [{"a": 1}, {"a": list(range(9000))}, {"a": 3}]}, indent=1))
-    found, report = read(path, Limits(64, item=1000))
-    assert [item.value for item in found] == [{"a": 1}, {"a": 3}]
+    elements, report = read(path, Limits(64, item=1000))
+    assert [item.value for item in elements] == [{"a": 1}, {"a": 3}]
     assert report.skipped == 1
 
 

@@ -18,9 +18,9 @@ def test_rows_become_what_json_dumps_writes(seed: int) -> None:
     pools = {name: chance.choice((TEXTS, TEXTS[1:], TEXTS[:1], TEXTS[:2])) for name in names}
     rows = [{name: chance.choice(pools[name]) for name in names} for _ in range(chance.randrange(1, 9))]
     columns = [(name, pa.array([row[name] for row in rows], pa.string())) for name in names]
-    told = [{name: text for name, text in row.items() if text} for row in rows]
+    nonempty = [{name: text for name, text in row.items() if text} for row in rows]
     assert json_objects(columns, len(rows), are_plain=False).to_pylist() == [
-        json.dumps(row, ensure_ascii=False) if row else None for row in told
+        json.dumps(row, ensure_ascii=False) if row else None for row in nonempty
     ]
 
 

@@ -4,7 +4,7 @@ tensorflow2 is quoted from piaic-official/AI-Q2-learning-resources#16.
 
 from pathlib import Path
 
-from tests.ingest.logged import CHANGED, SECOND, told, told_by
+from tests.ingest.logged import CHANGED, SECOND, read_log, told_by
 
 from crosswind.data.run import RunState
 from crosswind.ingest.readers.lines import LINE_LIMIT
@@ -16,7 +16,7 @@ MS = 1_000_000
 
 
 def test_an_epoch_is_a_row_with_the_mean_that_the_last_bar_before_the_validation_told() -> None:
-    log = told(READER, RECORDED / "keras3.txt", changed_ns=CHANGED)
+    log = read_log(READER, RECORDED / "keras3.txt", changed_ns=CHANGED)
     assert log.steps() == [
         (CHANGED - 2 * SECOND - 12 * MS, 7, 12 * MS),
         (CHANGED - 8 * MS, 15, 8 * MS),
@@ -33,7 +33,7 @@ def test_an_epoch_is_a_row_with_the_mean_that_the_last_bar_before_the_validation
 
 
 def test_bars_that_tell_a_steps_time_only_at_the_end_have_the_validation_in_it() -> None:
-    log = told(READER, RECORDED / "tensorflow2.txt")
+    log = read_log(READER, RECORDED / "tensorflow2.txt")
     assert [(step, duration) for _, step, duration in log.steps()] == [
         (4450, 805_000),
         (8901, 764_000),
@@ -68,7 +68,7 @@ def test_an_epoch_that_is_redrawn_for_megabytes_is_one_line_all_the_same(tmp_pat
 def test_a_line_of_ten_million_characters_is_skipped_and_the_rest_is_read(tmp_path: Path) -> None:
     text = f"{'x' * 10_000_000}\nEpoch 1/1\n10/10 [=====] - 9s 900ms/step - loss: 0.4\n"
     log = told_by(READER, tmp_path, text)
-    assert [(each.line, each.reason) for each in log.report.quoted] == [(1, f"longer than {LINE_LIMIT} bytes")]
+    assert [(skipped.line, skipped.reason) for skipped in log.report.quoted] == [(1, f"longer than {LINE_LIMIT} bytes")]
     assert [step for _, step, _ in log.steps()] == [9]
 
 

@@ -52,7 +52,7 @@ def test_the_files_of_an_ended_process_are_gone_and_their_descriptors_too() -> N
         assert path in open_files()
     with pytest.raises(UnavailableError, match=path):
         files.read(path)
-    assert not any(str(child.pid) in each for each in open_files())
+    assert not any(str(child.pid) in open_path for open_path in open_files())
 
 
 def test_a_folder_can_be_forgotten() -> None:

@@ -21,9 +21,9 @@ def read(path: Path) -> tuple[list[History], Report]:
     return list(KernelTunerReader().read(path, report, Context("lab"))), report
 
 
-def rewritten(tmp_path: Path, **told: object) -> Path:
+def rewritten(tmp_path: Path, **changes: object) -> Path:
     path = tmp_path / "cache.json"
-    path.write_text(json.dumps(json.loads(WHOLE.read_text()) | told))
+    path.write_text(json.dumps(json.loads(WHOLE.read_text()) | changes))
     return path
 
 
@@ -61,7 +61,7 @@ def test_lines_that_are_damaged_or_cut_short_cost_their_configuration_alone(tmp_
     [history], report = read(path)
     assert [trial.objective for trial in history.trials] == [0.025729000568389893, 0.04570950008928776]
     reason = "no record of a configuration: the line is damaged or cut short"
-    assert [(each.line, each.reason) for each in report.quoted] == [(31, reason), (33, reason)]
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [(31, reason), (33, reason)]
 
 
 def test_the_last_line_of_a_closed_cache_is_read_although_another_is_damaged(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_failures_are_trials_without_an_objective(tmp_path: Path, word: str, sta
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("changes", "reason"),
     [
         ({"time": "slow"}, "time is 'slow'; expected a number or one of: InvalidConfig"),
         ({"time": True}, "time is True; expected a number"),
@@ -96,9 +96,9 @@ def test_failures_are_trials_without_an_objective(tmp_path: Path, word: str, sta
         ({"mode": ["a"]}, r"'mode' is \['a'\]; expected one of tune_params"),
     ],
 )
-def test_records_that_are_not_understood_are_skipped(tmp_path: Path, told: dict[str, object], reason: str) -> None:
+def test_records_that_are_not_understood_are_skipped(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
     good = {"block": 1, "rounds": 1, "mode": "a", "time": 2.0}
-    [history], report = read(rewritten(tmp_path, cache={"a": good | told, "b": good, "c": 7}))
+    [history], report = read(rewritten(tmp_path, cache={"a": good | changes, "b": good, "c": 7}))
     assert [trial.objective for trial in history.trials] == [2.0]
     assert report.skipped == 2
     assert re.match(reason, report.quoted[1].reason)
@@ -118,7 +118,7 @@ def test_a_device_tells_that_times_are_in_milliseconds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("changes", "reason"),
     [
         ({"objective": "beauty"}, "objective 'beauty' has no known direction; expected one of: time, energy"),
         ({"objective": ["time", "energy"]}, "has no known direction"),
@@ -127,6 +127,6 @@ def test_a_device_tells_that_times_are_in_milliseconds(tmp_path: Path) -> None:
         ({"cache": []}, "cache is list; expected an object"),
     ],
 )
-def test_what_tells_no_search_is_refused(tmp_path: Path, told: dict[str, object], reason: str) -> None:
+def test_what_tells_no_search_is_refused(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
     with pytest.raises(MalformedError, match=reason):
-        read(rewritten(tmp_path, **told))
+        read(rewritten(tmp_path, **changes))

@@ -31,15 +31,17 @@ def read(path: Path, node: str = "") -> tuple[dict[str, list[dict[str, Any]]], R
     report = Report(str(path), "ldms")
     rows: dict[str, list[dict[str, Any]]] = {}
     for table in LdmsReader().read(path, report, Context("lab", node=node)):
-        told = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
-        rows.setdefault(set_of(table.schema).name, []).extend(told)
+        filled = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+        rows.setdefault(set_of(table.schema).name, []).extend(filled)
     return rows, report
 
 
 def speeds(path: Path) -> tuple[list[float | None], list[tuple[int, str]]]:
     """The column of these tests, and what was skipped."""
     rows, report = read(path)
-    return [row.get("speed") for row in rows["ldms_fans"]], [(each.line, each.reason) for each in report.quoted]
+    return [row.get("speed") for row in rows["ldms_fans"]], [
+        (skipped.line, skipped.reason) for skipped in report.quoted
+    ]
 
 
 @pytest.fixture
@@ -163,7 +165,7 @@ def test_an_interface_that_is_not_there_is_missing_rather_than_idle(tmp_path: Pa
 def test_lists_of_interfaces_become_rows(tmp_path: Path) -> None:
     fields = "name,rx_bytes,rx_packets,rx_errs,rx_drop,rx_fifo,rx_frame,rx_compressed,rx_multicast,tx_bytes,tx_packets"
     fields += ",tx_errs,tx_drop,tx_fifo,tx_colls,tx_carrier,tx_compressed"
-    names = ",".join(f"netdev_list_{each}" for each in fields.split(","))
+    names = ",".join(f"netdev_list_{field}" for field in fields.split(","))
     path = tmp_path / "procnetdev2"
     time = "1763762400.000250,250,n1,1,0,0"
     path.write_text(
@@ -275,8 +277,8 @@ def test_bad_rows_are_quoted_with_their_lines(fans: Path) -> None:
         "# by hand\n"
     )
     fans.write_text(f"{HEADER}{ROW}{bad}{ROW.replace(',7', ',8')}1763762401.0,0,n1,1,9")
-    found, skipped = speeds(fans)
-    assert found == [7, 8]
+    values, skipped = speeds(fans)
+    assert values == [7, 8]
     assert sorted(skipped) == [
         (3, "4 fields; expected 5"),
         (4, "6 fields; expected 5"),
@@ -292,15 +294,15 @@ def test_bad_rows_are_quoted_with_their_lines(fans: Path) -> None:
 
 def test_a_blank_cell_is_missing(fans: Path) -> None:
     fans.write_text(f"{HEADER}1763762400.0,0,n1, ,\t\n  \n{ROW}")
-    found, skipped = speeds(fans)
-    assert found == [None, 7]
+    values, skipped = speeds(fans)
+    assert values == [None, 7]
     assert skipped == [(3, "1 fields; expected 5")]
 
 
 def test_rows_in_front_of_any_header_are_refused_and_those_behind_are_read(fans: Path) -> None:
     fans.write_text(f"{ROW}{ROW}{HEADER}{ROW}")
-    found, skipped = speeds(fans)
-    assert found == [7]
+    values, skipped = speeds(fans)
+    assert values == [7]
     assert [(line, reason.split(";")[0]) for line, reason in skipped] == [
         (1, "a row in front of any header"),
         (2, "a row in front of any header"),
@@ -364,9 +366,13 @@ def test_a_file_that_grows_gives_only_what_is_new(store: Store, tmp_path: Path) 
 def test_order_of_rows_does_not_depend_on_how_much_is_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "procstat"
     header, row = (RECORDED / "procstat").read_text().splitlines()
-    path.write_text("\n".join([header, *(row.replace("1763762400", str(1763762400 + each)) for each in range(3)), ""]))
+    path.write_text(
+        "\n".join([header, *(row.replace("1763762400", str(1763762400 + second)) for second in range(3)), ""])
+    )
     tables = list(LdmsReader().read(path, Report("", ""), Context("lab")))
-    path.write_text("\n".join([header, *(row.replace("1763762400", str(1763762400 + each)) for each in range(4)), ""]))
+    path.write_text(
+        "\n".join([header, *(row.replace("1763762400", str(1763762400 + second)) for second in range(4)), ""])
+    )
     grown = list(LdmsReader().read(path, Report("", ""), Context("lab")))
     assert [
         pa.Table.equals(after.slice(0, len(before)), before) for before, after in zip(tables, grown, strict=True)

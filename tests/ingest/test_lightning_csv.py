@@ -19,7 +19,7 @@ MOMENT_NS = 1_750_000_000_000_000_000
 def read(path: Path) -> tuple[list[tuple[int, str, float | None]], list[Run], Report]:
     report = Report(str(path), "lightning_csv")
     records = list(LightningCsvReader().read(path, report, Context("lab", workload="toy")))
-    rows = [row for each in records if isinstance(each, pa.Table) for row in each.to_pylist()]
+    rows = [row for record in records if isinstance(record, pa.Table) for row in record.to_pylist()]
     assert {row["ts_ns"] for row in rows} <= {MOMENT_NS}
     return [(r["step"], r["name"], r["value"]) for r in rows], [r for r in records if isinstance(r, Run)], report
 
@@ -65,7 +65,7 @@ def test_bad_lines_and_cells_are_skipped_with_their_reason(folder: Path) -> None
     rewrite(folder, 'epoch,step,loss\n0,1,"0,5"\n0,x,1\n0,2\n0,3,nan\n0,4,1e999\n0,5,0.25\n0,6,0.')
     rows, _, report = read(folder)
     assert [row for row in rows if row[1] == "loss"] == [(3, "loss", None), (4, "loss", None), (5, "loss", 0.25)]
-    assert [(each.line, each.reason) for each in report.quoted[:3]] == [
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted[:3]] == [
         (2, "loss is '0,5'; expected a number"),
         (3, "step 'x' is no whole number"),
         (4, "2 cells; expected 3"),

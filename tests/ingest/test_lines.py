@@ -27,10 +27,10 @@ def test_lines_have_their_numbers_however_much_is_read_at_once(
 ) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", size)
     file.write_bytes(b"\xef\xbb\xbfone\r\n\n  \nfour \xc3\xa4\n\xff\nsix\n")
-    found, report = read(file)
+    numbered, report = read(file)
     if size > 3:  # a byte order mark in pieces is no mark
-        assert found[0] == (1, "one")
-    assert found[1:] == [(4, "four ä"), (6, "six")]
+        assert numbered[0] == (1, "one")
+    assert numbered[1:] == [(4, "four ä"), (6, "six")]
     assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [
         (5, "not UTF-8: invalid start byte at byte 1")
     ]
@@ -38,8 +38,8 @@ def test_lines_have_their_numbers_however_much_is_read_at_once(
 
 def test_a_line_of_ten_million_characters_is_skipped_and_the_others_keep_their_numbers(file: Path) -> None:
     file.write_bytes(gzip.compress(b"one\n" + b"x" * 10_000_000 + b"\nthree\n"))
-    found, report = read(file)
-    assert found == [(1, "one"), (3, "three")]
+    numbered, report = read(file)
+    assert numbered == [(1, "one"), (3, "three")]
     assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [(2, f"longer than {LINE_LIMIT} bytes")]
 
 
@@ -50,6 +50,6 @@ def test_a_last_line_without_its_end_counts_where_it_shows_that_it_is_whole(file
     for last, expected in ((b'{"b": 2}', 2), (b'{"b": 2', 1)):
         file.write_bytes(b'{"a": 1}\n' + last)
         report = Report(str(file), "test")
-        found = [line for block in blocks(file, report, is_whole=is_whole) for line in lines_of(block)]
-        assert len(found) == expected
+        numbered = [line for block in blocks(file, report, is_whole=is_whole) for line in lines_of(block)]
+        assert len(numbered) == expected
         assert report.skipped == 2 - expected

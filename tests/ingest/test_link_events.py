@@ -10,7 +10,7 @@ from crosswind.ingest.link_events import MOST, LinkEvents
 
 @dataclass
 class Announcing:
-    """What stands for the kernel's socket: it has so many announcements left, then nothing or an error."""
+    """Stand-in for the kernel's socket: it has so many announcements left, then nothing or an error."""
 
     left: int = 0
     error: OSError = field(default_factory=lambda: BlockingIOError(errno.EAGAIN, "nothing"))

@@ -399,10 +399,10 @@ def test_two_ingests_at_once_store_everything_once(store: Store, spool: Path) ->
     )
     command = [sys.executable, "-c", code, str(store.home), str(spool)]
     ingests = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [ingest.communicate()[0].split(maxsplit=1) for ingest in ingests]
+    outputs = [ingest.communicate()[0].split(maxsplit=1) for ingest in ingests]
     assert [ingest.returncode for ingest in ingests] == [0, 0]
-    assert sum(int(rows) for rows, _ in told) == 40
-    assert {problems.strip() for _, problems in told} == {"[]"}
+    assert sum(int(rows) for rows, _ in outputs) == 40
+    assert {problems.strip() for _, problems in outputs} == {"[]"}
     assert counts(store) == {"link": 40}
 
 

@@ -106,7 +106,7 @@ def test_a_file_that_breaks_half_way_leaves_nothing_behind(store: Store, tmp_pat
     with pytest.raises(MalformedError, match="line 3"):
         load(store, path, Breaking())
     assert heat(store) == []
-    assert not [each for each in store.home.rglob("*heat*") if each.is_file()]
+    assert not [file for file in store.home.rglob("*heat*") if file.is_file()]
     with store.catalog.read() as session:
         assert session.runs.count() == 0
         assert session.ingested().batches == 0
@@ -239,14 +239,14 @@ def test_a_growing_file_that_two_ingest_at_once_is_stored_once(store: Store, tmp
     first, _ = in_a_thread(store, path, slow)
     assert slow.has_read.wait(30)
     path.write_text("1 n1 5\n2 n1 6\n3 n1 7\n")
-    second, told = in_a_thread(store, path, HeatReader())
+    second, loaded = in_a_thread(store, path, HeatReader())
     second.join(0.3)
     assert second.is_alive()  # waits for the first one
     slow.may_go_on.set()
     first.join(30)
     second.join(30)
     assert [value for _, _, value in heat(store)] == [5, 6, 7]
-    assert told[0].rows == 1
+    assert loaded[0].rows == 1
 
 
 def test_who_waits_too_long_for_somebody_else_says_so(

@@ -16,15 +16,19 @@ def test_a_column_has_what_a_clock_says_and_leaves_changes_of_clocks_to_it(name:
     moments = [datetime(2002, 1, 1) + timedelta(seconds=chance.randrange(30 * 365 * 86_400)) for _ in range(3000)]
     moments += [datetime(2026, month, 1) + timedelta(minutes=7 * n) for month in (3, 4, 10, 11) for n in range(6000)]
     texts = [moment.strftime("%Y-%m-%dT%H:%M:%S") for moment in moments]
-    found = local_seconds(pa.array(texts), zone)
+    column = local_seconds(pa.array(texts), zone)
     clock = Clock(zone)
-    told = [(clock.nanoseconds("Start", text), clock.ambiguous) for text in texts]
-    pairs = [(each, ns) for each, (ns, _) in zip(found.values.to_pylist(), told, strict=True) if each is not None]
-    assert all(each * 1_000_000_000 == ns for each, ns in pairs)
-    assert len(pairs) == len(texts) - int(found.doubtful.sum())
-    changes = [place for place in range(1, len(told)) if told[place][1] > told[place - 1][1]]
-    assert all(found.doubtful[place] for place in changes)
-    assert found.doubtful.sum() <= 100  # some hours of these years
+    expected = [(clock.nanoseconds("Start", text), clock.ambiguous) for text in texts]
+    pairs = [
+        (seconds, ns)
+        for seconds, (ns, _) in zip(column.values.to_pylist(), expected, strict=True)
+        if seconds is not None
+    ]
+    assert all(seconds * 1_000_000_000 == ns for seconds, ns in pairs)
+    assert len(pairs) == len(texts) - int(column.doubtful.sum())
+    changes = [place for place in range(1, len(expected)) if expected[place][1] > expected[place - 1][1]]
+    assert all(column.doubtful[place] for place in changes)
+    assert column.doubtful.sum() <= 100  # some hours of these years
 
 
 @pytest.mark.parametrize(

@@ -144,13 +144,13 @@ def test_without_lustre_it_is_unavailable_and_says_where_it_looked(tmp_path: Pat
 
 
 def test_each_target_tells_of_requests_and_how_long_they_took() -> None:
-    found = read(targets_of(TREE))
-    assert set(found) == {"scratch-OST0000", "scratch-OST0001", "scratch-MDT0000"}
-    values = found["scratch-OST0000"]
+    targets = read(targets_of(TREE))
+    assert set(targets) == {"scratch-OST0000", "scratch-OST0001", "scratch-MDT0000"}
+    values = targets["scratch-OST0000"]
     assert (values["request_calls_total"], values["request_seconds_total"]) == (393905757, 483362372205)
     assert (values["read_calls_total"], values["read_bytes_total"]) == (299768451, 6895163247966)
-    assert found["scratch-OST0001"] == {"instance": "ffff9440f1003000", "measured_ns": 1689697369331290101}
-    assert found["scratch-MDT0000"]["lock_seconds_total"] == 434824356
+    assert targets["scratch-OST0001"] == {"instance": "ffff9440f1003000", "measured_ns": 1689697369331290101}
+    assert targets["scratch-MDT0000"]["lock_seconds_total"] == 434824356
     assert LUSTRE_TARGETS["request_seconds_total"].scale == 1e-6
 
 

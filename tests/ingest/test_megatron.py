@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from tests.ingest.logged import CHANGED, HERE, SECOND, told, told_by
+from tests.ingest.logged import CHANGED, HERE, SECOND, read_log, told_by
 
 from crosswind.data.run import RunState
 from crosswind.data.store import Store
@@ -28,7 +28,7 @@ def iteration(number: int, ms: float = 1000.0, total: int = 100, rest: str = "")
 
 
 def test_new_lines_have_their_own_time_and_a_step_ends_when_its_line_is_written() -> None:
-    log = told(READER, RECORDED / "mixtral.txt")
+    log = read_log(READER, RECORDED / "mixtral.txt")
     assert log.steps() == [
         (NEW - 5_444_900_000, 42, 5_444_900_000),
         (NEW + 5 * SECOND - 5_533_800_000, 43, 5_533_800_000),
@@ -51,7 +51,7 @@ def test_new_lines_have_their_own_time_and_a_step_ends_when_its_line_is_written(
 
 
 def test_arguments_are_the_configuration_and_what_is_not_set_is_left_out() -> None:
-    [run] = told(READER, RECORDED / "mixtral.txt").runs
+    [run] = read_log(READER, RECORDED / "mixtral.txt").runs
     assert run.world_size == 16
     assert run.configuration == {
         "accumulate_allreduce_grads_in_fp32": True,
@@ -81,7 +81,7 @@ def test_old_lines_end_when_the_file_was_last_changed_and_the_run_says_so(tmp_pa
 
 
 def test_a_unit_of_a_value_is_part_of_its_name() -> None:
-    assert told(READER, RECORDED / "neox.txt").values(33) == {
+    assert read_log(READER, RECORDED / "neox.txt").values(33) == {
         "samples_per_second": 7.799,
         "learning_rate": 2.111e-06,
         "approx_flops_per_gpu_tflops": 112.9,
@@ -122,7 +122,7 @@ def test_a_restart_in_the_same_file_is_a_run_of_its_own(tmp_path: Path) -> None:
     by_run = [(row["run_id"], row["step"]) for row in log.rows["step"]]
     first, second = (run.run_id for run in log.runs)
     assert by_run == [(first, 2), (first, 3), (second, 2), (second, 99)]
-    assert [(each.line, each.reason) for each in log.report.quoted] == [(3, "step 3 was told already")]
+    assert [(skipped.line, skipped.reason) for skipped in log.report.quoted] == [(3, "step 3 was told already")]
 
 
 def test_arguments_that_are_printed_again_begin_another_run(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_what_is_no_iteration_after_all_is_skipped_with_its_reason(tmp_path: Pat
     )
     log = told_by(READER, tmp_path, text)
     assert [step for _, step, _ in log.steps()] == [0]
-    assert [(each.line, each.reason) for each in log.report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in log.report.quoted] == [
         (2, "an iteration that tells no time of less than thirty years"),
         (3, "iteration 101 of 100"),
         (4, "time '2024-13-06T02:59:36' is no time; expected seconds since 1970 (SLURM_TIME_FORMAT=%s) or "
@@ -193,7 +193,7 @@ def test_a_line_made_to_take_long_does_not(tmp_path: Path) -> None:
     log = told_by(READER, tmp_path, text)
     assert time.process_time() - begun < 5  # some 0.1 s; with patterns over all of it minutes
     assert [step for _, step, _ in log.steps()] == [0]
-    assert [each.line for each in log.report.quoted] == [1, 3]
+    assert [skipped.line for skipped in log.report.quoted] == [1, 3]
 
 
 def test_another_programs_arguments_are_not_recognised(tmp_path: Path) -> None:

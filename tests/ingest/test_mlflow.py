@@ -19,8 +19,8 @@ Row = tuple[int, str, float | None]
 def read(path: Path) -> tuple[list[Row], list[Run], Report]:
     report = Report(str(path), "mlflow")
     records = list(MlflowReader().read(path, report, Context("lab", workload="toy")))
-    rows = [row for each in records if isinstance(each, pa.Table) for row in each.to_pylist()]
-    runs = [each for each in records if isinstance(each, Run)]
+    rows = [row for record in records if isinstance(record, pa.Table) for row in record.to_pylist()]
+    runs = [record for record in records if isinstance(record, Run)]
     return [(row["step"], row["name"], row["value"]) for row in rows], runs, report
 
 
@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_finished_run_with_its_metrics_parameters_and_tags(run: Path) -> None:
-    rows, [found], report = read(run)
+    rows, [imported], report = read(run)
     assert rows == [
         (0, "eval/accuracy", 0.5),
         (1, "eval/accuracy", 0.6),
@@ -42,24 +42,24 @@ def test_a_finished_run_with_its_metrics_parameters_and_tags(run: Path) -> None:
         (2, "loss", 0.6666666666666666),
         (3, "loss", None),
     ]
-    assert (found.workload, found.state) == ("nanogpt", RunState.COMPLETED)
-    assert found.configuration == {"lr": 0.1, "layers": 12, "note": "two\nlines", "amp": True}
-    assert found.tags == {"imported_from": "mlflow", "imported_id": run.name, "name": "blue-7", "team": "infra"}
-    assert 0 < (found.seconds or 0) < 10
+    assert (imported.workload, imported.state) == ("nanogpt", RunState.COMPLETED)
+    assert imported.configuration == {"lr": 0.1, "layers": 12, "note": "two\nlines", "amp": True}
+    assert imported.tags == {"imported_from": "mlflow", "imported_id": run.name, "name": "blue-7", "team": "infra"}
+    assert 0 < (imported.seconds or 0) < 10
     assert (report.read, report.skipped, report.notes) == (8, 0, [])
 
 
 def test_a_failed_run_whose_experiment_is_not_there_has_the_workload_that_it_is_given() -> None:
-    rows, [found], _ = read(FAILED)
+    rows, [imported], _ = read(FAILED)
     assert rows == [(0, "loss", 9.0)]
-    assert (found.workload, found.state) == ("toy", RunState.FAILED)
+    assert (imported.workload, imported.state) == ("toy", RunState.FAILED)
 
 
 def test_a_run_that_still_goes_on_is_running(run: Path) -> None:
     meta = (run / "meta.yaml").read_text().replace("status: 3", "status: 1")
     (run / "meta.yaml").write_text("".join(line for line in meta.splitlines(True) if "end_time" not in line))
-    _, [found], _ = read(run)
-    assert (found.state, found.ended_ns) == (RunState.RUNNING, None)
+    _, [imported], _ = read(run)
+    assert (imported.state, imported.ended_ns) == (RunState.RUNNING, None)
 
 
 def test_a_deleted_run_is_left_out(run: Path) -> None:
@@ -74,16 +74,16 @@ def test_lines_that_are_no_values_are_skipped_and_lines_without_a_step_are_at_0(
     (run / "metrics/loss").write_text(lines + "1750000000000 0.25 9")
     rows, _, report = read(run)
     assert [row for row in rows if row[1] == "loss"] == [(0, "loss", 0.5), (1, "loss", None)]
-    assert [each.line for each in report.quoted] == [2, 3, 4, 6, 7]
+    assert [skipped.line for skipped in report.quoted] == [2, 3, 4, 6, 7]
     assert report.quoted[0].reason == "expected time, value and step: could not convert string to float: '0,5'"
 
 
 def test_links_lead_nowhere(run: Path) -> None:
     (run / "params/secret").symlink_to("/etc/hostname")
     (run / "metrics/secret").symlink_to("/etc/hostname")
-    _, [found], report = read(run)
-    assert "secret" not in found.configuration
-    assert [(each.text, each.reason) for each in report.quoted] == [("secret", "is a link")] * 2
+    _, [imported], report = read(run)
+    assert "secret" not in imported.configuration
+    assert [(skipped.text, skipped.reason) for skipped in report.quoted] == [("secret", "is a link")] * 2
 
 
 @pytest.mark.parametrize(

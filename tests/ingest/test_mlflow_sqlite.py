@@ -21,9 +21,9 @@ Row = tuple[int, str, float | None]
 def read(path: Path) -> tuple[list[list[Row]], list[Run], Report]:
     report = Report(str(path), "mlflow_sqlite")
     records = list(MlflowSqliteReader().read(path, report, Context("lab")))
-    tables = [each.to_pylist() for each in records if isinstance(each, pa.Table)]
+    tables = [record.to_pylist() for record in records if isinstance(record, pa.Table)]
     rows = [[(row["step"], row["name"], row["value"]) for row in table] for table in tables]
-    return rows, [each for each in records if isinstance(each, Run)], report
+    return rows, [record for record in records if isinstance(record, Run)], report
 
 
 def changed(tmp_path: Path, *statements: str) -> Path:
@@ -79,7 +79,7 @@ def test_values_that_are_none_are_skipped_and_the_others_read(tmp_path: Path) ->
         (3, "loss"),
         (4, "loss"),
     ]
-    assert [each.reason for each in report.quoted] == [
+    assert [skipped.reason for skipped in report.quoted] == [
         "time 17000000 ns of 'loss' is not between 2001 and 2262",
         "time 17000000 ns of 'eval/accuracy' is not between 2001 and 2262",
         "'much' at 1795300838956, step 2; expected numbers",

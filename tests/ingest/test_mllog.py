@@ -35,13 +35,13 @@ def read(path: Path, context: Context = HERE) -> tuple[list[Run], list[Mapping[s
     """The runs, the rows of `progress`, the report."""
     report = Report(str(path), "mllog")
     records = list(MllogReader().read(path, report, context))
-    rows = [row for each in records if isinstance(each, pa.Table) for row in each.to_pylist()]
-    return [each for each in records if isinstance(each, Run)], rows, report
+    rows = [row for record in records if isinstance(record, pa.Table) for row in record.to_pylist()]
+    return [record for record in records if isinstance(record, Run)], rows, report
 
 
 def event(ms: object, key: str, value: object = None, **metadata: object) -> str:
-    told = {"namespace": "", "time_ms": ms, "event_type": "POINT_IN_TIME", "key": key, "value": value}
-    return f":::MLLOG {json.dumps({**told, 'metadata': metadata})}\n"
+    fields = {"namespace": "", "time_ms": ms, "event_type": "POINT_IN_TIME", "key": key, "value": value}
+    return f":::MLLOG {json.dumps({**fields, 'metadata': metadata})}\n"
 
 
 def lasted(run: Run) -> int | None:
@@ -281,7 +281,7 @@ def test_two_processes_on_one_line_are_both_read(log: Path) -> None:
     log.write_text(cut + trained().replace("\n", " 0: step 5\n").replace("\n", "", 1))
     [run], _, report = read(log)
     assert (run.workload, lasted(run)) == ("bert", 60_000)
-    assert [each.line for each in report.quoted] == [1]
+    assert [skipped.line for skipped in report.quoted] == [1]
 
 
 def test_whatever_else_the_job_wrote_is_no_event(log: Path) -> None:
@@ -310,7 +310,7 @@ def test_more_instances_or_parameters_than_memory_should_hold_are_refused(log: P
     log.write_text("".join((*instances, *parameters, trained())))
     [run], _, report = read(log)
     assert (len(run.configuration), report.skipped) == (500, 600)
-    assert {each.reason for each in report.quoted} == {"more than 2000 instances"}
+    assert {skipped.reason for skipped in report.quoted} == {"more than 2000 instances"}
 
 
 def test_a_log_that_grew_gives_the_same_rows_and_then_more(log: Path) -> None:
@@ -343,11 +343,11 @@ def test_a_log_ingested_while_it_is_written_ends_as_if_it_was_ingested_once(tmp_
 @needs_data(REAL)
 def test_real_logs_tell_what_was_found_in_them_before() -> None:
     table = pq.read_table(REAL / "runs.parquet", columns=["round", "path", "ttt_min", "status", "last_eval_progress"])
-    known = {f"{row['round']}__{row['path'].replace('/', '__')}.gz": row for row in table.to_pylist()}
+    expected = {f"{row['round']}__{row['path'].replace('/', '__')}.gz": row for row in table.to_pylist()}
     unmoved = []
     for path in sorted((REAL / "logs").iterdir()):
         [run], _, report = read(path)
-        row = known[path.name]
+        row = expected[path.name]
         assert report.skipped == 0
         assert run.seconds == pytest.approx(row["ttt_min"] * 60, abs=5e-4)
         assert run.tags["status"] == row["status"]

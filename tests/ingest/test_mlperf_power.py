@@ -59,7 +59,7 @@ def test_bad_lines_are_quoted_and_the_others_read(tmp_path: Path) -> None:
     )
     rows, report = read(path)
     assert rows == [(1715341080_337_000_000, None, "power", 2090)]
-    assert [(each.line, each.reason) for each in report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [
         (3, "power_reading: None is no number of watts"),
         (4, "time_ms 17 is not between 2001 and 2262"),
         (5, "no event: expected :::MLLOG {...}"),

@@ -59,7 +59,7 @@ def test_what_looks_a_little_like_a_format_is_in_none(name: str) -> None:
 
 
 def taken(name: str, content: bytes) -> list[str]:
-    """Who would read it."""
+    """Return the readers that would read it, by name."""
     return [reader.name for reader in READERS if reader.recognises(Path(name), content[:HEAD_BYTES])]
 
 

@@ -22,10 +22,10 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_each_mount_is_a_device_and_so_is_the_node() -> None:
-    found = read(TREE)
-    assert list(found) == ["/home", "/data/my\\040set", "all"]
-    assert (found["/home"]["server"], found["/home"]["version"]) == ("10.20.0.7:/export/home", "3")
-    assert found["/data/my\\040set"]["version"] == "4.2"
+    mounts = read(TREE)
+    assert list(mounts) == ["/home", "/data/my\\040set", "all"]
+    assert (mounts["/home"]["server"], mounts["/home"]["version"]) == ("10.20.0.7:/export/home", "3")
+    assert mounts["/data/my\\040set"]["version"] == "4.2"
 
 
 def test_bytes_of_programs_and_of_the_server_are_told_apart() -> None:

@@ -41,11 +41,11 @@ REFUSED = (
 
 
 def test_the_nodes_of_each_list_are_counted() -> None:
-    found = node_counts(pa.array([*COUNTED, *REFUSED, *COUNTED]))
-    assert found.values.to_pylist()[: len(COUNTED)] == list(COUNTED.values()) == [len(expand(text)) for text in COUNTED]
-    assert found.values.to_pylist()[-len(COUNTED) :] == list(COUNTED.values())
-    assert [text for text, doubtful in zip(REFUSED, found.doubtful[len(COUNTED) :], strict=False) if not doubtful] == []
-    assert not found.doubtful[: len(COUNTED)].any()
+    sizes = node_counts(pa.array([*COUNTED, *REFUSED, *COUNTED]))
+    assert sizes.values.to_pylist()[: len(COUNTED)] == list(COUNTED.values()) == [len(expand(text)) for text in COUNTED]
+    assert sizes.values.to_pylist()[-len(COUNTED) :] == list(COUNTED.values())
+    assert [text for text, doubtful in zip(REFUSED, sizes.doubtful[len(COUNTED) :], strict=False) if not doubtful] == []
+    assert not sizes.doubtful[: len(COUNTED)].any()
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["n1"], ["n1", "n2"], ["n[1-2]"]])

@@ -70,7 +70,7 @@ def test_bad_rows_are_quoted_and_the_others_read(log: Path) -> None:
     )
     gpu, _, report = read(log)
     assert len(gpu) == 1
-    assert [(each.line, each.reason) for each in report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [
         (4, "5 fields; expected 6, each with its unit"),
         (5, "date '2021-01-02'; expected YYYYMMDD"),
         (6, "pwr '37W' is no number"),

@@ -20,8 +20,8 @@ def read(path: Path, context: Context = BERLIN) -> tuple[dict[str, list[dict[str
     report = Report(str(path), "nvidia_smi")
     rows: dict[str, list[dict[str, Any]]] = {}
     for table in NvidiaSmiReader().read(path, report, context):
-        told = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
-        rows.setdefault(set_of(table.schema).name, []).extend(told)
+        filled = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+        rows.setdefault(set_of(table.schema).name, []).extend(filled)
     return rows, report
 
 
@@ -106,7 +106,7 @@ def test_bad_rows_are_quoted_and_the_others_read(log: Path) -> None:
     )
     rows, report = read(log)
     assert [row["utilization_ratio"] for row in rows["gpu"]] == [7, 8]
-    assert [(each.line, each.reason) for each in report.quoted] == [
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [
         (3, "5 fields; expected 4"),
         (4, "timestamp '02.01.2026 03:04:06' is no time; expected YYYY/MM/DD HH:MM:SS.mmm"),
         (5, "power.draw: '15.21 kW' is no number of W"),

@@ -244,12 +244,14 @@ def test_hostile_names_are_made_fit_for_a_row_or_left_out() -> None:
 def test_processes_are_told_by_gpu_and_pid() -> None:
     hidden = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
     driver = FakeNvml(H100 | {"processes": [(4242, 1_073_741_824), (4243, hidden)]})
-    found = [(each.device, dict(each.values)) for each in GpuProcessCollector(NvmlSession(library(driver))).read()]
-    assert found == [(UUID, {"pid": 4242, "memory_used_bytes": 1_073_741_824}), (UUID, {"pid": 4243})]
+    processes = [
+        (sample.device, dict(sample.values)) for sample in GpuProcessCollector(NvmlSession(library(driver))).read()
+    ]
+    assert processes == [(UUID, {"pid": 4242, "memory_used_bytes": 1_073_741_824}), (UUID, {"pid": 4243})]
 
 
 def test_processes_of_a_divided_gpu_are_told_by_its_parts() -> None:
     part = {"nvmlDeviceGetUUID": PART.encode(), "processes": [(7, 5)]}
     driver = FakeNvml(H100 | {"processes": [(7, 5)]}, parts={0: [part]})
-    found = [each.device for each in GpuProcessCollector(NvmlSession(library(driver))).read()]
-    assert found == [PART]
+    devices = [sample.device for sample in GpuProcessCollector(NvmlSession(library(driver))).read()]
+    assert devices == [PART]

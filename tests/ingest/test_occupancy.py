@@ -61,12 +61,12 @@ def test_a_rank_is_told_once_when_it_comes_and_once_when_it_ends(task: subproces
     before = time.time_ns()
     occupancy = Occupancy("n1.example.org")
     occupancy.refresh()
-    told = dict(records_of(occupancy))
-    started_ns = told["placement"].pop("started_ns")
-    assert told["allocation"].pop("started_ns") == started_ns
+    begun = dict(records_of(occupancy))
+    started_ns = begun["placement"].pop("started_ns")
+    assert begun["allocation"].pop("started_ns") == started_ns
     assert before - 5_000_000_000 < int(str(started_ns)) < before + 20_000_000  # a clock tick is 10 ms
     place = {"node": "n1", "sampled_as": "n1.example.org", "system": "lab", "job_id": "987002"}
-    assert told["placement"] == place | {
+    assert begun["placement"] == place | {
         "source": "environment",
         "pid": task.pid,
         "start_ticks": start_ticks(task.pid),
@@ -76,7 +76,7 @@ def test_a_rank_is_told_once_when_it_comes_and_once_when_it_ends(task: subproces
         "world_size": 4,
         "gpus": ["GPU-1", "GPU-2"],
     }
-    assert told["allocation"] == place | {
+    assert begun["allocation"] == place | {
         "source": "environment",
         "restart_count": 0,
         "uid": os.geteuid(),
@@ -174,8 +174,8 @@ def test_with_nothing_left_to_open_files_with_nothing_ends_and_the_next_look_mak
     assert (sorted(occupancy.pids()), list(occupancy.records())) == (before, [])
     occupancy.refresh()
     assert {"5", "6", "987002"} <= set(occupancy.seen.job_ids)
-    told = [value.get("job_id") for _, value in occupancy.records()]
-    assert (sorted(occupancy.pids()), told.count("5"), told.count("6")) == (before, 0, 1)
+    job_ids = [value.get("job_id") for _, value in occupancy.records()]
+    assert (sorted(occupancy.pids()), job_ids.count("5"), job_ids.count("6")) == (before, 0, 1)
 
 
 def test_an_agent_that_starts_with_nothing_to_open_files_with_sees_all_later(tmp_path: Path) -> None:
@@ -194,11 +194,11 @@ def test_an_announcement_after_the_environment_makes_one_placement_of_both(
 ) -> None:
     occupancy = Occupancy("n1.example.org", run_directory=tmp_path)
     occupancy.refresh()
-    [(_, found)] = [each for each in records_of(occupancy) if each[0] == "placement"]
+    [(_, placement)] = [record for record in records_of(occupancy) if record[0] == "placement"]
     announce(tmp_path, run_id="01RUN", rank=2, node="n1", pid=task.pid)
     occupancy.refresh()
     [(_, merged)] = records_of(occupancy)
-    assert merged == found | {"run_id": "01RUN", "source": "probe"}
+    assert merged == placement | {"run_id": "01RUN", "source": "probe"}
     withdraw(tmp_path, task.pid)
 
 
@@ -379,9 +379,9 @@ def test_invented_jobs_push_out_none_that_the_kernel_or_the_prolog_vouches_for(t
     occupancy = Occupancy("n1", proc=proc, job_directory=jobs)
     occupancy.refresh()
     assert {"7", "8"} <= set(occupancy.seen.job_ids)
-    told = [value for _, value in occupancy.records() if value["source"] == "environment"]
-    assert len(told) == MAX_JOBS
-    assert {"7", "8"} <= {value["job_id"] for value in told}
+    invented = [value for _, value in occupancy.records() if value["source"] == "environment"]
+    assert len(invented) == MAX_JOBS
+    assert {"7", "8"} <= {value["job_id"] for value in invented}
 
 
 def test_a_confined_job_that_names_many_restarts_pushes_out_no_other(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where a real Slurm ran what is where the agent says; needs root and Debian's Slurm packages."""
+"""The places where a real Slurm ran what, as the agent reports them; needs root and Debian's Slurm packages."""
 
 import stat
 import threading
@@ -28,13 +28,13 @@ TASKS = "srun sh -c 'sleep 4; true'"  # a shell, and below it the program
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     """A cluster of its own, as it gets scripts that every job runs."""
-    with running(tmp_path_factory.mktemp("slurm"), 2) as found:
-        yield found
+    with running(tmp_path_factory.mktemp("slurm"), 2) as cluster:
+        yield cluster
 
 
 @dataclass
 class Agent:
-    """An agent's look at this host, taken again and again, and what it told."""
+    """An agent's look at this host, taken again and again, and what it saw."""
 
     occupancy: Occupancy
     allocations: dict[tuple[Any, ...], Allocation] = field(default_factory=dict)
@@ -53,12 +53,14 @@ class Agent:
                     merge_into(self.placements, PLACEMENT_KEY, place)
 
     def of_job(self, job_id: str) -> list[Allocation]:
-        found = [each for each in self.allocations.values() if each.job_id == job_id]
-        return sorted(found, key=lambda each: (each.node, each.restart_count))
+        allocations = [allocation for allocation in self.allocations.values() if allocation.job_id == job_id]
+        return sorted(allocations, key=lambda allocation: (allocation.node, allocation.restart_count))
 
     def ranks_of(self, job_id: str) -> list[Placement]:
-        found = [each for each in self.placements.values() if each.job_id == job_id]
-        return sorted(found, key=lambda each: (each.step_id or "", each.rank or 0, each.start_ticks))
+        placements = [placement for placement in self.placements.values() if placement.job_id == job_id]
+        return sorted(
+            placements, key=lambda placement: (placement.step_id or "", placement.rank or 0, placement.start_ticks)
+        )
 
 
 def merge_into(places: dict[tuple[Any, ...], Place], names: tuple[str, ...], place: Place) -> None:
@@ -68,21 +70,21 @@ def merge_into(places: dict[tuple[Any, ...], Place], names: tuple[str, ...], pla
 
 @dataclass(frozen=True)
 class Watched:
-    """What Slurm says of the jobs, and what two agents saw: one that is told by the prolog, and one that is not."""
+    """Slurm's accounts of the jobs, and what two agents saw: one that the prolog informs, and one that it does not."""
 
     ids: dict[str, str]
     accounts: dict[str, tuple[int, int]]
-    told: Agent
-    untold: Agent
+    with_prolog: Agent
+    without_prolog: Agent
 
 
 @pytest.fixture(scope="module")
 def watched(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     directory = tmp_path_factory.mktemp("run") / "job.d"
     use_scripts(slurm, directory)
-    told, untold = Agent(Occupancy("host", job_directory=directory)), Agent(Occupancy("host"))
+    with_prolog, without_prolog = Agent(Occupancy("host", job_directory=directory)), Agent(Occupancy("host"))
     stop = threading.Event()
-    threads = [threading.Thread(target=agent.look, args=(stop,)) for agent in (told, untold)]
+    threads = [threading.Thread(target=agent.look, args=(stop,)) for agent in (with_prolog, without_prolog)]
     for thread in threads:
         thread.start()
     try:
@@ -92,7 +94,7 @@ def watched(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         stop.set()
         for thread in threads:
             thread.join()
-    yield Watched(ids, accounts(slurm), told, untold)
+    yield Watched(ids, accounts(slurm), with_prolog, without_prolog)
     assert list(directory.iterdir()) == []  # this agent may remove what it has read
 
 
@@ -147,26 +149,26 @@ def assert_as_accounted(allocation: Allocation, account: tuple[int, int], *, gra
 
 def test_a_job_on_two_nodes_is_allocated_there_when_sacct_says(watched: Watched) -> None:
     job_id = watched.ids["two nodes"]
-    found = watched.told.of_job(job_id)
-    assert [(each.node, each.sampled_as, each.system) for each in found] == [
+    allocations = watched.with_prolog.of_job(job_id)
+    assert [(part.node, part.sampled_as, part.system) for part in allocations] == [
         ("node1", "host", "crosswind"),
         ("node2", "host", "crosswind"),
     ]
-    assert [(each.source, each.uid, each.cpus) for each in found] == [(Source.PROLOG, 0, 2)] * 2
-    for allocation in found:
+    assert [(part.source, part.uid, part.cpus) for part in allocations] == [(Source.PROLOG, 0, 2)] * 2
+    for allocation in allocations:
         assert_as_accounted(allocation, watched.accounts[job_id])
 
 
 def test_its_four_tasks_are_ranks_0_to_3_two_on_each_node(watched: Watched) -> None:
-    found = watched.told.ranks_of(watched.ids["two nodes"])
-    assert [(each.rank, each.node, each.local_rank, each.world_size, each.step_id) for each in found] == [
+    placements = watched.with_prolog.ranks_of(watched.ids["two nodes"])
+    assert [(rank.rank, rank.node, rank.local_rank, rank.world_size, rank.step_id) for rank in placements] == [
         (0, "node1", 0, 4, "0"),
         (1, "node1", 1, 4, "0"),
         (2, "node2", 0, 4, "0"),
         (3, "node2", 1, 4, "0"),
     ]
-    assert len({each.pid for each in found}) == 4
-    for placement in found:
+    assert len({rank.pid for rank in placements}) == 4
+    for placement in placements:
         assert placement.started_ns is not None
         assert placement.ended_ns is not None
         assert 3.5e9 < placement.ended_ns - placement.started_ns < 6e9  # the sleep below the shell, which took 4 s
@@ -174,29 +176,29 @@ def test_its_four_tasks_are_ranks_0_to_3_two_on_each_node(watched: Watched) -> N
 
 def test_without_the_prolog_the_same_ranks_and_nodes_are_found_by_environment(watched: Watched) -> None:
     job_id = watched.ids["two nodes"]
-    assert watched.untold.placements.keys() == watched.told.placements.keys()
-    found = watched.untold.of_job(job_id)
-    assert [(each.node, each.source, each.cpus) for each in found] == [
+    assert watched.without_prolog.placements.keys() == watched.with_prolog.placements.keys()
+    allocations = watched.without_prolog.of_job(job_id)
+    assert [(part.node, part.source, part.cpus) for part in allocations] == [
         ("node1", Source.ENVIRONMENT, 2),
         ("node2", Source.ENVIRONMENT, 2),
     ]
-    for allocation in found:
+    for allocation in allocations:
         assert_as_accounted(allocation, watched.accounts[job_id])
 
 
-@pytest.mark.parametrize("who", ["told", "untold"])
+@pytest.mark.parametrize("who", ["with_prolog", "without_prolog"])
 def test_each_element_of_an_array_is_an_allocation_of_its_own(watched: Watched, who: str) -> None:
     agent: Agent = getattr(watched, who)
     array_id = watched.ids["array"]
-    found = [each for each in agent.allocations.values() if (each.array_id or "").startswith(f"{array_id}_")]
-    assert sorted(each.array_id or "" for each in found) == [f"{array_id}_{element}" for element in range(3)]
-    for allocation in found:
+    allocations = [part for part in agent.allocations.values() if (part.array_id or "").startswith(f"{array_id}_")]
+    assert sorted(part.array_id or "" for part in allocations) == [f"{array_id}_{element}" for element in range(3)]
+    for allocation in allocations:
         assert_as_accounted(allocation, watched.accounts[allocation.job_id])
         [rank] = agent.ranks_of(allocation.job_id)
         assert (rank.rank, rank.world_size, rank.node) == (0, 1, allocation.node)
 
 
-@pytest.mark.parametrize("who", ["told", "untold"])
+@pytest.mark.parametrize("who", ["with_prolog", "without_prolog"])
 def test_a_cancelled_job_has_ended(watched: Watched, who: str) -> None:
     agent: Agent = getattr(watched, who)
     job_id = watched.ids["cancelled"]
@@ -208,7 +210,7 @@ def test_a_cancelled_job_has_ended(watched: Watched, who: str) -> None:
     assert rank.ended_ns <= allocation.ended_ns
 
 
-@pytest.mark.parametrize("who", ["told", "untold"])
+@pytest.mark.parametrize("who", ["with_prolog", "without_prolog"])
 def test_a_requeued_job_has_an_allocation_for_each_start(watched: Watched, who: str) -> None:
     agent: Agent = getattr(watched, who)
     job_id = watched.ids["requeued"]
@@ -218,10 +220,10 @@ def test_a_requeued_job_has_an_allocation_for_each_start(watched: Watched, who: 
     assert second.started_ns is not None
     assert first.ended_ns < second.started_ns
     assert_as_accounted(second, watched.accounts[job_id], grace_ns=KILL_WAIT_NS)
-    assert [each.rank for each in agent.ranks_of(job_id)] == [0, 0]
+    assert [rank.rank for rank in agent.ranks_of(job_id)] == [0, 0]
 
 
 def test_every_job_was_seen_while_it_ran_and_none_is_seen_any_more(watched: Watched) -> None:
-    assert watched.told.seen == watched.untold.seen == watched.accounts.keys()
-    assert watched.told.occupancy.seen.job_ids == watched.untold.occupancy.seen.job_ids == ()
-    assert watched.told.occupancy.seen.garbled_files == 0
+    assert watched.with_prolog.seen == watched.without_prolog.seen == watched.accounts.keys()
+    assert watched.with_prolog.occupancy.seen.job_ids == watched.without_prolog.occupancy.seen.job_ids == ()
+    assert watched.with_prolog.occupancy.seen.garbled_files == 0

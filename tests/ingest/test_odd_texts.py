@@ -30,7 +30,7 @@ def test_names_that_are_no_text_cost_their_value_alone(tmp_path: Path) -> None:
     path.write_text(json.dumps(state | {"log_history": [entry], "trial_name": "\ud800\0"}))
     loaded = load(tmp_path, path)
     assert loaded.rows == 1
-    assert [each.reason for each in loaded.reports[0].quoted] == [
+    assert [skipped.reason for skipped in loaded.reports[0].quoted] == [
         r"name '\ud800' has characters that no text has",
         r"name 'a\x00b' has characters that no text has",
         "name of 1001 characters; expected 1 to 1000",
@@ -42,9 +42,9 @@ def test_names_that_are_no_text_cost_their_value_alone(tmp_path: Path) -> None:
 def test_a_search_over_values_that_are_no_text_is_refused(tmp_path: Path, value: str) -> None:
     cache = json.loads((RECORDED / "kernel_tuner/scale.json").read_text())
     entry = {"block": 1, "rounds": 1, "mode": value, "time": 1.0}
-    told = {"tune_params": cache["tune_params"] | {"mode": ["a", value]}, "cache": {"x": entry}}
+    search = {"tune_params": cache["tune_params"] | {"mode": ["a", value]}, "cache": {"x": entry}}
     path = tmp_path / "cache.json"
-    path.write_text(json.dumps(cache | told))
+    path.write_text(json.dumps(cache | search))
     with pytest.raises(MalformedError, match="has characters that no text has"):
         load(tmp_path, path)
 

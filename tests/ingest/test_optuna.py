@@ -79,7 +79,7 @@ def test_what_is_maximised_is_stored_with_the_sign_turned(path: Path) -> None:
 @BOTH
 def test_a_study_of_two_objectives_is_refused_and_the_others_are_read(path: Path) -> None:
     _, report = read(path)
-    assert [(each.text, each.reason) for each in report.quoted] == [
+    assert [(skipped.text, skipped.reason) for skipped in report.quoted] == [
         ("both", "study 'both' has 2 objectives; expected one")
     ]
     assert report.read == 12
@@ -167,7 +167,7 @@ def test_operations_that_are_none_are_skipped(tmp_path: Path) -> None:
     path.write_text(JOURNAL.read_text() + "\n".join(bad) + "\n")
     histories, report = read(path)
     assert [len(history.trials) for history in histories] == [8, 4]
-    assert [each.reason.split(":")[0] for each in report.quoted[:4]] == [
+    assert [skipped.reason.split(":")[0] for skipped in report.quoted[:4]] == [
         "no operation",
         "no JSON",
         "study_id is 'x'; expected a whole number",
@@ -203,9 +203,9 @@ def journal_of(tmp_path: Path, *parameters: tuple[str, float]) -> Path:
 
 
 def test_stepped_values_are_those_of_the_list_however_their_sum_was_rounded(tmp_path: Path) -> None:
-    tenths = told("FloatDistribution", low=0.1, high=0.7, log=False, step=0.1)
+    tenths = distribution_json("FloatDistribution", low=0.1, high=0.7, log=False, step=0.1)
     stored = [0.3, 0.1 + 2 * 0.1, 0.7, 0.1 + 6 * 0.1, 0.35]  # by a grid, by a sampler, ..., by nobody
-    [history], report = read(journal_of(tmp_path, *[(tenths, each) for each in stored]))
+    [history], report = read(journal_of(tmp_path, *[(tenths, number) for number in stored]))
     assert history.study.space == {"x": {"kind": "ordinal", "values": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]}}
     assert [trial.configuration["x"] for trial in history.trials] == [0.3, 0.3, 0.7, 0.7]
     [skipped] = report.quoted
@@ -213,15 +213,15 @@ def test_stepped_values_are_those_of_the_list_however_their_sum_was_rounded(tmp_
 
 
 def test_a_trial_of_another_domain_is_skipped_and_the_report_names_the_parameter(tmp_path: Path) -> None:
-    letters = told("CategoricalDistribution", choices=["a", "b"])
-    real = told("FloatDistribution", low=0, high=1, log=False, step=None)
+    letters = distribution_json("CategoricalDistribution", choices=["a", "b"])
+    real = distribution_json("FloatDistribution", low=0, high=1, log=False, step=None)
     [history], report = read(journal_of(tmp_path, (letters, 1), (real, 0.5)))
     assert [trial.configuration for trial in history.trials] == [{"x": "b"}]
     [skipped] = report.quoted
     assert skipped.reason == "trial 1: x is 0.5, of another domain than in the first trial"
 
 
-def told(name: str, **attributes: object) -> str:
+def distribution_json(name: str, **attributes: object) -> str:
     return json.dumps({"name": name, "attributes": attributes})
 
 
@@ -230,25 +230,28 @@ def told(name: str, **attributes: object) -> str:
     [
         (
             [
-                told("FloatDistribution", low=0, high=1, log=False, step=None),
-                told("UniformDistribution", low=-1, high=0.5),
+                distribution_json("FloatDistribution", low=0, high=1, log=False, step=None),
+                distribution_json("UniformDistribution", low=-1, high=0.5),
             ],
             {"kind": "float", "low": -1.0, "high": 1.0, "log": False},
         ),
         (
-            [told("DiscreteUniformDistribution", low=0, high=1, q=0.5)],
+            [distribution_json("DiscreteUniformDistribution", low=0, high=1, q=0.5)],
             {"kind": "ordinal", "values": [0.0, 0.5, 1.0]},
         ),
         (
-            [told("IntDistribution", low=0, high=10**7, log=False, step=2)],
+            [distribution_json("IntDistribution", low=0, high=10**7, log=False, step=2)],
             {"kind": "int", "low": 0, "high": 10**7, "log": False},
         ),
         (
-            [told("CategoricalDistribution", choices=[None, "a", [1, 2]])],
+            [distribution_json("CategoricalDistribution", choices=[None, "a", [1, 2]])],
             {"kind": "categorical", "values": ["null", '"a"', "[1, 2]"]},
         ),
-        ([told("CategoricalDistribution", choices=[1, True])], {"kind": "categorical", "values": ["1", "true"]}),
-        ([told("CategoricalDistribution", choices=[16, 32])], {"kind": "categorical", "values": [16, 32]}),
+        (
+            [distribution_json("CategoricalDistribution", choices=[1, True])],
+            {"kind": "categorical", "values": ["1", "true"]},
+        ),
+        ([distribution_json("CategoricalDistribution", choices=[16, 32])], {"kind": "categorical", "values": [16, 32]}),
     ],
 )
 def test_distributions_become_domains(texts: list[str], domain: dict[str, object]) -> None:
@@ -260,11 +263,11 @@ def test_distributions_become_domains(texts: list[str], domain: dict[str, object
     [
         "",
         "[]",
-        told("NewDistribution", low=0, high=1),
-        told("FloatDistribution", low=2, high=1),
-        told("IntDistribution", low=0, high=1e300),
-        told("FloatDistribution", low="0", high=1),
-        told("CategoricalDistribution", choices=[]),
+        distribution_json("NewDistribution", low=0, high=1),
+        distribution_json("FloatDistribution", low=2, high=1),
+        distribution_json("IntDistribution", low=0, high=1e300),
+        distribution_json("FloatDistribution", low="0", high=1),
+        distribution_json("CategoricalDistribution", choices=[]),
     ],
 )
 def test_what_is_no_distribution_is_refused(text: str) -> None:

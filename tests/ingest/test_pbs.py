@@ -221,8 +221,8 @@ def test_a_day_that_no_calendar_has_is_skipped(tmp_path: Path) -> None:
 def test_jobs_beyond_those_remembered_are_told_as_far_as_they_are_known(tmp_path: Path) -> None:
     path = log(tmp_path, "Q;1.s;queue=q", "Q;2.s;queue=q", f"E;1.s;{END}")
     report = Report(str(path), "pbs")
-    told = [(job.job_id, job.state) for job in PbsReader(waiting_limit=1000).read(path, report, Context("test"))]
-    assert told == [("1.s", "PENDING"), ("1.s", "COMPLETED"), ("2.s", "PENDING")]
+    jobs = [(job.job_id, job.state) for job in PbsReader(waiting_limit=1000).read(path, report, Context("test"))]
+    assert jobs == [("1.s", "PENDING"), ("1.s", "COMPLETED"), ("2.s", "PENDING")]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What schedulers put into a job's environment, and the id that their accounts have for it."""
+"""Variables that schedulers put into a job's environment, and the id that their accounts have for it."""
 
 import pytest
 

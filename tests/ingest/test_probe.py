@@ -37,8 +37,13 @@ def test_a_run_its_rank_and_its_steps_are_written(tmp_path: Path) -> None:
 
 
 def test_what_the_launcher_says_names_run_workload_and_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"CROSSWIND_RUN_ID": "r7", "CROSSWIND_WORKLOAD": "toy", "CROSSWIND_SYSTEM": "lab", "CROSSWIND_NODE": "n3"}
-    for name, value in {**told, "RANK": "2", "WORLD_SIZE": "4", "CROSSWIND_SPOOL": str(tmp_path)}.items():
+    variables = {
+        "CROSSWIND_RUN_ID": "r7",
+        "CROSSWIND_WORKLOAD": "toy",
+        "CROSSWIND_SYSTEM": "lab",
+        "CROSSWIND_NODE": "n3",
+    }
+    for name, value in {**variables, "RANK": "2", "WORLD_SIZE": "4", "CROSSWIND_SPOOL": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     with crosswind.run() as run:
         list(run.steps("a"))

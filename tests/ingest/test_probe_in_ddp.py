@@ -139,8 +139,8 @@ def test_a_watched_model_has_the_gradients_of_an_unwatched_one(tmp_path: Path) -
     with crosswind.run(spool=tmp_path) as run:
         model = small_model()
         run.watch(model)
-        [found] = [gradients(model) for _ in run.steps("a")]
-    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+        [watched] = [gradients(model) for _ in run.steps("a")]
+    assert all(torch.equal(*pair) for pair in zip(watched, expected, strict=True))
     assert len(rows(tmp_path, "collective")) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_model_with_a_communication_hook_keeps_it_and_is_watched(tmp_path: Pat
     with crosswind.run(spool=tmp_path) as run:
         run.watch(model)
         for _ in run.steps("a"):
-            found = gradients(model)
+            watched = gradients(model)
     expected = gradients(small_model())
-    assert all(torch.allclose(*pair, atol=1e-2) for pair in zip(found, expected, strict=True))
+    assert all(torch.allclose(*pair, atol=1e-2) for pair in zip(watched, expected, strict=True))
     assert len(rows(tmp_path, "collective")) == 1

@@ -51,8 +51,8 @@ def row(blocked: list[Stretch], stops: list[tuple[int, int]]) -> tuple[object, o
     usage.follow()
     step = Step(0, 0, 0, usage.read(), blocked=blocked, end=1000)
     usage.close()
-    found = step_row(step, 0, stops)
-    return found[5], found[6]
+    values = step_row(step, 0, stops)
+    return values[5], values[6]
 
 
 @pytest.mark.parametrize(

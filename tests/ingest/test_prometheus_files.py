@@ -45,10 +45,10 @@ limit +Inf
 
 
 def read(path: Path, node: str = "n1") -> tuple[dict[str, list[dict[str, Any]]], Report]:
-    report, found = Report(str(path), "prometheus"), {}
+    report, sets = Report(str(path), "prometheus"), {}
     for table in PrometheusReader().read(path, report, Context("test", node=node)):
-        found.setdefault(set_of(table.schema).name, []).extend(table.to_pylist())
-    return found, report
+        sets.setdefault(set_of(table.schema).name, []).extend(table.to_pylist())
+    return sets, report
 
 
 def written(folder: Path, text: str) -> Path:
@@ -58,8 +58,8 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def series(found: dict[str, list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
-    return [(row["name"], row["labels"], row["value"], row["kind"], row["unit"]) for row in found["series"]]
+def series(sets: dict[str, list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
+    return [(row["name"], row["labels"], row["value"], row["kind"], row["unit"]) for row in sets["series"]]
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
@@ -68,41 +68,41 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("source", ["cpu", "network", "disk", "pressure"])
 def test_what_node_exporter_shows_stands_in_our_sets_as_our_own_collectors_read_it(source: str) -> None:
-    found, report = read(FILES / "node_exporter-1.5.txt")
+    sets, report = read(FILES / "node_exporter-1.5.txt")
     shown = of_sources(recorded_tree("two_cores"), [source])[source].rows
     names = [column.name for column in shown.metric_set.columns][len(NODE_KEYS) :]
     own = {str(row[0]): dict(zip(names, row[1:], strict=True)) for row in shown.rows}
     assert report.skipped == 0
-    for row in found[source]:
-        told = {name: value for name, value in plain(row).items() if name not in ("node", "device")}
-        assert told
-        assert told == {name: own[row["device"]][name] for name in told}
+    for row in sets[source]:
+        present = {name: value for name, value in plain(row).items() if name not in ("node", "device")}
+        assert present
+        assert present == {name: own[row["device"]][name] for name in present}
 
 
 def test_each_scrape_has_the_time_that_it_tells_itself() -> None:
-    found, _ = read(FILES / "node_exporter-1.5.txt")
-    loads = [(row["ts_ns"], row["node"], row["load1"], row["load15"]) for row in found["cpu"] if row["device"] == "all"]
+    sets, _ = read(FILES / "node_exporter-1.5.txt")
+    loads = [(row["ts_ns"], row["node"], row["load1"], row["load15"]) for row in sets["cpu"] if row["device"] == "all"]
     assert loads == [(1795299598810088000, "n1", 1.1, 0.6), (1795299599846383000, "n1", 1.1, 0.6)]
 
 
 def test_samples_with_times_of_one_scrape_stand_in_one_row() -> None:
-    found, report = read(FILES / "federate.txt")
-    assert [plain(row) for row in found["cpu"]] == [
+    sets, report = read(FILES / "federate.txt")
+    assert [plain(row) for row in sets["cpu"]] == [
         {"node": "127.0.0.1", "device": "cpu0", "nice_seconds_total": 0, "user_seconds_total": 48615},
         {"node": "127.0.0.1", "device": "cpu1", "nice_seconds_total": 0, "user_seconds_total": 50862},
         {"node": "127.0.0.1", "device": "all", "load1": 1.1, "load15": 0.6, "load5": 0.83},
     ]
-    assert {row["ts_ns"] for rows in found.values() for row in rows} == {1795299663885000000}
+    assert {row["ts_ns"] for rows in sets.values() for row in rows} == {1795299663885000000}
     labels = '{"instance":"127.0.0.1:9778","job":"node"}'
-    assert series(found) == [("up", labels, 1.0, None, None)]
+    assert series(sets) == [("up", labels, 1.0, None, None)]
     assert report.read == 4
 
 
 def test_a_dump_series_by_series_stays_one_row_a_sample() -> None:
-    found, report = read(FILES / "tsdb-dump.txt")
-    assert found.keys() == {"series"}
+    sets, report = read(FILES / "tsdb-dump.txt")
+    assert sets.keys() == {"series"}
     assert report.read == len((FILES / "tsdb-dump.txt").read_text().splitlines()) == 42
-    assert found["series"][1] == {
+    assert sets["series"][1] == {
         "ts_ns": 1795299658885000000,
         "node": "127.0.0.1",
         "device": "",
@@ -117,9 +117,9 @@ def test_a_dump_series_by_series_stays_one_row_a_sample() -> None:
 def test_open_metrics_has_kinds_units_exemplars_and_a_file_without_times_that_of_its_last_change(
     tmp_path: Path,
 ) -> None:
-    found, report = read(written(tmp_path, OPEN_METRICS))
+    sets, report = read(written(tmp_path, OPEN_METRICS))
     path = '{"path":"/a \\"b\\" {c}"}'
-    assert series(found) == [
+    assert series(sets) == [
         ("requests_total", path, 3.0, "counter", None),
         ("requests_created", path, 1795299634.294498, "gauge", None),
         ("step_seconds_bucket", '{"le":"0.1","rank":"0"}', 1.0, "counter", None),
@@ -127,7 +127,7 @@ def test_open_metrics_has_kinds_units_exemplars_and_a_file_without_times_that_of
         ("step_seconds_sum", '{"rank":"0"}', 7.05, "counter", "seconds"),
         ("limit", "{}", float("inf"), "gauge", None),
     ]
-    assert {row["ts_ns"] for row in found["series"]} == {WRITTEN_NS}
+    assert {row["ts_ns"] for row in sets["series"]} == {WRITTEN_NS}
     assert report.notes == [
         "1 samples are NaN, which is no value: left out",
         "samples without a time got that of the file's last change: 2026-09-21T14:13:20Z",
@@ -141,9 +141,9 @@ def test_two_scrapes_without_times_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_scrape_may_begin_where_a_block_does(tmp_path: Path) -> None:
-    report, known = Report("a", "prometheus"), KnownSeries("n1")
-    scrapes = Scrapes(tmp_path, report, known, WRITTEN_NS)
-    found = []
+    report, known_series = Report("a", "prometheus"), KnownSeries("n1")
+    scrapes = Scrapes(tmp_path, report, known_series, WRITTEN_NS)
+    tables = []
     for number in range(3):
         text = (
             f"# TYPE x gauge\n# UNIT x s\n# TYPE y gauge\n# UNIT y s\nx 1\ny 2\nnode_time_seconds 178999999{number}\n"
@@ -152,30 +152,30 @@ def test_a_scrape_may_begin_where_a_block_does(tmp_path: Path) -> None:
         comments, columns = split(Block(1 + 7 * number, text.encode()))
         cuts = scrapes.declare(comments)
         assert cuts == [[], [8], [15, 22]][number]
-        found += list(scrapes.take(*samples_of(columns, known.code_of_text, report.skip), cuts))
-    [table] = [*found, *scrapes.end()]
+        tables += list(scrapes.take(*samples_of(columns, known_series.code_of_text, report.skip), cuts))
+    [table] = [*tables, *scrapes.end()]
     times = [number * 10**9 for number in (1789999990, 1789999991, 1789999992)]
     assert [row["ts_ns"] for row in table.to_pylist() if row["name"] == "y"] == times
 
 
 def test_scrapes_that_end_in_eof_are_told_apart(tmp_path: Path) -> None:
     text = "".join(f"# TYPE x gauge\nx {n}\nnode_time_seconds 178999999{n}\n# EOF\n" for n in range(4))
-    found, _ = read(written(tmp_path, text))
-    rows = [(row["ts_ns"] // 10**9 - 1789999990, row["value"]) for row in found["series"] if row["name"] == "x"]
+    sets, _ = read(written(tmp_path, text))
+    rows = [(row["ts_ns"] // 10**9 - 1789999990, row["value"]) for row in sets["series"] if row["name"] == "x"]
     assert rows == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
 
 
 def test_comments_without_words_declare_nothing(tmp_path: Path) -> None:
     text = "# TYPE a gauge\na 5\n#DEBUG\n#aTYPE\n# UNIT\n# TYPE b\nb 6\n"
-    found, report = read(written(tmp_path, text))
-    assert [name for name, *_ in series(found)] == ["a", "b"]
+    sets, report = read(written(tmp_path, text))
+    assert [name for name, *_ in series(sets)] == ["a", "b"]
     assert report.skipped == 0
 
 
 def test_times_may_be_seconds_or_milliseconds(tmp_path: Path) -> None:
     text = 'a{x="1"} 1 1789999999.123\na{x="2"} 2 1789999999123\n'
-    found, _ = read(written(tmp_path, text))
-    assert [row["ts_ns"] for row in found["series"]] == [1789999999123000000] * 2
+    sets, _ = read(written(tmp_path, text))
+    assert [row["ts_ns"] for row in sets["series"]] == [1789999999123000000] * 2
 
 
 def test_other_ways_to_write_a_sample_are_read(tmp_path: Path) -> None:
@@ -187,8 +187,8 @@ def test_other_ways_to_write_a_sample_are_read(tmp_path: Path) -> None:
         '{"a.b","x-y"="5"} 5',
         'a{x="",y="6"} 6',
     )
-    found, report = read(written(tmp_path, "\r\n".join([*lines, "b +1.5e+1", "c .5"]) + "\r\n"))
-    assert [(name, labels, value) for name, labels, value, _, _ in series(found)] == [
+    sets, report = read(written(tmp_path, "\r\n".join([*lines, "b +1.5e+1", "c .5"]) + "\r\n"))
+    assert [(name, labels, value) for name, labels, value, _, _ in series(sets)] == [
         ("a", '{"x":"1"}', 1),
         ("a", '{"x":"2"}', 2),
         ("a", '{"x":"3"}', 3),
@@ -219,10 +219,10 @@ def test_what_is_no_sample_is_skipped_with_its_line_and_reason(tmp_path: Path) -
         ("a 1_000", "value '1_000' is no number"),
     )
     text = 'b{x="1"} 1\n' + "".join(f"{line}\n" for line, _ in bad) + "c 2\n"
-    found, report = read(written(tmp_path, text))
-    assert [row["value"] for row in found["series"]] == [1.0, 2.0]
-    told = {each.line: each.reason for each in report.quoted}
-    assert told == {number: reason for number, (_, reason) in enumerate(bad, 2)}
+    sets, report = read(written(tmp_path, text))
+    assert [row["value"] for row in sets["series"]] == [1.0, 2.0]
+    reasons = {skipped.line: skipped.reason for skipped in report.quoted}
+    assert reasons == {number: reason for number, (_, reason) in enumerate(bad, 2)}
 
 
 def test_a_time_in_the_future_is_left_out_and_told(tmp_path: Path) -> None:
@@ -236,9 +236,9 @@ def test_a_time_in_the_future_is_left_out_and_told(tmp_path: Path) -> None:
 
 def test_a_value_that_our_column_cannot_hold_exactly_stays_in_series(tmp_path: Path) -> None:
     text = "# TYPE node_memory_MemTotal_bytes gauge\nnode_memory_MemTotal_bytes 1025\nnode_memory_MemFree_bytes 2048\n"
-    found, _ = read(written(tmp_path, text))
-    assert [plain(row) for row in found["memory"]] == [{"node": "n1", "device": "node", "free_bytes": 2}]
-    assert series(found) == [("node_memory_MemTotal_bytes", "{}", 1025.0, "gauge", None)]
+    sets, _ = read(written(tmp_path, text))
+    assert [plain(row) for row in sets["memory"]] == [{"node": "n1", "device": "node", "free_bytes": 2}]
+    assert series(sets) == [("node_memory_MemTotal_bytes", "{}", 1025.0, "gauge", None)]
 
 
 def test_fields_of_dcgm_that_are_nvmls_stand_beside_our_own(tmp_path: Path) -> None:
@@ -250,17 +250,17 @@ def test_fields_of_dcgm_that_are_nvmls_stand_beside_our_own(tmp_path: Path) -> N
         f'DCGM_FI_DEV_SM_CLOCK{{{labels},pod="train-0"}} 1980\n'
         f"DCGM_FI_DEV_FB_USED{{{labels}}} 17\n"
     )
-    found, _ = read(written(tmp_path, text))
-    [row] = found["gpu"]
+    sets, _ = read(written(tmp_path, text))
+    [row] = sets["gpu"]
     assert plain(row) == {"node": "g07", "device": "GPU-1", "energy_joules_total": 8639, "sm_clock_hertz": 1980}
-    assert [name for name, *_ in series(found)] == ["DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_FB_USED"]
+    assert [name for name, *_ in series(sets)] == ["DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_FB_USED"]
 
 
 def test_a_host_name_with_a_path_is_none(tmp_path: Path) -> None:
     hosts = ("../etc:1", "n2:9100", "[fe80::1]:9100", "https://a/b", "n3")
     text = "".join(f'up{{instance="{host}"}} 1 1789999999\n' for host in hosts)
-    found, _ = read(written(tmp_path, text))
-    assert [row["node"] for row in found["series"]] == ["n1", "n2", "fe80::1", "n1", "n3"]
+    sets, _ = read(written(tmp_path, text))
+    assert [row["node"] for row in sets["series"]] == ["n1", "n2", "fe80::1", "n1", "n3"]
 
 
 def test_a_file_that_grew_gives_what_is_new_once(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_file_that_grew_gives_what_is_new_once(tmp_path: Path) -> None:
 
 
 def loaded_rows(home: Path, *texts: str) -> dict[str, list[str]]:
-    """What stands in the store after a file was ingested, and again each time when it had grown."""
+    """Return what stands in the store after a file was ingested, and again each time when it had grown."""
     with Store.open(home) as store:
         for text in texts:
             path = written(home, text)
@@ -308,8 +308,8 @@ def test_a_scrape_that_is_read_while_it_is_written_is_stored_as_if_it_had_been_w
 
 def test_a_last_scrape_that_nothing_ends_waits_and_the_report_says_what_to_do(tmp_path: Path) -> None:
     scrape = "# TYPE x gauge\nx {0}\nnode_time_seconds 178999990{0}\n"
-    found, report = read(written(tmp_path, scrape.format(1) + scrape.format(2)))
-    assert [row["value"] for row in found["series"] if row["name"] == "x"] == [1.0]
+    sets, report = read(written(tmp_path, scrape.format(1) + scrape.format(2)))
+    assert [row["value"] for row in sets["series"] if row["name"] == "x"] == [1.0]
     assert report.notes == [
         "the last scrape, of 2 samples so far, waits: it may still be written; ingest the file again when another "
         "stands behind it, or end it with a line `# EOF`"
@@ -317,6 +317,6 @@ def test_a_last_scrape_that_nothing_ends_waits_and_the_report_says_what_to_do(tm
 
 
 def test_a_series_of_very_long_labels_is_skipped(tmp_path: Path) -> None:
-    found, report = read(written(tmp_path, f'a{{x="{"y" * 20_000}"}} 1\nb{{x="y"}} 2\n'))
-    assert [row["value"] for row in found["series"]] == [2.0]
-    assert [each.reason for each in report.quoted] == ["a series of 20007 characters; expected at most 16384"]
+    sets, report = read(written(tmp_path, f'a{{x="{"y" * 20_000}"}} 1\nb{{x="y"}} 2\n'))
+    assert [row["value"] for row in sets["series"]] == [2.0]
+    assert [skipped.reason for skipped in report.quoted] == ["a series of 20007 characters; expected at most 16384"]

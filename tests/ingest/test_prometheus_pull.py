@@ -65,7 +65,7 @@ def rows(store: Store, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def told(url: str, query: str, until_ms: int) -> dict[int, float]:
+def prometheus_samples(url: str, query: str, until_ms: int) -> dict[int, float]:
     answer = json.loads(fetched(f"{url}/api/v1/query?query={quote(query)}&time={until_ms / 1000}"))
     [series] = answer["data"]["result"]
     return {round(at * 1000) * 10**6: float(text) for at, text in series["values"]}
@@ -80,12 +80,12 @@ def test_every_sample_is_stored_once_at_the_time_of_its_scrape(tmp_path: Path) -
         assert (first.windows, second.since_ms) == (1, middle)
         assert first.samples > 500
         until = second.until_ms
-        user = told(url, 'node_cpu_seconds_total{cpu="0",mode="user"}[1m]', until)
+        user = prometheus_samples(url, 'node_cpu_seconds_total{cpu="0",mode="user"}[1m]', until)
         assert set(user.values()) == {486.15}
         stored = rows(store, "select ts_ns, user_seconds_total, node from cpu where device = 'cpu0' order by ts_ns")
         assert [(ts_ns, pytest.approx(value)) for ts_ns, value, _ in stored] == sorted(user.items())
         assert {node for *_, node in stored} == {"127.0.0.1"}
-        up = told(url, 'up{job="node"}[1m]', until)
+        up = prometheus_samples(url, 'up{job="node"}[1m]', until)
         assert dict(rows(store, "select ts_ns, value from series where name = 'up'")) == up
         kinds = dict(rows(store, "select name, kind from series where name like 'go_%' group by all"))
         assert (kinds["go_goroutines"], kinds["go_memstats_mallocs_total"]) == ("gauge", "counter")

@@ -54,10 +54,10 @@ def test_marks_of_switches_and_lost_datagrams_have_columns(root: Path) -> None:
     netstat, snmp = root / "proc/net/netstat", root / "proc/net/snmp"
     netstat.write_text("TcpExt: TCPTimeouts ListenDrops\nTcpExt: 5 6\nIpExt: InECT0Pkts InCEPkts\nIpExt: 900 41\n")
     snmp.write_text("Udp: InDatagrams RcvbufErrors\nUdp: 113 7\nTcp: InSegs MaxConn\nTcp: 3 -1\n")
-    found = protocols(root)
-    assert found["ip"] == {"ip_ect0_packets_total": 900, "ip_congestion_marked_packets_total": 41}
-    assert found["udp"] == {"udp_received_datagrams_total": 113, "udp_receive_buffer_errors_total": 7}
-    assert found["tcp"] == {
+    counters = protocols(root)
+    assert counters["ip"] == {"ip_ect0_packets_total": 900, "ip_congestion_marked_packets_total": 41}
+    assert counters["udp"] == {"udp_received_datagrams_total": 113, "udp_receive_buffer_errors_total": 7}
+    assert counters["tcp"] == {
         "received_segments_total": 3,
         "retransmit_timeouts_total": 5,
         "listen_drops_total": 6,

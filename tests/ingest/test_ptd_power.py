@@ -39,7 +39,7 @@ def test_what_the_meter_could_not_read_is_missing_and_bad_lines_are_quoted(tmp_p
     path.write_text(f"{line.replace('23.430000', 'nan')}\n{line.replace('12-23', '23-12')}\n{line[:60]}\n")
     rows, report = read(path)
     assert [row["power_watts"] for row in rows] == [None]
-    assert [(each.line, each.reason.split(":")[0]) for each in report.quoted] == [
+    assert [(skipped.line, skipped.reason.split(":")[0]) for skipped in report.quoted] == [
         (2, "Time '2020-23-12T10"),
         (3, "no reading"),
     ]

@@ -43,13 +43,13 @@ def kernel() -> Iterator[Kernel]:
 def read(kernel: Kernel, *sweeps: Sequence[bytes]) -> list[dict[str, dict[str, object]]]:
     collector = QdiscCollector(Netlink(kernel.connect))
     for turn, queues in enumerate(sweeps, 1):
-        kernel.kernel.send(b"".join(message(each, sequence=turn) for each in queues) + done(sequence=turn))
+        kernel.kernel.send(b"".join(message(content, sequence=turn) for content in queues) + done(sequence=turn))
     return [{sample.device: dict(sample.values) for sample in collector.read()} for _ in sweeps]
 
 
 def test_a_queue_tells_what_it_sent_dropped_and_holds_back(kernel: Kernel) -> None:
-    [found] = read(kernel, [qdisc("tbf", basic(10**12, 700), queue(7, 9000, 240, 0, 13808))])
-    assert found == {
+    [devices] = read(kernel, [qdisc("tbf", basic(10**12, 700), queue(7, 9000, 240, 0, 13808))])
+    assert devices == {
         f"{NAME} 8001:": {
             "sent_bytes_total": 10**12,
             "sent_packets_total": 700,
@@ -68,7 +68,7 @@ def test_a_queue_tells_what_it_sent_dropped_and_holds_back(kernel: Kernel) -> No
 
 def test_queues_of_one_interface_are_told_apart(kernel: Kernel) -> None:
     children = [qdisc("fq_codel", queue(), handle=0, parent=0x80020000 + place) for place in (1, 16)]
-    [found] = read(
+    [devices] = read(
         kernel,
         [
             qdisc("mq", queue(), handle=0x80020000),
@@ -78,14 +78,14 @@ def test_queues_of_one_interface_are_told_apart(kernel: Kernel) -> None:
             qdisc("ingress", queue(), handle=0xFFFF0000, parent=0xFFFFFFF1),
         ],
     )
-    assert list(found) == [f"{NAME} {at}" for at in ("8002:", "8002:1", "8002:10", ":3", "root", "ffff:")]
-    assert [values["parent"] for values in found.values()] == ["root", "8002:1", "8002:10", ":3", "root", "ingress"]
+    assert list(devices) == [f"{NAME} {at}" for at in ("8002:", "8002:1", "8002:10", ":3", "root", "ffff:")]
+    assert [values["parent"] for values in devices.values()] == ["root", "8002:1", "8002:10", ":3", "root", "ingress"]
 
 
 def test_packets_beyond_32_bits_are_told_in_64(kernel: Kernel) -> None:
-    [found] = read(kernel, [qdisc("tbf", basic(2**63 + 5, 7), attribute(8, struct.pack("=Q", 2**32 + 7)), queue())])
-    assert found[f"{NAME} 8001:"]["sent_packets_total"] == 2**32 + 7
-    assert found[f"{NAME} 8001:"]["sent_bytes_total"] == 2**63 + 5
+    [devices] = read(kernel, [qdisc("tbf", basic(2**63 + 5, 7), attribute(8, struct.pack("=Q", 2**32 + 7)), queue())])
+    assert devices[f"{NAME} 8001:"]["sent_packets_total"] == 2**32 + 7
+    assert devices[f"{NAME} 8001:"]["sent_bytes_total"] == 2**63 + 5
 
 
 def test_counters_of_32_bits_wrap_and_those_of_64_do_not() -> None:
@@ -99,26 +99,26 @@ def test_counters_of_32_bits_wrap_and_those_of_64_do_not() -> None:
 def test_marked_packets_are_told_by_kinds_that_mark(kernel: Kernel, kind: str, place: int) -> None:
     words = [0] * 10
     words[place] = 77
-    [found] = read(kernel, [qdisc(kind, queue(), attribute(4, struct.pack("=10I", *words)))])
-    assert found[f"{NAME} 8001:"]["marks_total"] == 77
+    [devices] = read(kernel, [qdisc(kind, queue(), attribute(4, struct.pack("=10I", *words)))])
+    assert devices[f"{NAME} 8001:"]["marks_total"] == 77
 
 
 def test_what_is_too_short_is_missing(kernel: Kernel) -> None:
     short = [attribute(1, b"\1" * 8), attribute(3, b"\1" * 16), attribute(4, b"\1" * 8)]
-    [found] = read(kernel, [qdisc("red", *short)])
-    assert found == {f"{NAME} 8001:": {"ifindex": INDEX, "kind": "red", "parent": "root"}}
+    [devices] = read(kernel, [qdisc("red", *short)])
+    assert devices == {f"{NAME} 8001:": {"ifindex": INDEX, "kind": "red", "parent": "root"}}
 
 
 def test_a_queue_replaced_under_its_handle_is_of_another_generation(kernel: Kernel) -> None:
     sweeps = [[qdisc("tbf", basic(sent, 1), queue())] for sent in (100, 200, 50, 60)]
-    found = read(kernel, *sweeps)
-    assert [queues[f"{NAME} 8001:"]["generation"] for queues in found] == [0, 0, 1, 1]
+    readings = read(kernel, *sweeps)
+    assert [queues[f"{NAME} 8001:"]["generation"] for queues in readings] == [0, 0, 1, 1]
 
 
 def test_what_holds_nothing_and_interfaces_that_are_gone_have_no_row(kernel: Kernel) -> None:
     noqueue, gone = qdisc("noqueue", queue(), handle=0), qdisc("tbf", queue(), index=2**31 - 1)
-    [found] = read(kernel, [noqueue, gone, qdisc("pfifo", queue())])
-    assert list(found) == [f"{NAME} 8001:"]
+    [devices] = read(kernel, [noqueue, gone, qdisc("pfifo", queue())])
+    assert list(devices) == [f"{NAME} 8001:"]
 
 
 def test_without_queues_it_is_unavailable(kernel: Kernel) -> None:

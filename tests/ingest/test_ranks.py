@@ -102,9 +102,9 @@ def test_a_shell_that_runs_nothing_yet_is_no_rank_and_its_program_is_found_once_
             time.sleep(0.05)
     finally:
         Path(pipe).unlink()
-    [found] = ranks(occupancy)
-    assert found != pids["shell"]
-    assert Path(f"/proc/{found}/stat").read_text().rpartition(")")[2].split()[1] == str(pids["shell"])
+    [pid] = ranks(occupancy)
+    assert pid != pids["shell"]
+    assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1] == str(pids["shell"])
 
 
 def test_a_program_that_repeats_its_rank_for_a_helper_stays_the_rank(start: Start) -> None:
@@ -144,7 +144,7 @@ def test_four_tasks_are_four_ranks(start: Start) -> None:
         start([sys.executable, "-c", PROGRAM], TASK | {"SLURM_PROCID": str(rank), "SLURM_NTASKS": "4"}, "program")
         for rank in range(4)
     ]
-    assert ranks(look()) == {each["program"]: rank for rank, each in enumerate(pids)}
+    assert ranks(look()) == {task["program"]: rank for rank, task in enumerate(pids)}
 
 
 @pytest.mark.host

@@ -29,8 +29,8 @@ class Gated:
 def answer_of(reader: ThreadReader) -> Reading:
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        if found := reader.readings(is_due=False):
-            return found[0]
+        if readings := reader.readings(is_due=False):
+            return readings[0]
         time.sleep(0.005)
     raise AssertionError("no answer")
 

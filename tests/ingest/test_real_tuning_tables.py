@@ -29,7 +29,7 @@ def test_four_thousand_kernels_are_one_study(tmp_path: Path) -> None:
         load_file(store, path, reader_for(path), loaded, context=Context("a100"))
         assert (loaded.trials, loaded.reports[0].skipped) == (len(measured), 0)
         with store.catalog.read() as session:
-            [study] = [each.name for each in session.studies.all()]
+            [study] = [stored.name for stored in session.studies.all()]
         desk = StudyDesk(store.catalog)
         best = desk.best(study)
         assert best is not None

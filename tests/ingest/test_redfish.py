@@ -61,8 +61,8 @@ NEWER: Resources = {
         "EnergykWh": {"Reading": 1000},
         "EnergyJoules": {"Reading": None},
     },
-    f"{CHASSIS}/1U/Sensors": links(*(f"{CHASSIS}/1U/Sensors/{each['Id']}" for each in SENSORS)),
-    **{f"{CHASSIS}/1U/Sensors/{each['Id']}": each for each in SENSORS},
+    f"{CHASSIS}/1U/Sensors": links(*(f"{CHASSIS}/1U/Sensors/{reading['Id']}" for reading in SENSORS)),
+    **{f"{CHASSIS}/1U/Sensors/{reading['Id']}": reading for reading in SENSORS},
 }
 OLDER: Resources = {
     CHASSIS: links(f"{CHASSIS}/1U"),
@@ -208,8 +208,8 @@ def test_only_the_chassis_named_are_asked(service: Service) -> None:
 def test_user_and_password_are_sent_as_the_file_says_now(service: Service, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)
-    told: dict[str, str] = {"url": service.url, "user": "monitor", "credential_file": str(secret)}
-    collector = made(SOURCE, Host(), Options("redfish", {**told}))
+    settings: dict[str, str] = {"url": service.url, "user": "monitor", "credential_file": str(secret)}
+    collector = made(SOURCE, Host(), Options("redfish", {**settings}))
     for password in ("first", "sécond: word"):
         secret.write_text(f"{password}\n", "utf-8")
         list(collector.read())
@@ -357,10 +357,10 @@ def test_a_url_that_is_no_safe_place_is_refused(url: str) -> None:
         made(SOURCE, Host(), Options("redfish", {"url": url}))
 
 
-@pytest.mark.parametrize("told", [{"user": "monitor"}, {"credential_file": "/x"}, {"chassis": ["../x"]}])
-def test_settings_that_make_no_sense_are_refused(told: dict[str, str | list[str]]) -> None:
+@pytest.mark.parametrize("settings", [{"user": "monitor"}, {"credential_file": "/x"}, {"chassis": ["../x"]}])
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, str | list[str]]) -> None:
     with pytest.raises(InvalidInputError, match=r"sources\.redfish"):
-        made(SOURCE, Host(), Options("redfish", {"url": "https://bmc", **told}))
+        made(SOURCE, Host(), Options("redfish", {"url": "https://bmc", **settings}))
 
 
 def test_without_a_url_the_source_is_unavailable() -> None:

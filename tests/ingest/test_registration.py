@@ -100,7 +100,7 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
 
 
 def without_descriptors(action: Callable[[], object]) -> UnavailableError:
-    """What an action raises while this process may open nothing."""
+    """Return what an action raises while this process may open nothing."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:

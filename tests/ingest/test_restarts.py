@@ -56,8 +56,8 @@ def test_no_step_of_either_attempt_is_lost_or_mixed_up(store: Store) -> None:
     steps = store.lake.frame(
         "select run_id, rank, count(*) as n, count(distinct step) as numbers from step group by all"
     )
-    found = {(row.run_id.partition("-")[2], row.rank): (row.n, row.numbers) for row in steps.itertuples()}
-    assert found[("restart1", 0)] == found[("restart1", 1)] == (10, 10)
-    n, numbers = found[("", 0)]
+    counts = {(row.run_id.partition("-")[2], row.rank): (row.n, row.numbers) for row in steps.itertuples()}
+    assert counts[("restart1", 0)] == counts[("restart1", 1)] == (10, 10)
+    n, numbers = counts[("", 0)]
     assert n == numbers  # what rank 0 had done when its peer died
     assert 3 <= n <= 7

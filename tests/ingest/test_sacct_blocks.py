@@ -137,8 +137,8 @@ def test_any_three_steps_in_any_order_give_the_same_energy_and_memory(own_energy
     lines = ["JobID|State|ConsumedEnergyRaw|MaxRSS"]
     for job, steps in enumerate(itertools.product(STEPS, repeat=3), 1):
         lines.append(f"{job}|COMPLETED|{own_energy}|")
-        told = zip(steps, (300, 320, 310), ("1K", "", "900"), strict=True)
-        lines += [f"{job}.{step}|COMPLETED|{joules}|{rss}" for step, joules, rss in told]
+        usage = zip(steps, (300, 320, 310), ("1K", "", "900"), strict=True)
+        lines += [f"{job}.{step}|COMPLETED|{joules}|{rss}" for step, joules, rss in usage]
     assert read(lines, [], "UTC", few_bytes=0) == read(lines, [], "UTC", few_bytes=EVERYTHING)
 
 
@@ -178,7 +178,7 @@ def test_real_exports_are_read_alike_in_blocks_of_any_size(name: str, size: int)
 def test_job_ids_are_remembered_for_as_long_however_many_come_at_once() -> None:
     ids = [str(number % 150_000) for number in range(400_000)] + ["5", "5"]
     at_once, by_one = Remembered(), Remembered()
-    assert at_once.repeats(ids) == sum(by_one.repeats([each]) for each in ids) > 2
+    assert at_once.repeats(ids) == sum(by_one.repeats([job_id]) for job_id in ids) > 2
     assert len(at_once.young) + len(at_once.old) < 2 * REMEMBERED
 
 

@@ -22,7 +22,7 @@ def read(path: Path) -> tuple[list[Job], Report]:
 
 
 def changed(path: Path, tmp_path: Path, job_id: int, change: dict[str, Any]) -> tuple[list[Job], Report]:
-    """What is read when one job has other values."""
+    """Return what is read when one job has other values."""
     document = json.loads(path.read_text())
     next(job for job in document["jobs"] if job["job_id"] == job_id).update(change)
     victim = tmp_path / "changed.json"

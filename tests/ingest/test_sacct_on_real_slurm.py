@@ -1,4 +1,4 @@
-"""What is asked of a real Slurm is what is read from its accounting; needs root and Debian's Slurm packages."""
+"""Jobs that a real Slurm ran, as read from its accounting; needs root and Debian's Slurm packages."""
 
 import time
 from collections.abc import Mapping
@@ -45,8 +45,8 @@ def jobs(report: Report) -> dict[str, list[Job]]:
 def test_every_line_of_a_real_export_is_understood(jobs: dict[str, list[Job]], report: Report) -> None:
     assert (report.skipped, report.quoted) == (0, [])
     assert report.read == sum(map(len, jobs.values()))
-    told = sum(len(group) for name, group in jobs.items() if name != "held")  # which accounting may know or not
-    assert told == 14  # ten submitted, two more array elements, one more component, one requeued
+    job_count = sum(len(group) for name, group in jobs.items() if name != "held")  # which accounting may know or not
+    assert job_count == 14  # ten submitted, two more array elements, one more component, one requeued
     assert "1 jobs appear again (requeued or resized): the later line holds" in report.notes
 
 

@@ -121,13 +121,13 @@ TAKEN = (201, {"Content-Type": "application/json"}, b'{"batch_id": "BATCH", "sta
 
 
 def refusal(status: int, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
-    return status, {"Content-Type": PROBLEM, **told}, b'{"detail": "no"}'
+    renamed = {name.replace("_", "-"): value for name, value in headers.items()}
+    return status, {"Content-Type": PROBLEM, **renamed}, b'{"detail": "no"}'
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Where one real server answers for all tests of this file, and its store."""
+    """Yield the address at which one real server answers for all tests of this file, and its store."""
     home = tmp_path_factory.mktemp("served")
     with serving(home, "--port", "0", "--allow-host", "store.test") as (url, _):
         yield url, home
@@ -290,7 +290,7 @@ def test_https_goes_through_a_tunnel_that_sees_neither_token_nor_segment(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with (
-        scripted(TAKEN, closes=True) as (url, told),
+        scripted(TAKEN, closes=True) as (url, requests),
         tls_before(port_of(url), context) as outer,
         proxy(outer) as (address, asked),
     ):
@@ -303,7 +303,7 @@ def test_https_goes_through_a_tunnel_that_sees_neither_token_nor_segment(
         shipper.ship_all()
     assert (shipper.shipped.segments, shipper.shipped.problem) == (1, None)
     assert asked == ["CONNECT store.test:443 None"] * 2
-    assert [each["Authorization"] for each in told] == ["Bearer secret-token-0123"]
+    assert [request["Authorization"] for request in requests] == ["Bearer secret-token-0123"]
 
 
 @contextmanager
@@ -332,8 +332,8 @@ def tls_before(target: int, context: ssl.SSLContext) -> Iterator[int]:
 
 def length_of(request: bytes) -> int:
     head, _, _ = request.partition(b"\r\n\r\n")
-    [told] = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    return len(head) + 4 + int(told.partition(b":")[2])
+    [header] = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return len(head) + 4 + int(header.partition(b":")[2])
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_segment_that_the_server_refuses_is_kept_aside_and_the_next_one_sent(t
         assert shipper.ship_all() == LOOK_SECONDS
     assert (shipper.shipped.segments, shipper.shipped.rejected, shipper.shipped.problem) == (1, 1, None)
     assert first.with_suffix(".rejected").exists()
-    assert [each["Crosswind-Segment"] for each in asked] == [first.name, second.name]
+    assert [request["Crosswind-Segment"] for request in asked] == [first.name, second.name]
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 407])
@@ -426,7 +426,7 @@ def test_a_server_without_zstd_gets_gzip(tmp_path: Path) -> None:
         shipper = Shipper(tmp_path / "spool", url)
         assert shipper.ship_all() == 0.0
         shipper.ship_all()
-    assert [each["Content-Encoding"] for each in asked] == ["zstd", "gzip", "gzip"]
+    assert [request["Content-Encoding"] for request in asked] == ["zstd", "gzip", "gzip"]
 
 
 @pytest.mark.parametrize(

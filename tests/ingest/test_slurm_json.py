@@ -9,21 +9,21 @@ UNSET = {"set": False, "infinite": False, "number": 0}
 INFINITE = {"set": False, "infinite": True, "number": 0}
 
 
-def told(number: int) -> dict[str, object]:
+def set_to(number: int) -> dict[str, object]:
     return {"set": True, "infinite": False, "number": number}
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(5, 5), (0, 0), (told(5), 5), (told(0), 0), (UNSET, None), (INFINITE, None), (None, None)]
+    [(5, 5), (0, 0), (set_to(5), 5), (set_to(0), 0), (UNSET, None), (INFINITE, None), (None, None)]
     + [(number, None) for number in (-2, -1, 4294967294, 4294967295, 18446744073709551614, 18446744073709551615)]
-    + [(told(4294967294), None), ({}, None)],
+    + [(set_to(4294967294), None), ({}, None)],
 )
 def test_a_number_is_bare_or_says_whether_it_is_set(value: object, expected: int | None) -> None:
     assert slurm.number("time/elapsed", value) == expected
 
 
-@pytest.mark.parametrize("value", [1.5, "5", True, -3, 1 << 63, [5], told(-3), {"set": True, "number": "5"}])
+@pytest.mark.parametrize("value", [1.5, "5", True, -3, 1 << 63, [5], set_to(-3), {"set": True, "number": "5"}])
 def test_what_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(MalformedError, match=r"time/elapsed .*; expected a whole number"):
         slurm.number("time/elapsed", value)
@@ -35,13 +35,13 @@ def test_what_is_no_number_is_refused(value: object) -> None:
         (768, (3, None)),  # squeue --json of 22.05: as wait(2) has it
         (9, (0, 9)),
         (137, (0, 9)),  # with a core dump
-        (told(256), (1, None)),  # squeue --json of 23.02
+        (set_to(256), (1, None)),  # squeue --json of 23.02
         (UNSET, (None, None)),
         ({"status": "SUCCESS", "return_code": 0}, (0, None)),  # sacct --json up to 23.02
         ({"status": "SIGNALED", "return_code": None, "signal": {"signal_id": 9, "name": "Killed"}}, (0, 9)),
         ({"status": "PENDING", "return_code": None}, (None, None)),
-        ({"status": ["ERROR"], "return_code": told(3), "signal": {"id": UNSET, "name": ""}}, (3, None)),  # 23.11 on
-        ({"status": ["SIGNALED"], "return_code": UNSET, "signal": {"id": told(9), "name": "KILL"}}, (0, 9)),
+        ({"status": ["ERROR"], "return_code": set_to(3), "signal": {"id": UNSET, "name": ""}}, (3, None)),  # 23.11 on
+        ({"status": ["SIGNALED"], "return_code": UNSET, "signal": {"id": set_to(9), "name": "KILL"}}, (0, 9)),
         (None, (None, None)),
     ],
 )

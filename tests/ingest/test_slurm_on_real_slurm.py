@@ -29,23 +29,23 @@ class Told:
     """The ids of the jobs by their names, and by source the jobs that were read."""
 
     ids: Mapping[str, str]
-    told: Mapping[str, Mapping[str, Job]]
+    jobs: Mapping[str, Mapping[str, Job]]
 
 
 @pytest.fixture(scope="module")
 def slurm(slurm_told: Any) -> Told:
-    """What every program told, each stored in a store of its own as `crosswind ingest` does."""
-    told = {}
+    """Return what every program reported, each stored in a store of its own as `crosswind ingest` does."""
+    jobs = {}
     for source in (*ACCOUNTING[:2], *LIVE, "squeue_table"):
         path = slurm_told.export(source)
         with Store.open(slurm_told.home / f"store-{source}") as store:
             zone = zone_named("Asia/Kathmandu" if source in LOCAL else "UTC")
             load_file(store, path, reader_for(path), loaded := Loaded(), context=Context("alps", zone))
             assert loaded.reports[0].skipped == 0, loaded.reports[0]
-            told[source] = stored(store)
+            jobs[source] = stored(store)
     with Store.open(slurm_told.polled) as store:
-        told["sync"] = stored(store)
-    return Told(slurm_told.ids, told)
+        jobs["sync"] = stored(store)
+    return Told(slurm_told.ids, jobs)
 
 
 def stored(store: Store) -> dict[str, Job]:
@@ -54,7 +54,7 @@ def stored(store: Store) -> dict[str, Job]:
 
 
 def job_of(slurm: Told, source: str, name: str) -> Job:
-    return slurm.told[source][slurm.ids[name]]
+    return slurm.jobs[source][slurm.ids[name]]
 
 
 @pytest.mark.parametrize("source", [*ACCOUNTING, *LIVE, "squeue_table"])
@@ -89,9 +89,9 @@ def test_the_json_of_this_version_loses_exit_codes_and_they_are_unknown(slurm: T
 @pytest.mark.parametrize("source", ["sacct_json", "sync", *LIVE])
 def test_times_are_the_same_whoever_tells_them(slurm: Told, source: str) -> None:
     for name in STATES:
-        job, told = job_of(slurm, source, name), job_of(slurm, "sacct", name)
-        assert job.submitted_ns == told.submitted_ns, name
-        assert (job.started_ns, job.ended_ns) == (told.started_ns, told.ended_ns), name
+        job, accounted = job_of(slurm, source, name), job_of(slurm, "sacct", name)
+        assert job.submitted_ns == accounted.submitted_ns, name
+        assert (job.started_ns, job.ended_ns) == (accounted.started_ns, accounted.ended_ns), name
     assert job_of(slurm, source, "never").started_ns is None
     assert job_of(slurm, source, "again").ended_ns is None
 
@@ -100,16 +100,16 @@ def test_times_are_the_same_whoever_tells_them(slurm: Told, source: str) -> None
 def test_elements_of_arrays_and_components_are_jobs_of_their_own(slurm: Told, source: str) -> None:
     array, leader = slurm.ids["tasks"], slurm.ids["hetero"]
     shown = [f"{array}_{task}" for task in range(3)] + [f"{leader}+0", f"{leader}+1"]
-    jobs = [slurm.told[source][each] for each in shown]
+    jobs = [slurm.jobs[source][job_id] for job_id in shown]
     assert [job.state for job in jobs] == ["COMPLETED", "FAILED", "FAILED", "COMPLETED", "COMPLETED"]
     assert len({job.job_id for job in jobs}) == 5
     assert [(job.node_count, job.cpu_count) for job in jobs[3:]] == [(1, 1), (1, 2)]
-    assert [job.job_id for job in jobs] == [slurm.told["sacct"][each].job_id for each in shown]
+    assert [job.job_id for job in jobs] == [slurm.jobs["sacct"][job_id].job_id for job_id in shown]
 
 
 @pytest.mark.parametrize("source", LIVE)
 def test_what_waits_has_no_times_but_its_submission(slurm: Told, source: str) -> None:
-    job = slurm.told[source][f"{slurm.ids['held']}_[5-9%2]"]
+    job = slurm.jobs[source][f"{slurm.ids['held']}_[5-9%2]"]
     assert (job.state, job.started_ns, job.ended_ns, job.exit_code) == ("PENDING", None, None, None)
     assert job.submitted_ns
     assert abs(job.submitted_ns - time.time_ns()) < 300e9
@@ -119,7 +119,7 @@ def test_both_forms_of_the_accounts_tell_the_same_of_steps(slurm: Told) -> None:
     for name in ("ok", "two nodes", "stopped", "never"):
         text, json = job_of(slurm, "sacct", name), job_of(slurm, "sacct_json", name)
         same = ("JobID", "QOS", "Eligible", "AllocTRES", "ReqTRES", "steps", "max_rss_bytes")
-        assert [text.fields.get(each) for each in same] == [json.fields.get(each) for each in same]
+        assert [text.fields.get(field) for field in same] == [json.fields.get(field) for field in same]
         assert (text.elapsed_seconds, text.energy_joules) == (json.elapsed_seconds, json.energy_joules)
         assert (text.nodes, text.node_count, text.cpu_count) == (json.nodes, json.node_count, json.cpu_count)
 
@@ -137,6 +137,6 @@ def test_a_requeued_job_is_told_as_it_is_now(slurm: Told) -> None:
 
 
 def test_the_table_has_the_ids_that_are_shown_and_no_doubtful_names(slurm: Told) -> None:
-    table = slurm.told["squeue_table"]
+    table = slurm.jobs["squeue_table"]
     assert table[f"{slurm.ids['tasks']}_1"].job_id == f"{slurm.ids['tasks']}_1"
     assert (table[slurm.ids["ok"]].name, table[slurm.ids["three|bars"]].name) == ("ok", "")

@@ -1,4 +1,4 @@
-"""What `crosswind sync slurm` asks and keeps; Slurm itself is a program that answers from a script."""
+"""Questions of `crosswind sync slurm`, and what it keeps; Slurm itself is a program that answers from a script."""
 
 import random
 import sys
@@ -65,7 +65,7 @@ def poller(store: Store, answers: Answers) -> Poller:
     return Poller(store, "alps", answers, pause_seconds=0)
 
 
-def told(store: Store) -> list[tuple[str, str]]:
+def states(store: Store) -> list[tuple[str, str]]:
     rows = store.lake.frame("select job_id, state from job order by ts_ns")
     return list(rows.itertuples(index=False, name=None))
 
@@ -109,24 +109,24 @@ def test_asking_again_stores_only_what_changed(store: Store) -> None:
     assert (second.accounts, second.changed) == (2, 0)
     answers.lines[1] = job(2, NOW - 800, NOW - 5, "FAILED")
     assert poller(store, answers).poll().changed == 1
-    assert told(store) == [("1", "COMPLETED"), ("2", "RUNNING"), ("2", "FAILED")]
+    assert states(store) == [("1", "COMPLETED"), ("2", "RUNNING"), ("2", "FAILED")]
 
 
 def test_a_job_that_is_told_in_several_windows_is_stored_once(store: Store) -> None:
     answers = Answers([job(1, NOW - 4 * 86_400, None, "RUNNING")])
     assert poller(store, answers).poll().changed == 1
-    assert told(store) == [("1", "RUNNING")]
+    assert states(store) == [("1", "RUNNING")]
 
 
 def test_a_failed_question_keeps_what_was_answered_and_is_asked_again(store: Store) -> None:
     answers = Answers([job(1, NOW - 7 * 86_400 + 100, NOW - 7 * 86_400 + 200), job(2, NOW - 90, NOW - 60)], fails_at=3)
     with pytest.raises(UnavailableError, match="no answer in 600 s"):
         poller(store, answers).poll()
-    assert told(store) == [("1", "COMPLETED")]
+    assert states(store) == [("1", "COMPLETED")]
     failed_at = answers.asked[-1][0]
     poller(store, answers).poll()
     assert answers.asked[3][0] <= failed_at
-    assert told(store) == [("1", "COMPLETED"), ("2", "COMPLETED")]
+    assert states(store) == [("1", "COMPLETED"), ("2", "COMPLETED")]
 
 
 def test_since_asks_again_from_there_and_forgets_nothing(store: Store) -> None:

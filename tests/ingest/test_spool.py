@@ -273,8 +273,8 @@ def test_recovery_keeps_every_whole_frame_wherever_the_file_was_cut(tmp_path: Pa
     [report] = recover(tmp_path)
     ends = [len(SET_FRAME), len(WHOLE), len(WHOLE + ROW_2)]
     whole = sum(end <= cut for end in ends)
-    told = [RecordFrame("recovered", {"torn_bytes": report.torn_bytes, "reason": report.reason})] if whole else []
-    assert frames_in(tmp_path)[whole:] == told
+    expected = [RecordFrame("recovered", {"torn_bytes": report.torn_bytes, "reason": report.reason})] if whole else []
+    assert frames_in(tmp_path)[whole:] == expected
     assert report.frames == whole
     assert report.torn_bytes == cut - ([0, *ends])[whole]
     assert list(tmp_path.glob("*.open")) == []
@@ -315,7 +315,7 @@ def hostile(directory: Path, what: str) -> Path:
 @pytest.mark.parametrize("what", ["link", "pipe", "folder", "socket"])
 def test_what_is_no_plain_file_is_not_opened(tmp_path: Path, what: str) -> None:
     path = hostile(tmp_path, what)
-    for read in (batch_id, lambda each: list(read_frames(each))):
+    for read in (batch_id, lambda file: list(read_frames(file))):
         with pytest.raises(NotPlainError, match=r"n1\.segment: expected a plain file"):
             read(path)
 
@@ -476,8 +476,8 @@ def last_number(progress: bytes) -> int:
 
 def check_recovered(directory: Path, last: int) -> None:
     recover(directory)
-    found = [frame.columns["number"][0] for frame in frames_in(directory) if isinstance(frame, RowsFrame)]
-    assert found in (list(range(last + 1)), list(range(last + 2)))  # the last append may have ended unreported
+    numbers = [frame.columns["number"][0] for frame in frames_in(directory) if isinstance(frame, RowsFrame)]
+    assert numbers in (list(range(last + 1)), list(range(last + 2)))  # the last append may have ended unreported
     assert list(directory.glob("*.open")) == []
 
 
@@ -498,12 +498,12 @@ MIXED = MetricSet(
 def swept(directory: Path, *rows: list[object]) -> list[str | None]:
     refusals: list[str | None] = []
 
-    def told(reasons: list[str | None]) -> tuple[SweepRows, ...]:
+    def refuse(reasons: list[str | None]) -> tuple[SweepRows, ...]:
         refusals.extend(reasons)
         return ()
 
     with SpoolWriter(directory, "n1") as spool:
-        spool.append_sweep([SweepRows(MIXED, 1, 2, "n1", None, rows)], told)  # type: ignore[arg-type]
+        spool.append_sweep([SweepRows(MIXED, 1, 2, "n1", None, rows)], refuse)  # type: ignore[arg-type]
     return refusals
 
 

@@ -1,4 +1,4 @@
-"""What Slurm's live programs tell of the same 14 jobs. Recorded with Slurm 22.05.8; data_parser-0.0.41.json has some of
+"""The same 14 jobs as Slurm's live programs list them. Recorded with Slurm 22.05.8; data_parser-0.0.41.json has some of
 them in the names and shapes of src/plugins/data_parser/v0.0.41/parsers.c (JOB_INFO)."""
 
 from collections.abc import Mapping

@@ -9,13 +9,13 @@ from crosswind.ingest.step_lines import MAX_LINE, StepCounter, TimedStep, Told, 
 SECOND = 1_000_000_000
 
 
-def told(pattern: str, line: str) -> Told | None:
+def parse(pattern: str, line: str) -> Told | None:
     match = re.compile(line_pattern(pattern).expression).search(line)
     return told_by(match) if match else None
 
 
-def taken(counter: StepCounter, told: Told, ts_ns: int) -> TimedStep:
-    step = counter.take(told, ts_ns)
+def taken(counter: StepCounter, parsed: Told, ts_ns: int) -> TimedStep:
+    step = counter.take(parsed, ts_ns)
     assert step is not None
     return step
 
@@ -93,7 +93,7 @@ def taken(counter: StepCounter, told: Told, ts_ns: int) -> TimedStep:
     ],
 )
 def test_a_line_says_its_step_duration_and_values(pattern: str, line: str, expected: Told) -> None:
-    assert told(pattern, line) == expected
+    assert parse(pattern, line) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def test_a_line_says_its_step_duration_and_values(pattern: str, line: str, expec
     ],
 )
 def test_a_line_of_another_kind_says_nothing(pattern: str, line: str) -> None:
-    assert told(pattern, line) is None
+    assert parse(pattern, line) is None
 
 
 @pytest.mark.parametrize("text", ["-1", "nan", "1e300", "soon"])
 def test_a_duration_that_is_none_is_unknown(text: str) -> None:
-    assert told("took (?P<seconds>.*)", f"took {text}") == Told(None, 0, None, {})
+    assert parse("took (?P<seconds>.*)", f"took {text}") == Told(None, 0, None, {})
 
 
 def test_the_time_between_lines_is_that_of_each_step_between_them() -> None:
@@ -139,8 +139,8 @@ def test_the_time_between_lines_is_that_of_each_step_between_them() -> None:
 def test_numbers_that_begin_anew_every_epoch_go_on() -> None:
     counter = StepCounter(per_epoch=True)
     steps = [-1, 49, 99, 0, 1]
-    told = [counter.take(Told(step, 0, None, {}), SECOND * (i + 1)) for i, step in enumerate(steps)]
-    assert [step and (step.number, step.seconds) for step in told] == [
+    timed = [counter.take(Told(step, 0, None, {}), SECOND * (i + 1)) for i, step in enumerate(steps)]
+    assert [step and (step.number, step.seconds) for step in timed] == [
         None,
         (49, 0.02),
         (99, 0.02),
@@ -152,22 +152,22 @@ def test_numbers_that_begin_anew_every_epoch_go_on() -> None:
 def test_the_first_step_of_an_epoch_is_timed_from_the_first_time_that_its_bar_is_drawn() -> None:
     counter = StepCounter(per_epoch=True)
     drawn = [(-1, 1), (-1, 2), (0, 4), (1, 5), (-1, 15), (-1, 16), (0, 17)]
-    found = [counter.take(Told(step, 0, None, {}), SECOND * at) for step, at in drawn]
-    assert [(step.number, step.seconds) for step in found if step] == [(0, 3.0), (1, 1.0), (2, 2.0)]
+    timed = [counter.take(Told(step, 0, None, {}), SECOND * at) for step, at in drawn]
+    assert [(step.number, step.seconds) for step in timed if step] == [(0, 3.0), (1, 1.0), (2, 2.0)]
 
 
 def test_a_bar_within_a_bar_counts_nothing_and_neither_does_an_ended_one_that_is_drawn_again() -> None:
     counter = StepCounter(per_epoch=True)
     drawn = [(0, 3), (1, 3), (0, 9), (5, 9), (9, 9), (2, 3), (3, 3), (3, 3), (9, 9), (0, 3), (1, 3)]
-    told = [Told(done - 1, 0, None, {}, total - 1) for done, total in drawn]
-    found = [counter.take(each, SECOND * i) for i, each in enumerate(told)]
-    assert [step and step.number for step in found] == [None, 0, None, None, None, 1, 2, None, None, None, 3]
+    bars = [Told(done - 1, 0, None, {}, total - 1) for done, total in drawn]
+    timed = [counter.take(bar, SECOND * i) for i, bar in enumerate(bars)]
+    assert [step and step.number for step in timed] == [None, 0, None, None, None, 1, 2, None, None, None, 3]
 
 
 def test_ranks_are_counted_apart_and_lines_without_a_number_by_their_order() -> None:
     counter = StepCounter(per_epoch=False)
-    told = [counter.take(Told(None, rank, 0.5, {}), SECOND) for rank in (0, 1, 0)]
-    assert told == [
+    timed = [counter.take(Told(None, rank, 0.5, {}), SECOND) for rank in (0, 1, 0)]
+    assert timed == [
         TimedStep(SECOND, 0, 0, 0.5, {}),
         TimedStep(SECOND, 1, 0, 0.5, {}),
         TimedStep(SECOND, 0, 1, 0.5, {}),

@@ -1,4 +1,4 @@
-"""What is told of steps whose work a GPU does while the loop runs ahead."""
+"""Records of steps whose work a GPU does while the loop runs ahead."""
 
 import threading
 import time
@@ -323,10 +323,10 @@ def test_collectives_over_a_gpu_s_tensors_are_told_by_its_queue(timeline: Timeli
 def test_gradients_of_a_device_are_computed_in_a_thread_of_their_own(gpu: Gpu) -> None:
     timeline = Timeline(0)
     timeline.use_device(DeviceClock(gpu), lambda: threading.current_thread().name == "autograd")
-    told: list[Arrival | None] = []
+    arrivals: list[Arrival | None] = []
 
     def gather() -> None:
-        told.append(Calls(timeline).arrive_with([SimpleNamespace(is_cpu=False, is_cuda=True)]))
+        arrivals.append(Calls(timeline).arrive_with([SimpleNamespace(is_cpu=False, is_cuda=True)]))
 
     timeline.begin_step()
     timeline.batch_arrived()
@@ -334,7 +334,7 @@ def test_gradients_of_a_device_are_computed_in_a_thread_of_their_own(gpu: Gpu) -
         thread = threading.Thread(target=gather, name=name)
         thread.start()
         thread.join()
-    assert [arrival is not None for arrival in told] == [True, False]
+    assert [arrival is not None for arrival in arrivals] == [True, False]
 
 
 def test_collectives_are_numbered_as_they_were_asked_for(timeline: Timeline, gpu: Gpu, clock: Clock) -> None:
@@ -351,8 +351,8 @@ def test_collectives_are_numbered_as_they_were_asked_for(timeline: Timeline, gpu
     timeline.end_step()
     all_passed(timeline, gpu)
     assert phases(rows(timeline)[0]) == {"compute": 100, "comm": 401}
-    told = {row["sequence"]: row["operation"] for row in rows(timeline, COLLECTIVE)}
-    assert told == {0: "all_reduce", 1: "barrier"}
+    operations = {row["sequence"]: row["operation"] for row in rows(timeline, COLLECTIVE)}
+    assert operations == {0: "all_reduce", 1: "barrier"}
 
 
 def test_many_marks_within_one_step_are_asked_for_before_its_end(timeline: Timeline, gpu: Gpu) -> None:

@@ -21,8 +21,8 @@ Row = tuple[int, str, float | None]
 def read(path: Path) -> tuple[list[Row], list[Run], Report]:
     report = Report(str(path), "tensorboard")
     records = list(TensorBoardReader().read(path, report, Context("lab", workload="resnet")))
-    rows = [row for each in records if isinstance(each, pa.Table) for row in each.to_pylist()]
-    runs = [each for each in records if isinstance(each, Run)]
+    rows = [row for entry in records if isinstance(entry, pa.Table) for row in entry.to_pylist()]
+    runs = [entry for entry in records if isinstance(entry, Run)]
     return [(row["step"], row["name"], row["value"]) for row in rows], runs, report
 
 
@@ -103,7 +103,7 @@ def test_a_damaged_record_is_left_out_and_the_others_are_read(tmp_path: Path) ->
     bad[-6] ^= 1
     rows, _, report = read(written(tmp_path, good, bytes(bad), good))
     assert rows == [(7, "loss", 2.0)] * 2
-    assert [(each.line, each.reason) for each in report.quoted] == [(2, "record 2 does not have its checksum")]
+    assert [(skipped.line, skipped.reason) for skipped in report.quoted] == [(2, "record 2 does not have its checksum")]
 
 
 def test_after_a_damaged_header_nothing_is_believed(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_tensors_of_one_whole_number_are_scalars(tmp_path: Path) -> None:
     packed = field(8, b"\x08\x09" + field(2, b"") + field(10, b"\xac\x02"))  # DT_INT64, no dimensions, [300]
     content = field(8, b"\x08\x02" + field(2, b"") + field(4, struct.pack("<d", 0.25)))  # DT_DOUBLE
     vector = field(8, b"\x08\x01" + field(2, field(2, b"\x08\x02")) + field(4, bytes(8)))  # DT_FLOAT, two of them
-    path = written(tmp_path, *(event(field(1, b"n") + each) for each in (packed, content, vector)))
+    path = written(tmp_path, *(event(field(1, b"n") + tensor) for tensor in (packed, content, vector)))
     assert read(path)[0] == [(7, "n", 300.0), (7, "n", 0.25)]
 
 

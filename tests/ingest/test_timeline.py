@@ -192,8 +192,11 @@ def test_what_somebody_else_noted_is_numbered_among_ours_by_its_time(clock: Cloc
 
     row = one_step(timeline, clock, body)
     assert phases(row) == {"input": 10, "compute": 17, "comm": 5, "checkpoint": 0, "other": 0}
-    told = [(each["sequence"], each["size_bytes"], each["duration_seconds"]) for each in rows(timeline, COLLECTIVE)]
-    assert told == [(0, 8, None), (1, 16, 3), (2, 4, 2)]
+    collectives = [
+        (collective["sequence"], collective["size_bytes"], collective["duration_seconds"])
+        for collective in rows(timeline, COLLECTIVE)
+    ]
+    assert collectives == [(0, 8, None), (1, 16, 3), (2, 4, 2)]
 
 
 def test_a_value_is_of_the_step_that_runs_or_comes(clock: Clock) -> None:
@@ -201,8 +204,8 @@ def test_a_value_is_of_the_step_that_runs_or_comes(clock: Clock) -> None:
     one_step(timeline, clock, lambda: timeline.record("loss", 0.5))
     timeline.record("accuracy", 0.9)
     timeline.record("loss", float("nan"))
-    told = [(row["rank"], row["step"], row["name"], row["value"]) for row in rows(timeline, PROGRESS)]
-    assert told == [(2, 0, "loss", 0.5), (2, 1, "accuracy", 0.9), (2, 1, "loss", None)]
+    progress = [(row["rank"], row["step"], row["name"], row["value"]) for row in rows(timeline, PROGRESS)]
+    assert progress == [(2, 0, "loss", 0.5), (2, 1, "accuracy", 0.9), (2, 1, "loss", None)]
 
 
 def test_collectives_are_numbered_by_arrival_whichever_ends_first(clock: Clock) -> None:
@@ -219,8 +222,8 @@ def test_collectives_are_numbered_by_arrival_whichever_ends_first(clock: Clock) 
 
     one_step(timeline, clock, body)
     keys = ("ts_ns", "rank", "step", "sequence", "duration_seconds")
-    told = [tuple(row[key] for key in keys) for row in rows(timeline, COLLECTIVE)]
-    assert told == [(1_020 + EPOCH, 1, 1, 0, 15), (1_030 + EPOCH, 1, 1, 1, 5)]
+    collectives = [tuple(row[key] for key in keys) for row in rows(timeline, COLLECTIVE)]
+    assert collectives == [(1_020 + EPOCH, 1, 1, 0, 15), (1_030 + EPOCH, 1, 1, 1, 5)]
 
 
 def test_a_collective_that_outlasts_its_step_stays_its_own(clock: Clock) -> None:
@@ -424,8 +427,8 @@ def test_the_use_counted_is_that_of_the_thread_in_which_the_loop_runs() -> None:
         thread.start()
         thread.join()
     timeline.close()
-    for told, measured in seen:
-        assert told == pytest.approx(measured, abs=0.05)
+    for counted, measured in seen:
+        assert counted == pytest.approx(measured, abs=0.05)
 
 
 def in_haste(timeline: Timeline, came: int, end: int) -> None:
@@ -440,15 +443,15 @@ def in_full(timeline: Timeline, came: int, end: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_noted_in_haste_makes_the_same_rows(clock: Clock, seed: int) -> None:
-    told = []
+    recorded = []
     for note in (in_haste, in_full):
         chance, clock.now = random.Random(seed), 1000
         timeline = Timeline(0)
         for _ in range(4):
             _any_step(timeline, clock, chance, note)
-        told.append(([(phases(row), row["tail_seconds"]) for row in rows(timeline)], rows(timeline, COLLECTIVE)))
-    assert told[0] == told[1]
-    assert told[0][1]
+        recorded.append(([(phases(row), row["tail_seconds"]) for row in rows(timeline)], rows(timeline, COLLECTIVE)))
+    assert recorded[0] == recorded[1]
+    assert recorded[0][1]
 
 
 def _any_step(

@@ -1,4 +1,4 @@
-"""What is told of the collectives that Python asks of PyTorch, over gloo in a group of one."""
+"""Records of the collectives that Python asks of PyTorch, over gloo in a group of one."""
 
 import threading
 import time
@@ -40,7 +40,7 @@ def timeline() -> Iterator[Timeline]:
 
 
 def columns_of(timeline: Timeline, action: Callable[[], object], *names: str) -> Seen:
-    """What is recorded of the collectives of an action within a step."""
+    """Return what is recorded of the collectives of an action within a step."""
     timeline.begin_step()
     timeline.batch_arrived()
     action()

@@ -23,7 +23,7 @@ MOMENT_NS = 1_750_000_000_000_000_000
 def read(path: Path) -> tuple[list[tuple[int, str, float | None]], list[Run], Report]:
     report = Report(str(path), "trainer_state")
     records = list(TrainerStateReader().read(path, report, Context("lab")))
-    rows = [row for each in records if isinstance(each, pa.Table) for row in each.to_pylist()]
+    rows = [row for record in records if isinstance(record, pa.Table) for row in record.to_pylist()]
     return [(r["step"], r["name"], r["value"]) for r in rows], [r for r in records if isinstance(r, Run)], report
 
 
@@ -64,19 +64,19 @@ def test_of_a_folder_of_checkpoints_the_last_state_is_one_run(state: Path) -> No
 
 
 def test_a_state_without_a_run_time_does_not_say_how_it_ended(state: Path) -> None:
-    told = json.loads(state.read_text())
-    state.write_text(json.dumps(told | {"log_history": told["log_history"][:2]}))
+    content = json.loads(state.read_text())
+    state.write_text(json.dumps(content | {"log_history": content["log_history"][:2]}))
     _, [run], _ = read(state)
     assert (run.state, run.started_ns) == (RunState.LOST, None)
 
 
 def test_entries_without_a_step_and_values_that_are_no_numbers_are_no_rows(state: Path) -> None:
-    told = json.loads(state.read_text())
+    content = json.loads(state.read_text())
     entries = [{"loss": 1.0}, {"step": 2, "loss": float("nan"), "note": "x", "flag": True}, 5]
-    state.write_text(json.dumps(told | {"log_history": entries}))
+    state.write_text(json.dumps(content | {"log_history": entries}))
     rows, _, report = read(state)
     assert rows == [(2, "loss", None)]
-    assert [each.reason for each in report.quoted] == ["entry 1 of log_history has no step"]
+    assert [skipped.reason for skipped in report.quoted] == ["entry 1 of log_history has no step"]
 
 
 @pytest.mark.parametrize("text", ["{", '{"log_history": {}}', "[" * 100_000, '{"log_history": [' + "9" * 5000 + "]}"])
@@ -97,5 +97,5 @@ def test_a_later_state_at_the_same_place_gives_only_what_was_logged_since(state:
             load_file(store, state, TrainerStateReader(), loaded, context=Context("lab"))
         kept = store.lake.frame("select step, name, value from progress order by step, name")
     assert len(loaded.runs) == 1
-    told = [(row.step, row.name, row.value) for row in kept.itertuples(index=False)]
-    assert told == sorted(set(read(state)[0]))
+    stored = [(row.step, row.name, row.value) for row in kept.itertuples(index=False)]
+    assert stored == sorted(set(read(state)[0]))

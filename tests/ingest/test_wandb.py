@@ -23,9 +23,9 @@ OLD = RECORDED.with_name("run-vtiazpac.wandb")
 def read(path: Path) -> tuple[list[tuple[int, str, float | None]], list[Run], Report]:
     report = Report(str(path), "wandb")
     records = list(WandbReader().read(path, report, Context("lab")))
-    tables = [each for each in records if isinstance(each, pa.Table) and set_of(each.schema).name == "progress"]
-    rows = [row for each in tables for row in each.to_pylist()]
-    runs = [each for each in records if isinstance(each, Run)]
+    tables = [record for record in records if isinstance(record, pa.Table) and set_of(record.schema).name == "progress"]
+    rows = [row for table in tables for row in table.to_pylist()]
+    runs = [record for record in records if isinstance(record, Run)]
     return [(row["step"], row["name"], row["value"]) for row in rows], runs, report
 
 
@@ -46,8 +46,8 @@ RUN = field(17, field(1, b"abc") + field(3, b"toy"))
 
 
 def step(number: int, **values: str) -> bytes:
-    told = {"_timestamp": "1750000000.5", **values}
-    items = b"".join(field(1, field(1, name.encode()) + field(16, text.encode())) for name, text in told.items())
+    history = {"_timestamp": "1750000000.5", **values}
+    items = b"".join(field(1, field(1, name.encode()) + field(16, text.encode())) for name, text in history.items())
     return field(2, items + field(2, b"\x08" + varint(number)))
 
 
@@ -87,8 +87,8 @@ def test_history_is_progress_and_config_the_configuration() -> None:
 
 def test_system_metrics_are_series_of_the_host_under_their_own_names() -> None:
     report = Report(str(SAMPLED), "wandb")
-    tables = [each for each in WandbReader().read(SAMPLED, report, Context("lab")) if isinstance(each, pa.Table)]
-    [rows] = [each.to_pylist() for each in tables if set_of(each.schema).name == "series"]
+    tables = [record for record in WandbReader().read(SAMPLED, report, Context("lab")) if isinstance(record, pa.Table)]
+    [rows] = [table.to_pylist() for table in tables if set_of(table.schema).name == "series"]
     assert rows[0] == {
         "ts_ns": 1795301200038096306,
         "node": "vm",
@@ -139,7 +139,7 @@ def test_samples_that_are_no_numbers_are_left_out_and_times_that_are_none_refuse
     [table, _] = WandbReader().read(path, report, Context("lab", node="n7"))
     assert isinstance(table, pa.Table)
     assert [(row["node"], row["name"], row["value"]) for row in table.to_pylist()] == [("n7", "cpu", 0.5)]
-    assert [each.reason for each in report.quoted] == [
+    assert [skipped.reason for skipped in report.quoted] == [
         "record 3: time 17000000000 ns of 'cpu' is not between 2001 and 2262",
         "record 4: 'cpu': no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
     ]
@@ -177,13 +177,13 @@ def test_damage_costs_one_record(tmp_path: Path) -> None:
     path = written(tmp_path, fragment(1, RUN), bytes(bad), fragment(1, step(3, loss="1.5")))
     rows, _, report = read(path)
     assert rows == [(3, "loss", 1.5)]
-    assert [each.reason[:22] for each in report.quoted] == ["a record that ends at "]
+    assert [skipped.reason[:22] for skipped in report.quoted] == ["a record that ends at "]
 
 
 def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
     image = '{"_type": "image-file", "size": 12}'
-    told = step(1, image=image, flag="true", eval='{"acc": 0.5}', big="1" + "0" * 400, loss="Infinity")
-    rows, _, report = read(written(tmp_path, fragment(1, RUN), fragment(1, told)))
+    logged = step(1, image=image, flag="true", eval='{"acc": 0.5}', big="1" + "0" * 400, loss="Infinity")
+    rows, _, report = read(written(tmp_path, fragment(1, RUN), fragment(1, logged)))
     assert rows == [(1, "eval.acc", 0.5), (1, "big", None), (1, "loss", None)]
     assert report.notes == ["2 texts, media and other values that are no numbers: left out"]
 

@@ -1,4 +1,4 @@
-"""What every watch of other people's calls is promised, and what is known of their ends."""
+"""Promises of every watch of other people's calls, and what is known of their ends."""
 
 import functools
 import threading

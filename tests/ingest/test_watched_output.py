@@ -39,8 +39,8 @@ def python(code: str) -> tuple[str, ...]:
 
 def rows(spool: Path, name: str, columns: Sequence[str]) -> list[tuple[Scalar, ...]]:
     frames = [frame for path in sealed_segments(spool) for frame in read_frames(path)]
-    found = [frame.columns for frame in frames if isinstance(frame, RowsFrame) and frame.metric_set.name == name]
-    return [row for each in found for row in zip(*(each[column] for column in columns), strict=True)]
+    blocks = [frame.columns for frame in frames if isinstance(frame, RowsFrame) and frame.metric_set.name == name]
+    return [row for block in blocks for row in zip(*(block[column] for column in columns), strict=True)]
 
 
 TRAINS = """

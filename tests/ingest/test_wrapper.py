@@ -82,11 +82,11 @@ def test_without_a_name_the_workload_is_the_programs(tmp_path: Path) -> None:
 
 
 def test_the_program_is_told_its_run_spool_and_workload(tmp_path: Path) -> None:
-    told = tmp_path / "told"
+    path = tmp_path / "told"
     names = ("CROSSWIND_RUN_ID", "CROSSWIND_SPOOL", "CROSSWIND_WORKLOAD")
-    code = f"import os; open({str(told)!r}, 'w').write(' '.join(os.environ[name] for name in {names}))"
+    code = f"import os; open({str(path)!r}, 'w').write(' '.join(os.environ[name] for name in {names}))"
     outcome = launch(replace(bare(tmp_path, *python(code)), workload="toy"))
-    assert told.read_text().split() == [outcome.run_id, str(tmp_path), "toy"]
+    assert path.read_text().split() == [outcome.run_id, str(tmp_path), "toy"]
 
 
 def crosswind_run(

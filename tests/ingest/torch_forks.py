@@ -22,7 +22,7 @@ class TorchForks:
         self._process = process
 
     def run(self, code: str, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
-        """What became of this code as a program of its own."""
+        """Run this code as a program of its own, and return what became of it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:

@@ -22,12 +22,12 @@ def test_ewma_weighs_the_newest_run_most() -> None:
     assert Ewma(newest_weight=0.5).forecast(np.array([1.0, 4.0, 8.0])) == pytest.approx(4)
 
 
-@pytest.mark.parametrize("baseline", BASELINES, ids=lambda each: each.name)
+@pytest.mark.parametrize("baseline", BASELINES, ids=lambda baseline: baseline.name)
 def test_every_baseline_forecasts_a_constant_as_itself(baseline: Baseline) -> None:
     assert baseline.forecast(np.full(7, 0.25)) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("baseline", BASELINES, ids=lambda each: each.name)
+@pytest.mark.parametrize("baseline", BASELINES, ids=lambda baseline: baseline.name)
 @pytest.mark.parametrize("seconds", [[], [1.0, 0.0], [1.0, math.nan], [math.inf]])
 def test_every_baseline_refuses_what_is_no_time(baseline: Baseline, seconds: list[float]) -> None:
     with pytest.raises(InvalidInputError, match="expected at least one, all positive"):

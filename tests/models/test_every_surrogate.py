@@ -1,4 +1,4 @@
-"""What every surrogate promises."""
+"""Promises of every surrogate."""
 
 from collections.abc import Callable
 
@@ -108,7 +108,7 @@ def test_texts_are_categories_and_one_never_seen_is_none_of_them(make: MakeSurro
     slow, fast, *unseen = make(0).fit(X, y).predict(asked).at(0.5)
     assert slow == pytest.approx(2.0, rel=0.1)
     assert fast == pytest.approx(1.0, rel=0.1)
-    assert all(0.9 < each < 2.2 for each in unseen)
+    assert all(0.9 < seconds < 2.2 for seconds in unseen)
 
 
 @EVERY

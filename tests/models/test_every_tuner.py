@@ -1,4 +1,4 @@
-"""What every tuner promises."""
+"""Promises of every tuner."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ ENDLESS = Space.from_json(
         "fused": {"kind": "boolean"},
     }
 )
-EVERY = pytest.mark.parametrize("make", TUNERS, ids=lambda each: each.name)
+EVERY = pytest.mark.parametrize("make", TUNERS, ids=lambda tuner: tuner.name)
 SPACES = pytest.mark.parametrize("space", [FINITE, ENDLESS], ids=["finite", "endless"])
 MakeTuner = type[Tuner]
 
@@ -38,7 +38,7 @@ def done(configuration: Configuration, trial_id: str = "") -> Trial:
 def experienced(make: MakeTuner, space: Space, seed: int = 0) -> Tuner:
     """A tuner past its start that also saw a failure."""
     tuner = make(space, seed)  # type: ignore[call-arg]
-    tuner.observe([done(each) for each in tuner.suggest(8)])
+    tuner.observe([done(configuration) for configuration in tuner.suggest(8)])
     tuner.observe([Trial(tuner.suggest(1)[0], TrialState.FAILED)])
     return tuner
 
@@ -47,8 +47,8 @@ def experienced(make: MakeTuner, space: Space, seed: int = 0) -> Tuner:
 @SPACES
 def test_suggestions_are_distinct_and_inside(make: MakeTuner, space: Space) -> None:
     for tuner in (make(space, 0), experienced(make, space)):  # type: ignore[call-arg]
-        found = tuner.suggest(7)
-        assert len({space.key(each) for each in found}) == 7
+        suggestions = tuner.suggest(7)
+        assert len({space.key(configuration) for configuration in suggestions}) == 7
 
 
 @EVERY
@@ -93,9 +93,9 @@ def test_a_released_trial_may_come_back(make: MakeTuner) -> None:
 def test_a_finite_space_is_tried_exactly_once_and_then_nothing_is_left(make: MakeTuner) -> None:
     tuner = make(FINITE, 0)  # type: ignore[call-arg]
     tried = []
-    while found := tuner.suggest(3):
-        tried += [FINITE.key(each) for each in found]
-        tuner.observe([done(each) for each in found])
+    while batch := tuner.suggest(3):
+        tried += [FINITE.key(configuration) for configuration in batch]
+        tuner.observe([done(configuration) for configuration in batch])
     assert sorted(tried) == sorted(map(FINITE.key, FINITE.configurations()))
 
 
@@ -113,7 +113,7 @@ def test_it_goes_on_when_everything_fails(make: MakeTuner) -> None:
 def test_any_finite_objective_will_do_even_if_all_are_equal(make: MakeTuner, objective: float) -> None:
     tuner = make(ENDLESS, 0)  # type: ignore[call-arg]
     for _ in range(10):
-        tuner.observe([Trial(each, TrialState.DONE, objective) for each in tuner.suggest(1)])
+        tuner.observe([Trial(configuration, TrialState.DONE, objective) for configuration in tuner.suggest(1)])
     assert len(tuner.suggest(2)) == 2
 
 
@@ -142,4 +142,4 @@ def test_no_suggestions_cannot_be_asked_for(make: MakeTuner, count: int) -> None
 
 @EVERY
 def test_every_tuner_has_its_own_name(make: MakeTuner) -> None:
-    assert [each.name for each in TUNERS].count(make.name) == 1
+    assert [tuner.name for tuner in TUNERS].count(make.name) == 1

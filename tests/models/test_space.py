@@ -31,7 +31,7 @@ def test_a_finite_space_lists_every_combination_once() -> None:
         {"threads": 1, "precision": "fp32", "fused": False},
         {"threads": 1, "precision": "fp32", "fused": True},
     ]
-    assert len({json.dumps(each) for each in configurations}) == 12
+    assert len({json.dumps(configuration) for configuration in configurations}) == 12
 
 
 def test_a_space_with_a_real_number_or_too_many_values_is_not_listed() -> None:
@@ -46,10 +46,10 @@ def test_a_space_with_a_real_number_or_too_many_values_is_not_listed() -> None:
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 20))
 def test_random_configurations_are_distinct_and_inside(seed: int, count: int) -> None:
     space = Space.from_json(MIXED)
-    found = space.random(count, seed)
-    assert len(found) == len({space.key(each) for each in found}) == count
-    assert all(space.contains(each) for each in found)
-    points = space.coordinates(found)
+    drawn = space.random(count, seed)
+    assert len(drawn) == len({space.key(configuration) for configuration in drawn}) == count
+    assert all(space.contains(configuration) for configuration in drawn)
+    points = space.coordinates(drawn)
     assert points.shape == (count, 6)
     assert np.all((points >= 0) & (points <= 1))
 
@@ -65,7 +65,7 @@ def test_more_random_configurations_begin_with_the_fewer() -> None:
 
 def test_every_factor_is_as_likely_on_a_logarithmic_scale() -> None:
     space = Space.from_json({"bucket_mb": {"kind": "float", "low": 0.01, "high": 100, "log": True}})
-    below_one = [each["bucket_mb"] < 1 for each in space.random(2000, seed=0)]
+    below_one = [configuration["bucket_mb"] < 1 for configuration in space.random(2000, seed=0)]
     assert np.mean(below_one) == pytest.approx(0.5, abs=0.045)  # four standard errors of sqrt(0.25 / 2000)
 
 
@@ -154,5 +154,5 @@ def test_only_some_configurations_may_be_allowed() -> None:
 def test_neighbours_differ_in_one_parameter_at_most() -> None:
     space = Space.from_json(MIXED)
     near = space.neighbours(ONE, count=5, seed=0)
-    assert all(sum(each[name] != ONE[name] for name in ONE) <= 1 for each in near)
-    assert {name for each in near for name in ONE if each[name] != ONE[name]} == set(ONE)
+    assert all(sum(neighbour[name] != ONE[name] for name in ONE) <= 1 for neighbour in near)
+    assert {name for neighbour in near for name in ONE if neighbour[name] != ONE[name]} == set(ONE)

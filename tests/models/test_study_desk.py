@@ -42,11 +42,11 @@ class TestStudyDesk(DeskContract):
 
 def test_suggested_trials_are_leased_until_the_servers_clock_says_so(desk: StudyDesk, clock: Clock) -> None:
     records = desk.suggest("s1", 3, ALICE)
-    assert {(each.trial.state, each.owner, each.lease_expires_ns) for each in records} == {
+    assert {(record.trial.state, record.owner, record.lease_expires_ns) for record in records} == {
         (TrialState.LEASED, "alice", clock.ns + 60 * SECOND)
     }
-    assert len({str(each.trial.configuration) for each in records}) == 3
-    assert sorted(records, key=lambda each: each.trial.trial_id) == desk.trials("s1")
+    assert len({str(record.trial.configuration) for record in records}) == 3
+    assert sorted(records, key=lambda record: record.trial.trial_id) == desk.trials("s1")
 
 
 def test_the_trial_of_a_job_that_died_goes_to_the_next_at_once(catalog: Catalog) -> None:
@@ -107,7 +107,7 @@ class Slow:
 
     def suggest(self, count: int) -> list[Configuration]:
         self._add()
-        return [{"batch": self.thought + each, "fused": True} for each in range(count)]
+        return [{"batch": self.thought + offset, "fused": True} for offset in range(count)]
 
     def _add(self) -> None:
         """A write by somebody else; with the database's one lock taken it would wait until it failed."""
@@ -156,7 +156,7 @@ def test_what_another_process_began_meanwhile_is_not_begun_again(catalog: Catalo
     desk = StudyDesk(catalog, make_tuner=tuner)
     desk.create(STUDY)
     desk.suggest("s1", 2, ALICE)
-    assert sorted(float(each.trial.configuration["batch"]) for each in desk.trials("s1")) == [1, 2, 3]
+    assert sorted(float(record.trial.configuration["batch"]) for record in desk.trials("s1")) == [1, 2, 3]
 
 
 def test_who_is_overtaken_on_a_trial_given_back_gets_a_new_one(catalog: Catalog) -> None:

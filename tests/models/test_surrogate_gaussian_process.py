@@ -16,7 +16,7 @@ def test_the_gradient_is_the_slope_of_the_loss() -> None:
     kernel, y, ones = MixedKernel(2, 2), rng.standard_normal(20), rng.uniform(1, 3, 20)
     theta = kernel.means + 0.3 * rng.standard_normal(len(kernel.means))
     _, gradient = kernel.loss(theta, points, y, ones)
-    slope = approx_fprime(theta, lambda each: kernel.loss(each, points, y, ones)[0], 1e-6)
+    slope = approx_fprime(theta, lambda parameters: kernel.loss(parameters, points, y, ones)[0], 1e-6)
     assert gradient == pytest.approx(slope, rel=1e-3, abs=1e-3)  # forward differences of 1e-6
 
 

@@ -20,25 +20,27 @@ def noisy_and_quiet(count: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
 def test_a_large_group_speaks_for_itself() -> None:
     X = pd.DataFrame({"workload": ["a"] * 999 + ["b"] * 9})
     errors = np.concatenate([np.arange(999) / 999, np.full(9, 50.0)])
-    found = GroupErrors(("workload",), borrowed=1e-6).fit(X, errors).quantiles(pd.DataFrame({"workload": ["a"]}), [0.9])
-    assert found[0, 0] == pytest.approx(0.9, abs=0.001)  # the 900th of 999 errors
+    quantiles = (
+        GroupErrors(("workload",), borrowed=1e-6).fit(X, errors).quantiles(pd.DataFrame({"workload": ["a"]}), [0.9])
+    )
+    assert quantiles[0, 0] == pytest.approx(0.9, abs=0.001)  # the 900th of 999 errors
 
 
 def test_a_small_group_moves_half_way_at_as_many_rows_as_it_borrows() -> None:
     X = pd.DataFrame({"workload": ["a"] * 980 + ["b"] * 20})
     errors = np.concatenate([np.zeros(980), np.ones(20)])
-    found = (
+    quantiles = (
         GroupErrors(("workload",), borrowed=20).fit(X, errors).quantiles(pd.DataFrame({"workload": ["b", "c"]}), [0.9])
     )
-    assert found[:, 0].tolist() == pytest.approx([0.5, 0.0])
+    assert quantiles[:, 0].tolist() == pytest.approx([0.5, 0.0])
 
 
 def test_numbers_are_grouped_by_two_doublings() -> None:
     X = pd.DataFrame({"ranks": [8.0] * 20 + [31.0] * 20 + [32.0] * 20})
     errors = np.repeat([0.0, 0.0, 1.0], 20)
     asked = pd.DataFrame({"ranks": [16.0, 64.0]})
-    found = GroupErrors(("ranks",), borrowed=1e-6).fit(X, errors).quantiles(asked, [0.5])
-    assert found[:, 0].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
+    quantiles = GroupErrors(("ranks",), borrowed=1e-6).fit(X, errors).quantiles(asked, [0.5])
+    assert quantiles[:, 0].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
 def test_each_group_keeps_its_own_promise_where_one_correction_for_all_does_not() -> None:

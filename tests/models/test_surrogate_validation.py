@@ -32,7 +32,7 @@ def test_a_group_is_never_divided_and_every_row_is_asked_about_once() -> None:
     assert asked.sum(axis=0).tolist() == [1] * 8
     for site in ("a", "b"):
         rows = (TABLE["site"] == site).to_numpy()
-        assert {tuple(each) for each in asked[:, rows].T.tolist()} == {tuple(asked[:, rows][:, 0].tolist())}
+        assert {tuple(column) for column in asked[:, rows].T.tolist()} == {tuple(asked[:, rows][:, 0].tolist())}
 
 
 def test_folds_are_about_equal_in_rows() -> None:

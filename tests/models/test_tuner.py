@@ -52,12 +52,12 @@ def test_the_model_beats_random_on_the_sample_grid() -> None:
     truth = {space.key(dict(zip(GRID, key, strict=True))): float(seconds) for key, seconds in means.items()}
 
     def regret(tuner: Tuner) -> float:
-        found = []
+        seconds = []
         for _ in range(20):
             [configuration] = tuner.suggest(1)
-            found.append(truth[space.key(configuration)])
-            tuner.observe([Trial(configuration, TrialState.DONE, found[-1])])
-        return float(np.mean(np.log(np.minimum.accumulate(found)[5:] / min(truth.values()))))
+            seconds.append(truth[space.key(configuration)])
+            tuner.observe([Trial(configuration, TrialState.DONE, seconds[-1])])
+        return float(np.mean(np.log(np.minimum.accumulate(seconds)[5:] / min(truth.values()))))
 
     model, chance = (
         np.array([regret(make(space, seed)) for seed in range(20)]) for make in (GaussianProcessTuner, RandomTuner)
@@ -90,7 +90,7 @@ def test_pending_trials_count_as_tried() -> None:
 
 
 def failures(tuner: Tuner, count: int) -> list[bool]:
-    """Which of `count` trials failed where everything with b > 0 does, close to the bottom."""
+    """Return whether each of `count` trials failed, where everything with b > 0 does, close to the bottom."""
     failed = []
     for _ in range(count):
         [configuration] = tuner.suggest(1)
@@ -118,13 +118,25 @@ def test_repeats_of_one_configuration_are_all_learned_from() -> None:
 def test_the_newest_word_on_a_trial_counts() -> None:
     told_twice, told_once = (GaussianProcessTuner(SQUARE, seed=0) for _ in range(2))
     start = told_once.suggest(5)
-    told_twice.observe([Trial(each, TrialState.DONE, 9.0 + bowl(each), str(i)) for i, each in enumerate(start)])
+    told_twice.observe(
+        [
+            Trial(configuration, TrialState.DONE, 9.0 + bowl(configuration), str(i))
+            for i, configuration in enumerate(start)
+        ]
+    )
     for tuner in (told_twice, told_once):
-        tuner.observe([Trial(each, TrialState.DONE, bowl(each), str(i)) for i, each in enumerate(start)])
+        tuner.observe(
+            [
+                Trial(configuration, TrialState.DONE, bowl(configuration), str(i))
+                for i, configuration in enumerate(start)
+            ]
+        )
     assert told_twice.suggest(1) == told_once.suggest(1)
 
 
 def test_hundreds_of_measurements_are_thinned_out_to_the_best_and_the_newest() -> None:
     tuner = GaussianProcessTuner(SQUARE, seed=0)
-    tuner.observe([Trial(each, TrialState.DONE, bowl(each)) for each in SQUARE.random(600, seed=1)])
+    tuner.observe(
+        [Trial(configuration, TrialState.DONE, bowl(configuration)) for configuration in SQUARE.random(600, seed=1)]
+    )
     assert bowl(tuner.suggest(1)[0]) == pytest.approx(1, abs=0.05)

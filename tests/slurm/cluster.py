@@ -81,7 +81,7 @@ class NotReadyError(Exception):
 
 
 def missing() -> str:
-    """What this machine lacks to run the cluster, with the way out; empty when nothing."""
+    """Return what this machine lacks to run the cluster, with the way out; empty when nothing."""
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
     if absent:
         return f"Slurm's {', '.join(absent)} not found: {INSTALL}"
@@ -170,7 +170,7 @@ def start_database(home: Path) -> None:
 
 
 def idle_nodes(home: Path) -> int:
-    """How many nodes are ready for work."""
+    """Return how many nodes are ready for work."""
     listing = subprocess.run(
         ["timeout", "5", "sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"],
         env=environment(home),
@@ -199,7 +199,7 @@ def command(home: Path, *words: str) -> None:
 
 
 def succeeds(home: Path, *words: str) -> bool:
-    """Whether a question to a daemon is answered; Slurm's clients may hang, hence the short time."""
+    """Return whether a question to a daemon is answered; Slurm's clients may hang, hence the short time."""
     question = ["timeout", "5", *words]
     return subprocess.run(question, env=environment(home), capture_output=True, check=False).returncode == 0
 
@@ -242,7 +242,7 @@ def end(pid: int, name: str) -> None:
 
 
 def is_running(pid: int, name: str) -> bool:
-    """Whether process `pid` lives and is the program `name`: numbers are used again, and a zombie has ended."""
+    """Return whether process `pid` lives and is the program `name`: numbers are used again, and a zombie has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -27,7 +27,7 @@ class Slurm:
     ids: dict[str, str] = field(default_factory=dict)
 
     def ask(self, *words: str) -> str:
-        """What a Slurm program prints."""
+        """Return what a Slurm program prints."""
         question = ["timeout", "20", *words]
         answer = subprocess.run(question, env=self.environment, cwd=self.home, capture_output=True, check=False)
         assert answer.returncode == 0, f"{' '.join(words)}: {answer.stderr.decode()}"

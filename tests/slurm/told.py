@@ -1,4 +1,4 @@
-"""What all programs of a real Slurm tell of the same jobs."""
+"""Outputs of all programs of a real Slurm about the same jobs."""
 
 import time
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class SlurmTold:
-    """What all programs of a real Slurm told of the same jobs, and the ids of these by their names."""
+    """Outputs of all programs of a real Slurm about the same jobs, and the ids of these by their names."""
 
     home: Path
     ids: Mapping[str, str]
 
     def export(self, source: str) -> Path:
-        """What one program printed."""
+        """Return the file of what one program printed."""
         return self.home / f"{source}.txt"
 
     @property
@@ -46,12 +46,12 @@ class SlurmTold:
 
 def told_by_all(home: Path) -> SlurmTold:
     """Runs the jobs and asks every program; the cluster is ended then, so that no other test sees its jobs."""
-    told = SlurmTold(home, {})
+    outputs = SlurmTold(home, {})
     with running(home, NODES) as slurm:
         run_jobs(slurm)
         for source, words in SOURCES.items():
-            told.export(source).write_text(slurm.ask(*words))
-        poll(slurm, told.polled)
+            outputs.export(source).write_text(slurm.ask(*words))
+        poll(slurm, outputs.polled)
         return SlurmTold(home, slurm.ids)
 
 

@@ -1,4 +1,4 @@
-"""Which jobs and ranks were on which node, and when."""
+"""Places of jobs and ranks: the nodes that they were on, and when."""
 
 import sqlalchemy as sa
 from alembic import op

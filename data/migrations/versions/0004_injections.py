@@ -1,4 +1,4 @@
-"""What the fault lab did to runs."""
+"""Faults that the lab injected into runs."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How far sources that are asked again and again were asked."""
+"""Positions in sources that are asked again and again: how far each was read."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -23,7 +23,7 @@ def _rank():
 
 def _may_be_rank():
     # type: () -> bool
-    """Whether this process may train: no launcher, no worker of a rank, and no program that a rank has started."""
+    """Return whether this process may train: no launcher, no worker of a rank, no program that a rank has started."""
     if (
         sys.version_info < (3, 11)
         or not os.environ.get("CROSSWIND_RUN_ID")
@@ -105,8 +105,8 @@ def _provide_crosswind():
     """Makes our package importable where the program's environment has none, without anything else beside it."""
     from importlib.util import find_spec, module_from_spec, spec_from_file_location  # noqa: PLC0415
 
-    found = find_spec("crosswind")
-    if found is not None and found.origin is not None:
+    installed = find_spec("crosswind")
+    if installed is not None and installed.origin is not None:
         return
     folder = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))  # noqa: PTH120
     spec = spec_from_file_location(

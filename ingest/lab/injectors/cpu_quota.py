@@ -24,7 +24,7 @@ class CpuQuota:
         if not target.pids:
             raise UnavailableError(f"rank {target.rank}: none of its processes is known")
         if self._quota is None:
-            groups = self._groups or CpuGroups.found()
+            groups = self._groups or CpuGroups.mounted()
             self._quota = groups.limit(target.host.lab, target.pids, strength)
         return time.time_ns()
 

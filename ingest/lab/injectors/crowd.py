@@ -25,8 +25,8 @@ class Crowd:
     def start(self, target: Target, strength: float) -> int:
         """Starts them; each has said that it is at work. Raises: UnavailableError."""
         if not self._companions:
-            each = [self.arguments(target)] * int(strength)
-            self._companions = companion.start_all(type(self).program, each, within=target.host.command)
+            argument_lists = [self.arguments(target)] * int(strength)
+            self._companions = companion.start_all(type(self).program, argument_lists, within=target.host.command)
         return time.time_ns()
 
     def stop(self) -> int:

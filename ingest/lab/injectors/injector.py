@@ -1,4 +1,4 @@
-"""What an injector is, and what it is pointed at."""
+"""An injector, and what it is pointed at."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -36,7 +36,7 @@ class PacketLoss:
 
 
 def rules(host: Host, percent: float) -> list[str]:
-    """What nft is told. Source: nft(8), numgen expression."""
+    """Return the lines of input for nft. Source: nft(8), numgen expression."""
     chance = f"numgen random mod {PARTS} < {round(percent * PARTS / 100)} counter drop"
     chain = f"bridge {_table(host)} forward"
     return [

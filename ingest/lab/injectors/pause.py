@@ -69,7 +69,7 @@ def _wait_until_stopped(pids: list[int]) -> None:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether every thread is. Source: proc_pid_stat(5)."""
+    """Return whether every thread is stopped. Source: proc_pid_stat(5)."""
     return all(_state(thread) in "TtZX" for thread in (PROC / str(pid)).glob("task/*"))
 
 

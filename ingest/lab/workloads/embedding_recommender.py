@@ -13,7 +13,7 @@ TASTE_SEED = 11  # all ranks and runs learn the same taste
 
 
 class Recommendation:
-    """Whether somebody likes something, from identifiers of both: a hidden value an identifier decides."""
+    """The question whether somebody likes something, from identifiers of both: a hidden value an identifier decides."""
 
     name: ClassVar[str] = "embedding-recommender"
     learning_rate: ClassVar[float] = 1e-2

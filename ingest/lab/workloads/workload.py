@@ -1,4 +1,4 @@
-"""What the lab's training programs have in common."""
+"""The common parts of the lab's training programs."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Protocol

@@ -1,4 +1,4 @@
-"""What `run.watch` understands: one adapter a framework, the first that matches watches the thing."""
+"""Adapters of `run.watch`: one a framework, the first that matches watches the thing."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ class Adapter(Protocol):
     """A module that makes one framework's objects report their collectives."""
 
     def matches(self, thing: Any) -> bool:
-        """Whether this is one of its framework's; the framework is never imported for that."""
+        """Return whether this is one of its framework's; the framework is never imported for that."""
         ...
 
     def watch(self, thing: Any, timeline: Timeline) -> Any:
@@ -48,7 +48,7 @@ ADAPTERS: Sequence[Adapter] = (
 
 
 def watch(thing: Any, timeline: Timeline) -> Any:
-    """What is to be used in the thing's place while it reports, the same when it is asked again.
+    """Return what is to be used in the thing's place while it reports, the same when it is asked again.
 
     Raises: InvalidInputError when nobody knows it.
     """
@@ -57,7 +57,7 @@ def watch(thing: Any, timeline: Timeline) -> Any:
     for adapter in ADAPTERS:
         if adapter.matches(thing):
             watched = adapter.watch(thing, timeline)
-            timeline.watched |= {id(each): (each, watched) for each in (thing, watched)}
+            timeline.watched |= {id(alias): (alias, watched) for alias in (thing, watched)}
             return watched
-    known = ", ".join(str(getattr(adapter, "__name__", adapter)).rpartition(".")[2] for adapter in ADAPTERS)
-    raise InvalidInputError(f"watch({type(thing).__name__}): expected something of one of {known}")
+    names = ", ".join(str(getattr(adapter, "__name__", adapter)).rpartition(".")[2] for adapter in ADAPTERS)
+    raise InvalidInputError(f"watch({type(thing).__name__}): expected something of one of {names}")

@@ -1,4 +1,4 @@
-"""When the last gradient of DistributedDataParallel's backward pass is ready here, and when all are reduced.
+"""The moments when the last gradient of DistributedDataParallel's backward pass is ready here, and all are reduced.
 
 DDP launches its all-reduces from C++; the last one begins when the gradient that comes last is ready. So a hook on that
 one parameter tells when this rank had come, and the end of the pass when all had (docs/decisions/0014).
@@ -26,7 +26,7 @@ LOOKED_AGAIN = 500  # passes after which that is done once more, as what is trai
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is a DistributedDataParallel model."""
+    """Return whether it is a DistributedDataParallel model."""
     return is_kind(thing, "torch.nn.parallel.DistributedDataParallel")
 
 
@@ -49,7 +49,7 @@ class _Reductions:
     def __init__(self, model: Any, timeline: Timeline) -> None:
         self._model = model
         self._parameters = list(model.parameters())
-        trained = [each for each in self._parameters if each.requires_grad]
+        trained = [parameter for parameter in self._parameters if parameter.requires_grad]
         self._what = bytes_of(trained), "all_reduce", _group_name(model.process_group)
         self._timeline = timeline
         self._ready_at = 0

@@ -11,7 +11,7 @@ from crosswind.ingest.probe.torch_calls import watch_calls_of
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is what `deepspeed.initialize` gives first."""
+    """Return whether it is what `deepspeed.initialize` gives first."""
     return is_kind(thing, "deepspeed.DeepSpeedEngine")
 
 

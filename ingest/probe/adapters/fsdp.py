@@ -15,7 +15,7 @@ CLASSES: Final = ("torch.distributed.fsdp.FSDPModule", "torch.distributed.fsdp.F
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is a fully sharded model."""
+    """Return whether it is a fully sharded model."""
     return is_kind(thing, *CLASSES)
 
 

@@ -33,7 +33,7 @@ Pending = dict[Any, tuple[Arrival, What]]  # by handle
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is the module, or an optimizer that DistributedOptimizer made."""
+    """Return whether it is the module, or an optimizer that DistributedOptimizer made."""
     is_module = thing is not None and thing is sys.modules.get(MODULE)
     return is_module or _optimizer(thing) is not None
 
@@ -53,7 +53,7 @@ def watch(thing: Any, timeline: Timeline) -> Any:
 def _optimizer(thing: Any) -> type | None:
     """The class that DistributedOptimizer derived: its name is that of the optimizer given, its module Horovod's."""
     classes = type(thing).__mro__
-    return next((each for each in classes if f"{each.__module__}.".startswith(f"{MODULE}.") and _waits(each)), None)
+    return next((base for base in classes if f"{base.__module__}.".startswith(f"{MODULE}.") and _waits(base)), None)
 
 
 def _waits(kind: type) -> bool:
@@ -79,7 +79,7 @@ def _told(operation: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) 
 
 def _group(arguments: Iterable[Any]) -> str:
     """The process set among the arguments; without one, or with the global one, it is everybody."""
-    sets = [each for each in arguments if getattr(each, "process_set_id", None)]
+    sets = [argument for argument in arguments if getattr(argument, "process_set_id", None)]
     return f"process_set {listed(sets[0].ranks)}" if sets else WORLD
 
 
@@ -115,9 +115,11 @@ def _waited_for(
         since = time.perf_counter_ns()
         value = function(handle, *arguments, **named)
         if asked is not None:
-            arrival, told = asked
+            arrival, description = asked
             open_at = arrival.time if was_done else since
-            watch.ended(arrival, lambda: told, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since)
+            watch.ended(
+                arrival, lambda: description, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since
+            )
         return value
 
     return call
@@ -141,7 +143,7 @@ def _gradients(function: Callable[..., Any], watch: Watch) -> Callable[..., Any]
 
 
 def _are_done(optimizer: Any) -> bool:
-    """Whether all gradients had been reduced before anybody waited: when that was nobody knows."""
+    """Return whether all gradients had been reduced before anybody waited: when that was nobody knows."""
     poll: Any = getattr(sys.modules.get(MODULE), "poll", None)
     handles = [handle for handle, _ in getattr(optimizer, "_handles", {}).values()]
     return bool(poll and handles) and all(isinstance(handle, int) and poll(handle) for handle in handles)

@@ -16,7 +16,7 @@ from crosswind.ingest.probe.watched_function import WatchedFunction
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is a function that jax.jit made."""
+    """Return whether it is a function that jax.jit made."""
     return is_kind(thing, "jaxlib.PjitFunction")
 
 
@@ -24,14 +24,14 @@ def watch(function: Any, timeline: Timeline) -> WatchedFunction:
     """The function, whose calls report; outside of steps it only passes on."""
     from jax import block_until_ready  # noqa: PLC0415 - it is the user's
 
-    told, watch = (None, "program", str(getattr(function, "__name__", "jit"))), Watch(timeline)
+    description, watch = (None, "program", str(getattr(function, "__name__", "jit"))), Watch(timeline)
 
     def call(*arguments: Any, **named: Any) -> Any:
         arrival = watch.arrive()
         results = function(*arguments, **named)
         if arrival is not None:
             watch.guarded(lambda: block_until_ready(results))
-            watch.ended(arrival, lambda: told, time.perf_counter_ns(), None)
+            watch.ended(arrival, lambda: description, time.perf_counter_ns(), None)
         return results
 
     return WatchedFunction(function, call)

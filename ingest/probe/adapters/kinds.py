@@ -4,8 +4,8 @@ from typing import Any
 
 
 def is_kind(thing: Any, *names: str) -> bool:
-    """Whether one of its classes is one of these, `package.Class`, wherever in the package that stands."""
-    return any(_is(each, name) for each in type(thing).__mro__ for name in names)
+    """Return whether one of its classes is one of these, `package.Class`, wherever in the package that stands."""
+    return any(_is(base, name) for base in type(thing).__mro__ for name in names)
 
 
 def _is(kind: type, name: str) -> bool:

@@ -44,7 +44,7 @@ UNNAMED: Final = ("MPI COMMUNICATOR ", "MPI COMM ")  # Open MPI numbers what has
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is a communicator within one group."""
+    """Return whether it is a communicator within one group."""
     return is_kind(thing, "mpi4py.MPI.Intracomm")
 
 
@@ -64,7 +64,7 @@ def watch(comm: Any, timeline: Timeline) -> Any:
 
 @dataclass(frozen=True)
 class _Group:
-    """What a communicator is for, and its members by their rank in the world."""
+    """The purpose of a communicator, and its members by their rank in the world."""
 
     purpose: str
     ranks: Sequence[int]
@@ -96,7 +96,7 @@ def _group(comm: Any) -> _Group:
 
 
 def _described(name: str, group: _Group) -> Describe:
-    """What is told of a call by its arguments, of which the communicator is the first."""
+    """Return the function that describes a call by its arguments, of which the communicator is the first."""
 
     def collective(arguments: tuple[Any, ...], named: Mapping[str, Any]) -> What:
         return _bytes(arguments[1:], named), NAMED[name], group.name
@@ -112,8 +112,8 @@ def _described(name: str, group: _Group) -> Describe:
 
 def _bytes(arguments: Sequence[Any], named: Mapping[str, Any]) -> int | None:
     """Of the first buffer; None for objects that are pickled."""
-    for each in (*arguments, *named.values()):
-        buffer = each[0] if isinstance(each, list | tuple) and each else each
+    for argument in (*arguments, *named.values()):
+        buffer = argument[0] if isinstance(argument, list | tuple) and argument else argument
         try:
             return memoryview(buffer).nbytes
         except (TypeError, ValueError, BufferError):
@@ -136,10 +136,10 @@ def _asked_for(method: Any, what: Describe, watch: Watch) -> Callable[..., Any]:
     return call
 
 
-def _telling(request: Any, arrival: Arrival, told: What, watch: Watch) -> Any:
+def _telling(request: Any, arrival: Arrival, description: What, watch: Watch) -> Any:
     """The request, which tells once how it ended."""
     telling = _kind(request.__class__)(request)
-    telling._tell = lambda end, since: watch.ended(arrival, lambda: told, end, since)
+    telling._tell = lambda end, since: watch.ended(arrival, lambda: description, end, since)
     telling._open_at = arrival.time
     return telling
 

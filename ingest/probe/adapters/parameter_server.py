@@ -11,7 +11,7 @@ from crosswind.ingest.probe.torch_calls.rpc import watch_rpc
 
 
 class Recorder(Protocol):
-    """What `crosswind.run` gives."""
+    """The recorder that `crosswind.run` gives."""
 
     def record(self, **values: float) -> None:
         """Keeps values of this step."""
@@ -19,7 +19,7 @@ class Recorder(Protocol):
 
 
 class Staleness:
-    """How many updates the server had made between this worker's fetch and its own update, recorded by step.
+    """The number of updates that the server made between this worker's fetch and its own update, recorded by step.
 
     A server counts its updates, and tells the count with the parameters and when it has made one.
     """
@@ -38,7 +38,7 @@ class Staleness:
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is an RRef, or the module torch.distributed.rpc."""
+    """Return whether it is an RRef, or the module torch.distributed.rpc."""
     name = "torch.distributed.rpc"
     is_module = thing is sys.modules.get(name) and thing is not None
     return is_module or is_kind(thing, "torch.PyRRef")

@@ -19,7 +19,7 @@ CLASSES: Final = (
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is a schedule or a stage of torch.distributed.pipelining."""
+    """Return whether it is a schedule or a stage of torch.distributed.pipelining."""
     return is_kind(thing, *CLASSES)
 
 
@@ -46,7 +46,7 @@ def _group(stage: Any) -> Any:
 
 
 def _by_rank(ranks: dict[int, int]) -> dict[int, str]:
-    """What each rank of the group is called: its stages, mostly one."""
+    """Return the name of each rank of the group: its stages, mostly one."""
     stages: dict[int, str] = {}
     for stage, rank in sorted(ranks.items()):
         stages[rank] = f"{stages[rank]}+{stage}" if rank in stages else f"stage{stage}"

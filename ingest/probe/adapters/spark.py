@@ -17,12 +17,12 @@ GROUP = "stage"
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is the context of a barrier task."""
+    """Return whether it is the context of a barrier task."""
     return is_kind(thing, "pyspark.BarrierTaskContext")
 
 
 def watch(context: Any, timeline: Timeline) -> Any:
-    """What acts as the context, and reports."""
+    """Return what acts as the context, and reports."""
     return _Watched(context, Watch(timeline))
 
 

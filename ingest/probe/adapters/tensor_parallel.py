@@ -11,9 +11,9 @@ from crosswind.ingest.probe.torch_calls import watch_calls_of
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is a module with a parameter that is a DTensor."""
+    """Return whether it is a module with a parameter that is a DTensor."""
     is_module = is_kind(thing, "torch.nn.Module")
-    return is_module and any(is_kind(each, "torch.distributed.tensor.DTensor") for each in thing.parameters())
+    return is_module and any(is_kind(parameter, "torch.distributed.tensor.DTensor") for parameter in thing.parameters())
 
 
 def watch(model: Any, timeline: Timeline) -> Any:

@@ -14,7 +14,7 @@ from crosswind.ingest.probe.watched_function import WatchedFunction
 
 
 def matches(thing: Any) -> bool:
-    """Whether it is what tf.function makes."""
+    """Return whether it is what tf.function makes."""
     return is_kind(thing, "tensorflow.Function")
 
 

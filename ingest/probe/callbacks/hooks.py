@@ -1,4 +1,4 @@
-"""What the callbacks for all frameworks have in common."""
+"""The common parts of the callbacks for all frameworks."""
 
 import functools
 import logging

@@ -52,7 +52,7 @@ class LightningHooks(Hooks):
         self._loop.end(exception)
 
     def _mark_saving(self, trainer: Any) -> None:
-        owner = next(each for each in (trainer, *type(trainer).__mro__) if "save_checkpoint" in vars(each))
+        owner = next(holder for holder in (trainer, *type(trainer).__mro__) if "save_checkpoint" in vars(holder))
         save = vars(owner)["save_checkpoint"]  # a function in either, bound by the class alone
 
         @functools.wraps(save)

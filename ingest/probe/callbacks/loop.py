@@ -58,7 +58,7 @@ class CallbackLoop:
         self._begin_step()
 
     def begin_anew(self) -> None:
-        """What came since the last step was no wait for a batch: it is part of no step."""
+        """Begin the step anew: what came since the last one was no wait for a batch, and is part of no step."""
         if self._is_waiting and self._run:
             self._run.abandon_step()
             self._begin_step()
@@ -78,13 +78,13 @@ class CallbackLoop:
         return self._run.phase(name) if self._run else nullcontext()
 
     def enter_phase(self, name: str) -> None:
-        """What comes is `checkpoint` or `other`, until it is left."""
+        """Count what comes as `checkpoint` or `other`, until it is left."""
         self.leave_phase()
         self._phase = self.phase(name)
         self._phase.__enter__()
 
     def leave_phase(self) -> None:
-        """What comes is part of the step again."""
+        """Count what comes as part of the step again."""
         phase, self._phase = self._phase, None
         if phase:
             phase.__exit__(None, None, None)

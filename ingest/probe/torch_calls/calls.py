@@ -1,4 +1,4 @@
-"""What the watched calls tell the timeline."""
+"""The reports of the watched calls to the timeline."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -32,7 +32,7 @@ class Calls(Watch):
 
     @property
     def are_told(self) -> bool:
-        """Whether a collective that is asked for now is to be told."""
+        """Return whether a collective that is asked for now is to be reported."""
         return self.is_on and self.timeline.is_in_step
 
     def arrive_with(self, tensors: Sequence[Any]) -> Arrival | None:
@@ -42,12 +42,12 @@ class Calls(Watch):
         came = self.timeline.mark() if self.is_on and tensors[0].is_cuda else None
         return self.timeline.arrive(came=came) if came else None
 
-    def told(self, call: Call, end: int | None, since: int | None) -> None:
+    def report_end(self, call: Call, end: int | None, since: int | None) -> None:
         """It ended then, or nobody knows when; the calling thread stood still for it since then."""
         self.ended(call.arrival, lambda: (call.size_bytes, call.operation, call.group), end, since)
 
     def wait_on_device(self, call: Call, wait: Callable[[], Value]) -> Value:
-        """What the wait gives: the queue that is filled now waits in it, and the loop goes on."""
+        """Return what the wait gives: the queue that is filled now waits in it, and the loop goes on."""
         since = self.timeline.mark()
         value = wait()
         self.told_on_device(call, call.arrival.came if call.blocked_since is not None else since)

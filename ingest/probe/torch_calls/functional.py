@@ -76,7 +76,7 @@ class _Packet(_Stand):
 
     def _begun(self, arguments: tuple[Any, ...]) -> Call | None:
         tensors = tensors_in(arguments[0])
-        arrival = self._calls.arrive_with(tensors) if {type(each) for each in tensors} <= self._real else None
+        arrival = self._calls.arrive_with(tensors) if {type(tensor) for tensor in tensors} <= self._real else None
         if arrival is None:
             return None
         parts = arguments[1] if self._operation == "all_gather" else 1  # the input is one rank's part
@@ -101,7 +101,7 @@ class _Wait(_Stand):
         result = self._original(tensor, *arguments, **named)
         if call and is_first:
             end = waited_end(time.perf_counter_ns(), open_at=call.arrival.time, since=since)
-            self._calls.told(call, end, since)
+            self._calls.report_end(call, end, since)
         return result
 
     def _awaited(self, tensor: Any) -> Call | None:
@@ -109,5 +109,5 @@ class _Wait(_Stand):
 
 
 def _address(tensor: Any) -> int | None:
-    """Where its data is; None where there is none."""
+    """Return where its data is; None where there is none."""
     return None if tensor.is_sparse or tensor.is_meta else int(tensor.data_ptr())

@@ -73,7 +73,7 @@ def _told(group: Any) -> str:
 
 
 def _purpose(group: Any) -> str:
-    """What PyTorch says: a device mesh calls its groups `mesh_<dimension>`, and the first group `default_pg`."""
+    """Return what PyTorch says: a device mesh calls its groups `mesh_<dimension>`, and the first group `default_pg`."""
     described = str(group.group_desc)
     if described == "default_pg":
         return WORLD

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class Patches:
-    """What was replaced, to be put back."""
+    """The replaced attributes, to be put back."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any, Any]] = []

@@ -46,7 +46,7 @@ Pending = MutableMapping[Any, Call]
 
 
 def watching() -> Calls | None:
-    """Who watches process groups now."""
+    """Return who watches process groups now."""
     from torch.distributed import ProcessGroup  # noqa: PLC0415 - torch is the user's, and only where it is used
 
     calls: Calls | None = getattr(ProcessGroup.allreduce, "calls", None)
@@ -102,7 +102,7 @@ def _launched(calls: Calls, call: Call, work: Any, pending: Pending) -> None:
         if call.operation != TRANSFER:  # it stands in the queue; one that is coalesced does not yet
             calls.told_on_device(call, call.arrival.came)
     elif work is None:  # it is over already
-        calls.told(call, time.perf_counter_ns(), call.arrival.time)
+        calls.report_end(call, time.perf_counter_ns(), call.arrival.time)
     else:  # other people's process groups may give what nobody can refer to
         calls.guarded(lambda: pending.update({work: call}))
 
@@ -126,7 +126,7 @@ def _wait(original: Any, calls: Calls, pending: Pending) -> Callable[..., Any]:
             return calls.wait_on_device(call, lambda: original(work, *arguments, **named))
         since, open_at = _asked(calls, call, work)
         result = original(work, *arguments, **named)
-        calls.told(call, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since)
+        calls.report_end(call, seen_end(time.perf_counter_ns(), open_at=open_at, since=since), since)
         return result
 
     wait.__doc__ = original.__doc__

@@ -1,1 +1,1 @@
-"""What training programs print."""
+"""Readers of what training programs print."""

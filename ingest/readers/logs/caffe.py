@@ -45,7 +45,7 @@ class Caffe:
     _outputs: set[str] = field(default_factory=set)
 
     def look(self, line: str) -> LogLine | None:
-        """What the solver says. Raises: MalformedError."""
+        """Return what the solver says in a line. Raises: MalformedError."""
         if match := LOGGED.search(line):
             self._is_in_parameters = BEGINS in match["text"]
             return self._said(match)
@@ -57,14 +57,14 @@ class Caffe:
         return None
 
     def notes(self) -> list[str]:
-        """What was taken on trust."""
+        """Return notes on what was taken on trust."""
         return self.glog.clock.notes()
 
     def _said(self, match: re.Match[str]) -> LogLine | None:
         text = match["text"]
-        found = ITERATION.search(text) or RATE.search(text)
-        if found and (told := told_by(found)) and told.step is not None:
-            return self._iteration(text, told.step, told.values, self.glog.nanoseconds(match.groupdict()))
+        progress = ITERATION.search(text) or RATE.search(text)
+        if progress and (entry := told_by(progress)) and entry.step is not None:
+            return self._iteration(text, entry.step, entry.values, self.glog.nanoseconds(match.groupdict()))
         if output := OUTPUT.search(text):
             return LogLine(ts_ns=self.glog.nanoseconds(match.groupdict()), values=self._output(output))
         if text.startswith("Iteration "):  # a test begins
@@ -110,7 +110,7 @@ class CaffeReader:
     description: ClassVar[str] = "training log of Caffe: iterations, speed, losses, tests"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the solver says something in the head."""
+        """Return whether the solver says something in the head."""
         said = (LOGGED.search(line[:LOOKED_AT]) for line in plain_head(head).splitlines())
         return any(match is not None and PHRASE.match(match["text"]) for match in said)
 

@@ -48,19 +48,19 @@ class DeepSpeed:
         return None
 
     def notes(self) -> list[str]:
-        """What was taken on trust."""
+        """Return notes on what was taken on trust."""
         return self.clock.notes()
 
     def _step(self, line: str) -> LogLine | None:
         match = STEP.search(line) or SPEED.search(line)
-        told = told_by(match) if match else None
-        if told is None or told.step is None or match is None:
+        entry = told_by(match) if match else None
+        if entry is None or entry.step is None or match is None:
             return None
-        if told.step < 0:  # told once, when the engine is made
+        if entry.step < 0:  # told once, when the engine is made
             return LogLine(ts_ns=self._time(line), begins=True)
         self._is_timed = False
-        values = {name: value for name, value in told.values.items() if name != "lr"} | _memory(line)
-        return LogLine(told.step, ts_ns=self._time(line), values=values | _rates(match.groupdict().get("lr") or ""))
+        values = {name: value for name, value in entry.values.items() if name != "lr"} | _memory(line)
+        return LogLine(entry.step, ts_ns=self._time(line), values=values | _rates(match.groupdict().get("lr") or ""))
 
     def _rate(self, line: str) -> LogLine | None:
         """Of versions whose timer counts micro-steps: what it says is of the newest step."""
@@ -82,17 +82,17 @@ class DeepSpeed:
         return moment(self.clock, *stamp.groups()) if stamp else None
 
 
-def _rates(told: str) -> dict[str, float | None]:
+def _rates(listed: str) -> dict[str, float | None]:
     """Learning rates of the groups of parameters; one where they are equal."""
-    rates = [finite(text) for text in told.split(",") if text.strip()]
+    rates = [finite(text) for text in listed.split(",") if text.strip()]
     if len(set(rates)) == 1:
         return {"learning_rate": rates[0]}
     return {f"learning_rate_{group}": rate for group, rate in enumerate(rates)}
 
 
 def _memory(line: str) -> dict[str, float | None]:
-    found = MEMORY.findall(line)
-    return {f"{'max_' if most else ''}memory_allocated_bytes": float(finite(size) or 0) * GIB for most, size in found}
+    sizes = MEMORY.findall(line)
+    return {f"{'max_' if most else ''}memory_allocated_bytes": float(finite(size) or 0) * GIB for most, size in sizes}
 
 
 class DeepSpeedReader:
@@ -102,7 +102,7 @@ class DeepSpeedReader:
     description: ClassVar[str] = "training log of DeepSpeed: reports of rank 0, throughput, timers"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether a report of the engine, or its configuration, is in the head."""
+        """Return whether a report of the engine, or its configuration, is in the head."""
         text = plain_head(head)
         return any(pattern.search(text) for pattern in (STEP, SPEED, CONFIGURED))
 

@@ -53,7 +53,7 @@ class Estimator:
         return self._said(match["text"], None) if match else None
 
     def notes(self) -> list[str]:
-        """What was taken on trust."""
+        """Return notes on what was taken on trust."""
         return self.glog.clock.notes()
 
     def _said(self, text: str, ts_ns: int | None) -> LogLine | None:
@@ -63,8 +63,8 @@ class Estimator:
             return self._slim(match, ts_ns)
         values = {RATES[name]: finite(value) for name, value in RATE.findall(text[:100])}
         if match := EVALUATION.match(text):
-            told = VALUE.findall(match[1])
-            values = {f"eval_{snake(name)}": finite(value) for name, value in told if name != "global_step"}
+            metrics = VALUE.findall(match[1])
+            values = {f"eval_{snake(name)}": finite(value) for name, value in metrics if name != "global_step"}
         state = RunState.COMPLETED if text.startswith(END) else None
         return LogLine(ts_ns=ts_ns, values=values, state=state) if values or state or ts_ns else None
 
@@ -102,7 +102,7 @@ class EstimatorReader:
     description: ClassVar[str] = "training log of TensorFlow's Estimator or TF-Slim, as of Mesh-TensorFlow"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether a step's loss is in the head."""
+        """Return whether a step's loss is in the head."""
         return bool(STEP.search(plain_head(head)))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:

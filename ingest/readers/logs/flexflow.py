@@ -37,8 +37,10 @@ class FlexFlow:
         """An iteration, or the end. Raises: MalformedError."""
         if match := BATCH.search(line):
             self._batch = int(match[1])
-            told = dict(zip(("batch_size", "workers_per_node", "node_count"), map(int, match.groups()), strict=True))
-            return LogLine(settings=told)
+            settings = dict(
+                zip(("batch_size", "workers_per_node", "node_count"), map(int, match.groups()), strict=True)
+            )
+            return LogLine(settings=settings)
         if METRICS.search(line):
             self._steps += 1
             return LogLine(self._steps - 1, values=_metrics(line))
@@ -67,7 +69,7 @@ class FlexFlow:
 
 
 def _metrics(line: str) -> dict[str, float | None]:
-    """What an iteration measured; shares are told in percent."""
+    """Return the metrics of an iteration; shares are logged in percent."""
     return {snake(name): finite(text, -2 if percent else 0) for name, text, percent in METRIC.findall(line)}
 
 
@@ -78,7 +80,7 @@ class FlexFlowReader:
     description: ClassVar[str] = "output of FlexFlow: metrics of iterations, time and throughput"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether an iteration's metrics, the end's line or the configuration's is in the head."""
+        """Return whether an iteration's metrics, the end's line or the configuration's is in the head."""
         text = plain_head(head)
         return any(pattern.search(text) for pattern in (METRICS, ELAPSED, BATCH))
 

@@ -44,7 +44,7 @@ class GlogClock:
         return ts_ns
 
     def tags(self) -> dict[str, str]:
-        """What is to be said of a run with these times."""
+        """Return the tags of a run with these times."""
         return {"year_from": "the file's modification time: the log names none"} if self.is_from_file else {}
 
 

@@ -40,7 +40,7 @@ SHAPE = re.compile(r"\[(\d{1,18}(?:, *\d{1,18}){0,30})?\]")
 
 @dataclass(slots=True)
 class _Tensor:
-    """What Horovod is doing with one tensor: it models tensors as processes."""
+    """The state of one tensor in Horovod, which models tensors as processes."""
 
     name: str
     turn: int = -1  # how often it was negotiated before
@@ -83,7 +83,7 @@ class Timeline:
             self.report.read += 1
             yield self._run()
         self._remarks["collectives were under way at the end"] += sum(
-            bool(each.begun) for each in self._tensors.values()
+            bool(tensor.begun) for tensor in self._tensors.values()
         )
         self.report.notes += [f"{count} {what}" for what, count in self._remarks.items() if count]
 
@@ -101,10 +101,10 @@ class Timeline:
         if event.get("name") != "process_name" or not isinstance(facts, dict):
             return
         if START in facts:
-            told = _number(facts[START])
-            if not EARLIEST_SECONDS * 10**6 <= told <= LATEST_SECONDS * 10**6:
-                raise MalformedError(f"{START} {told} is not between 2001 and 2262")
-            self._start_us = told
+            start_us = _number(facts[START])
+            if not EARLIEST_SECONDS * 10**6 <= start_us <= LATEST_SECONDS * 10**6:
+                raise MalformedError(f"{START} {start_us} is not between 2001 and 2262")
+            self._start_us = start_us
         else:
             self._tensors[process] = _Tensor(str(facts["name"]))
 
@@ -213,7 +213,7 @@ def events(path: Path, report: Report) -> Iterator[tuple[int, dict[str, object]]
             place = 0
             while (begin := rest.find("{", place)) >= 0:
                 try:
-                    found, end = decoder.raw_decode(rest, begin)
+                    event, end = decoder.raw_decode(rest, begin)
                 except (json.JSONDecodeError, RecursionError):
                     end = _next_object(rest, begin)
                     if end < 0 and len(rest) - begin < EVENT_LIMIT:
@@ -221,7 +221,7 @@ def events(path: Path, report: Report) -> Iterator[tuple[int, dict[str, object]]
                     report.skip(number, rest[begin : begin + 200], "no JSON")
                     end = len(rest) if end < 0 else end
                 else:
-                    yield number, found
+                    yield number, event
                 number += rest.count("\n", place, end)
                 place = end
             rest = rest[begin:] if begin >= 0 else ""
@@ -230,7 +230,7 @@ def events(path: Path, report: Report) -> Iterator[tuple[int, dict[str, object]]
 
 
 def _next_object(text: str, begin: int) -> int:
-    """Where the next event begins, if there is one: events hold one object at most, their arguments."""
+    """Return where the next event begins, if there is one: events hold one object at most, their arguments."""
     match = re.compile(r"\}\s*,\s*(?=\{)").search(text, begin)
     return match.end() if match else -1
 
@@ -239,9 +239,9 @@ def _longest(path: Path) -> int:
     """The latest time in the timeline, in microseconds since its start."""
     latest = 0
     for _, event in events(path, Report("", "")):
-        told = event.get("ts")
-        if type(told) is int and latest < told <= LATEST_SECONDS:
-            latest = told
+        ts_us = event.get("ts")
+        if type(ts_us) is int and latest < ts_us <= LATEST_SECONDS:
+            latest = ts_us
     return latest
 
 
@@ -259,7 +259,7 @@ def _size(facts: Mapping[str, object]) -> int | None:
     dtype, shape = DTYPE.fullmatch(str(facts.get("dtype"))), SHAPE.fullmatch(str(facts.get("shape")))
     if dtype is None or shape is None:
         return None
-    size = prod(int(each) for each in (shape[1] or "1").split(",")) * int(dtype[1]) // 8
+    size = prod(int(dimension) for dimension in (shape[1] or "1").split(",")) * int(dtype[1]) // 8
     return size if size < 1 << 62 else None
 
 
@@ -270,10 +270,10 @@ class HorovodReader:
     description: ClassVar[str] = "timeline of Horovod (HOROVOD_TIMELINE): arrivals of ranks, activities"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether a negotiation begins in the head of an array of events."""
+        """Return whether a negotiation begins in the head of an array of events."""
         text = plain_head(head)
         return bool(BEGINNING.match(text)) and any(
-            BEGIN.search(each) and NEGOTIATION.search(each) for each in text.split("}")
+            BEGIN.search(part) and NEGOTIATION.search(part) for part in text.split("}")
         )
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:

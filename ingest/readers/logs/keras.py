@@ -60,7 +60,7 @@ class Keras:
         return self._again(line, int(match["total"]), values) if self._steps else self._end(line, match, values)
 
     def notes(self) -> list[str]:
-        """What bars of old versions may mean."""
+        """Return a note on what bars of old versions may mean."""
         old = "bars of Keras before 2.4 call samples steps where it trained on arrays: nothing tells them from these"
         return [old] if self._is_old else []
 
@@ -136,7 +136,7 @@ class KerasReader:
     description: ClassVar[str] = "progress bars of Keras or Tarantella: mean step and metrics of epochs"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether an epoch is followed by its bar in the head."""
+        """Return whether an epoch is followed by its bar in the head."""
         lines = [COLOUR.sub("", line).strip() for line in re.split("[\r\n\b]+", plain_head(head))]
         begun = next((place for place, line in enumerate(lines) if EPOCH.match(line)), len(lines))
         return any(BAR.search(line) or QUIET.match(line) for line in lines[begun:])

@@ -63,7 +63,7 @@ class Lbann:
         values = _values(match["name"], match["value"])
         prefix = "epoch_" if match["name"] == RUN_TIME else ""
         prefix = prefix if match["training"] else f"{match['mode']}_"
-        named = {f"{prefix}{name}{f'_trainer{trainer}' if trainer else ''}": each for name, each in values.items()}
+        named = {f"{prefix}{name}{f'_trainer{trainer}' if trainer else ''}": value for name, value in values.items()}
         if not match["training"]:
             return LogLine(values=named, passed_seconds=values.get("seconds") if not trainer else None)
         if match["name"] == RUN_TIME and not trainer:
@@ -85,10 +85,10 @@ class Lbann:
 
 
 def _values(name: str, text: str) -> dict[str, float | None]:
-    """What one line tells; shares are told in percent. Raises: MalformedError."""
+    """Return the values in one line; shares are logged in percent. Raises: MalformedError."""
     if name == STATISTICS:
-        found = STATISTIC.findall(text)
-        return {f"step_seconds_{what}": None if number == "N/A" else finite(number) for number, what in found}
+        statistics = STATISTIC.findall(text)
+        return {f"step_seconds_{what}": None if number == "N/A" else finite(number) for number, what in statistics}
     if name == RUN_TIME:
         return {"seconds": finite(text.removesuffix("s"))}
     if text.endswith("%"):
@@ -103,7 +103,7 @@ class LbannReader:
     description: ClassVar[str] = "output of LBANN: time, objective and metrics of each epoch"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether an epoch's headline, or the start of the program, is in the head."""
+        """Return whether an epoch's headline, or the start of the program, is in the head."""
         text = plain_head(head)
         return bool(EPOCH.search(text) or FIRST.search(text))
 

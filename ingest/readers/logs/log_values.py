@@ -36,7 +36,7 @@ def moment(clock: Clock, date: str, time: str, fraction: str | None) -> int:
 
 @lru_cache(maxsize=1000)
 def snake(text: str) -> str:
-    """What a log calls a value, as a name."""
+    """Return a log's label of a value as a name in snake case."""
     return "_".join(re.findall(r"[a-z0-9]+", text.lower()))[:100]
 
 

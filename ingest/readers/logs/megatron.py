@@ -66,23 +66,23 @@ class Megatron:
         return self._argument(line) if self._is_in_arguments else None
 
     def notes(self) -> list[str]:
-        """What was taken on trust."""
+        """Return notes on what was taken on trust."""
         return self.clock.notes()
 
     def _iteration(self, line: str) -> LogLine:
         match, total = ITERATION.search(line), TOTAL.search(line)
-        told = told_by(match) if match else None
-        if told is None or told.step is None or told.seconds is None or total is None:
+        entry = told_by(match) if match else None
+        if entry is None or entry.step is None or entry.seconds is None or total is None:
             raise MalformedError("an iteration that tells no time of less than thirty years")
-        if told.step >= int(total[1]):
-            raise MalformedError(f"iteration {told.step + 1} of {total[1]}")
+        if entry.step >= int(total[1]):
+            raise MalformedError(f"iteration {entry.step + 1} of {total[1]}")
         stamp = STAMP.search(line, 0, total.start())
         return LogLine(
-            told.step,
-            told.seconds,
+            entry.step,
+            entry.seconds,
             ts_ns=moment(self.clock, *stamp.groups()) if stamp else None,
             values=_values(line[: total.start()]) | _values(line[total.end() :]),
-            state=RunState.COMPLETED if told.step + 1 == int(total[1]) else None,
+            state=RunState.COMPLETED if entry.step + 1 == int(total[1]) else None,
         )
 
     def _validation(self, line: str) -> LogLine | None:
@@ -112,13 +112,13 @@ class Megatron:
 
 
 def _values(line: str) -> dict[str, float | None]:
-    """What stands between bars as `name: number` or, in old logs, `name number`; a unit becomes part of the name."""
+    """Return values between bars, `name: number` or, in old logs, `name number`; a unit becomes part of the name."""
     values = {}
     for part in line.split("|"):
-        told, _, last = part.strip().rpartition(" ")
-        if len(part) < LONGEST_VALUE and told and (match := VALUE.fullmatch(last)):
-            told = told.rstrip().removesuffix(":").rstrip()
-            if name := NAMES.get(told, snake(f"{told} {match[2]}")):
+        label, _, last = part.strip().rpartition(" ")
+        if len(part) < LONGEST_VALUE and label and (match := VALUE.fullmatch(last)):
+            label = label.rstrip().removesuffix(":").rstrip()
+            if name := NAMES.get(label, snake(f"{label} {match[2]}")):
                 values[name] = finite(match[1])
     return values
 
@@ -130,7 +130,7 @@ class MegatronReader:
     description: ClassVar[str] = "training log of Megatron-LM, GPT-NeoX or Megatron-DeepSpeed"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether an iteration, or the arguments of this program, are in the head."""
+        """Return whether an iteration, or the arguments of this program, are in the head."""
         text = plain_head(head)
         if any(ITERATION.search(line[:LOOKED_AT]) for line in text.splitlines() if ELAPSED in line):
             return True

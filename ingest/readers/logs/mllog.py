@@ -41,7 +41,7 @@ class MllogReader:
     description: ClassVar[str] = "MLPerf training and HPC result logs with :::MLLOG lines (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether an event stands in the first 64 KiB."""
+        """Return whether an event stands in the first 64 KiB."""
         return BEGINNING.search(plain_head(head)) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
@@ -70,9 +70,9 @@ class Reading:
         except MalformedError as error:
             self.report.notes.append(str(error))
 
-    def records(self, told: Iterable[Event]) -> Iterator[Run | pa.Table]:
+    def records(self, logged: Iterable[Event]) -> Iterator[Run | pa.Table]:
         """Rows as soon as there are many, runs when nothing more can come of them."""
-        for event in told:
+        for event in logged:
             try:
                 self.take(event)
             except MalformedError as error:
@@ -160,8 +160,8 @@ class Reading:
         """Takes in numbers that were logged on the way. Raises: MalformedError."""
         if event.key in EVALUATIONS and event.rank == 0:
             draft.evaluated(event.position)
-        told = event.value if isinstance(event.value, dict) else {event.key: event.value}
-        for name, value in told.items():
+        values = event.value if isinstance(event.value, dict) else {event.key: event.value}
+        for name, value in values.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 self.row(draft, event, name[:100], number(value))
             elif value is not None:

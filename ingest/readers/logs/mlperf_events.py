@@ -49,7 +49,7 @@ class Event(NamedTuple):
     """One thing that a log tells; `time_ns` is None where the log gives none that can be."""
 
     line: int
-    told: bytes  # from behind the mark on
+    raw: bytes  # from behind the mark on
     rank: int
     time_ns: int | None
     key: str
@@ -60,17 +60,17 @@ class Event(NamedTuple):
     @property
     def text(self) -> str:
         """The beginning of what the log says."""
-        return self.told[:400].decode(errors="ignore")
+        return self.raw[:400].decode(errors="ignore")
 
     @property
     def instance(self) -> str:
-        """Which of several models trained side by side tells it; empty where there is one."""
-        told = self.metadata.get("instance_id", self.metadata.get("instance", ""))
-        return str(told)[:100] if told != "" and isinstance(told, int | str) else ""
+        """The one of several models trained side by side that logged it; empty where there is one."""
+        instance_id = self.metadata.get("instance_id", self.metadata.get("instance", ""))
+        return str(instance_id)[:100] if instance_id != "" and isinstance(instance_id, int | str) else ""
 
     @property
     def position(self) -> tuple[str, float] | None:
-        """How far the training was, by the first of POSITIONS that the event has, and which one that is."""
+        """The training's progress by the first of POSITIONS that the event has, and which one that is."""
         for name in POSITIONS:
             if name in self.metadata:
                 at = number(self.metadata[name])
@@ -80,7 +80,7 @@ class Event(NamedTuple):
 
 
 class _Told(Struct):
-    """What follows `:::MLLOG`, as the format has it."""
+    """The object that follows `:::MLLOG`, as the format has it."""
 
     key: str
     time_ms: int
@@ -116,7 +116,7 @@ def events(path: Path, report: Report) -> Iterator[Event]:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether the object that a line ends in is closed."""
+    """Return whether the object that a line ends in is closed."""
     return line.rstrip().endswith(b"}") and line.count(b"{") == line.count(b"}")
 
 
@@ -139,18 +139,18 @@ def _marked(block: Block) -> Iterator[tuple[int, bytes, bytes, bytes]]:
 
 def _rank(prefix: bytes) -> int:
     """The process, where a launcher put its number before the line: `3: `, `[3] `, `[1,3]<stdout>:`."""
-    told = _RANK.fullmatch(prefix[:64])
-    return int(next(filter(None, told.groups()))) if told else 0
+    match = _RANK.fullmatch(prefix[:64])
+    return int(next(filter(None, match.groups()))) if match else 0
 
 
 def _event(line: int, rank: int, kind: bytes, rest: bytes) -> Event:
     if kind != b"MLLOG":
         return _of_others(line, rank, kind, rest)
     try:
-        told = _usual(rest)
+        event = _usual(rest)
     except MsgspecError:  # followed by what another process wrote, a time that is no integer, NaN
         return _checked(Event(line, rest, rank, *_unusual(rest.decode())))
-    return _checked(Event(line, rest, rank, _possible(told.time_ms * MS), told.key, told.value, told.metadata))
+    return _checked(Event(line, rest, rank, _possible(event.time_ms * MS), event.key, event.value, event.metadata))
 
 
 def _usual(rest: bytes) -> _Told:
@@ -161,21 +161,21 @@ def _usual(rest: bytes) -> _Told:
 
 
 def _unusual(rest: str) -> tuple[int | None, str, object, dict[str, object]]:
-    told = _object(rest.strip())
-    return _from_ms(told.get("time_ms")), *_parts(told)
+    event = _object(rest.strip())
+    return _from_ms(event.get("time_ms")), *_parts(event)
 
 
-def _of_others(line: int, rank: int, kind: bytes, told: bytes) -> Event:
-    rest = told.decode().strip()
+def _of_others(line: int, rank: int, kind: bytes, raw: bytes) -> Event:
+    rest = raw.decode().strip()
     if kind == b"SYSJSON":
-        return Event(line, told, rank, None, SYSTEM, None, _object(rest))
+        return Event(line, raw, rank, None, SYSTEM, None, _object(rest))
     if kind == b"DLPAL":
-        return Event(line, told, rank, None, JOB, None, _job(rest))
+        return Event(line, raw, rank, None, JOB, None, _job(rest))
     if kind == b"MLL":
         seconds, key, value = _matched(_OF_V06, rest)
-        return Event(line, told, rank, _from_seconds(seconds), *_parts({"key": key, **_object(value)}))
+        return Event(line, raw, rank, _from_seconds(seconds), *_parts({"key": key, **_object(value)}))
     benchmark, seconds, key, value = _matched(_OF_V05, rest)
-    return Event(line, told, rank, _from_seconds(seconds), key, *_of_v05(value), benchmark)
+    return Event(line, raw, rank, _from_seconds(seconds), key, *_of_v05(value), benchmark)
 
 
 def _checked(event: Event) -> Event:
@@ -185,37 +185,37 @@ def _checked(event: Event) -> Event:
 
 
 def _object(text: str) -> dict[str, object]:
-    told = _json(text)
-    if not isinstance(told, dict):
+    document = _json(text)
+    if not isinstance(document, dict):
         raise MalformedError(f"expected a JSON object, found {text[:50]!r}")
-    return told
+    return document
 
 
 def _json(text: str) -> object:
     """The value at the text's beginning; what follows may be another process's. Raises: ValueError."""
-    told: object = _DECODER.raw_decode(text)[0]
-    if "\\u" in text and "\\u0000" in _encoded(told):
+    document: object = _DECODER.raw_decode(text)[0]
+    if "\\u" in text and "\\u0000" in _encoded(document):
         raise MalformedError("holds a zero byte, which no text does")
-    return told
+    return document
 
 
-def _encoded(told: object) -> str:
+def _encoded(value: object) -> str:
     """JSON text of what UTF-8 can hold. Raises: UnicodeEncodeError for half a surrogate pair."""
-    return json.dumps(told, ensure_ascii=False).encode().decode()
+    return json.dumps(value, ensure_ascii=False).encode().decode()
 
 
-def _parts(told: Mapping[str, object]) -> tuple[str, object, dict[str, object]]:
-    key, metadata = told.get("key"), told.get("metadata") or {}
+def _parts(event: Mapping[str, object]) -> tuple[str, object, dict[str, object]]:
+    key, metadata = event.get("key"), event.get("metadata") or {}
     if not isinstance(key, str) or not isinstance(metadata, dict):
         raise MalformedError("expected a key and metadata as an object")
-    return key, told.get("value"), metadata
+    return key, event.get("value"), metadata
 
 
 def _of_v05(text: str | None) -> tuple[object, dict[str, object]]:
-    told = _json(text) if text else None
-    if not isinstance(told, dict):
-        return told, {}
-    return told.pop("value", None), told
+    value = _json(text) if text else None
+    if not isinstance(value, dict):
+        return value, {}
+    return value.pop("value", None), value
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:

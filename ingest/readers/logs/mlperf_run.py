@@ -30,7 +30,7 @@ STATES = {"success": RunState.COMPLETED, "aborted": RunState.FAILED}
 
 @dataclass
 class Facts:
-    """What holds of a run before it begins, and of the next one in the same log unless that says otherwise."""
+    """Facts that hold of a run before it begins, and of the next one in the same log unless that says otherwise."""
 
     benchmark: str = ""
     configuration: dict[str, Parameter] = field(default_factory=dict)
@@ -85,25 +85,25 @@ class Facts:
             raise MalformedError(f"{key} {str(value)[:50]!r} is no count")
         self.sizes[key] = count
 
-    def describe(self, told: Mapping[str, object]) -> None:
+    def describe(self, system: Mapping[str, object]) -> None:
         """Takes in the description of the system that submissions come with."""
-        counts = {key: _count(told.get(key)) for key in SIZES}
+        counts = {key: _count(system.get(key)) for key in SIZES}
         self.described |= {key: count for key, count in counts.items() if count is not None}
-        if isinstance(framework := told.get("framework"), str) and framework:
+        if isinstance(framework := system.get("framework"), str) and framework:
             self.software["framework"] = framework[:TEXT_MAX]
-        if isinstance(model := told.get("accelerator_model_name"), str) and model:
+        if isinstance(model := system.get("accelerator_model_name"), str) and model:
             self.tags["accelerator"] = model[:TEXT_MAX]
 
-    def job(self, told: Mapping[str, object]) -> None:
+    def job(self, job: Mapping[str, object]) -> None:
         """Takes in the Slurm job, and its nodes."""
-        self.job_id, nodes = str(told["job_id"]), told["nodes"]
+        self.job_id, nodes = str(job["job_id"]), job["nodes"]
         self.nodes = nodes if isinstance(nodes, tuple) else ()
         self.described["number_of_nodes"] = len(self.nodes)
 
     def world_size(self) -> int | None:
         """Processes that compute: the ranks, else the accelerators; a system without any does not tell."""
-        if told := self.sizes.get("number_of_ranks"):
-            return told
+        if ranks := self.sizes.get("number_of_ranks"):
+            return ranks
         sizes = self.described | self.sizes
         return sizes.get("number_of_nodes", 0) * sizes.get("accelerators_per_node", 0) or None
 
@@ -128,7 +128,7 @@ class Draft:
     has_moved: bool = False
 
     def is_over(self, event: Event) -> bool:
-        """Whether an event that begins a run is of the next one: this one stopped, or died and was begun again."""
+        """Return whether an event that begins a run is of the next one: this one stopped, or died and began again."""
         if event.time_ns is None:
             return False
         if self.ended_ns is not None:
@@ -143,8 +143,8 @@ class Draft:
     def start(self, system: str, time_ns: int) -> None:
         """Notes the beginning, which with what was told before it makes the run's identity."""
         facts, self.started_ns = self.facts, time_ns
-        told = [facts.tags.get(tag, "") for tag in ("submitter", "platform", "seed", "instance")]
-        of = (facts.benchmark, *told, self.instance, facts.job_id)
+        tags = [facts.tags.get(tag, "") for tag in ("submitter", "platform", "seed", "instance")]
+        of = (facts.benchmark, *tags, self.instance, facts.job_id)
         self.run_id = imported_id("mllog", system, *of, self.first_ns, time_ns)
 
     def stop(self, event: Event, time_ns: int) -> None:
@@ -152,8 +152,8 @@ class Draft:
         if time_ns < (self.started_ns or 0):
             raise MalformedError("run_stop is before run_start")
         self.ended_ns = time_ns
-        told = event.metadata.get("status", OF_V05.get(str(event.metadata.get("success")), ""))
-        self.status = str(told)[:TEXT_MAX]
+        status = event.metadata.get("status", OF_V05.get(str(event.metadata.get("success")), ""))
+        self.status = str(status)[:TEXT_MAX]
 
     def evaluated(self, position: tuple[str, float] | None) -> None:
         """Notes how far the training was at an evaluation."""
@@ -164,7 +164,7 @@ class Draft:
         self.progress = position
 
     def told_progress(self) -> tuple[str, float] | None:
-        """How far the run came; None where all of several evaluations name the same place, which then is none."""
+        """Return how far the run came; None where all of several evaluations name one place, which then is none."""
         return self.progress if self.has_moved or self.evaluations == 1 else None
 
     def run(self, system: str, workload: str) -> Run:
@@ -197,10 +197,10 @@ def _scalar(value: object) -> Parameter | None:
     """A parameter's value; lists and objects become their JSON text. Raises: MalformedError."""
     if isinstance(value, float) and number(value) is None:
         return None
-    told = json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else value
-    if isinstance(told, str) and len(told) > TEXT_MAX:
-        raise MalformedError(f"a parameter of {len(told)} characters; expected at most {TEXT_MAX}")
-    return told if isinstance(told, int | float | str) else None
+    parameter = json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else value
+    if isinstance(parameter, str) and len(parameter) > TEXT_MAX:
+        raise MalformedError(f"a parameter of {len(parameter)} characters; expected at most {TEXT_MAX}")
+    return parameter if isinstance(parameter, int | float | str) else None
 
 
 def _count(value: object) -> int | None:

@@ -23,12 +23,12 @@ def description_file(log: Path) -> Path | None:
 
 
 def description(file: Path) -> Mapping[str, object]:
-    """What the file tells. Raises: MalformedError when it cannot be read, or is no JSON object."""
+    """Return the description in the file. Raises: MalformedError when it cannot be read, or is no JSON object."""
     try:
         with file.open("rb") as stream:
-            told = json.loads(stream.read(LIMIT + 1))
+            document = json.loads(stream.read(LIMIT + 1))
     except (OSError, ValueError, RecursionError) as error:
         raise MalformedError(f"{file}: {error!s:.200}") from error
-    if not isinstance(told, dict):
+    if not isinstance(document, dict):
         raise MalformedError(f"{file}: expected a JSON object")
-    return told
+    return document

@@ -36,7 +36,7 @@ Numbered = Iterable[tuple[int, str]]
 
 @dataclass(frozen=True)
 class LogLine:
-    """What one line tells; None or empty is what it does not tell.
+    """The contents of one line; None or empty is what it does not tell.
 
     `step` is the last one that ended, from 0, and -1 where none has; `seconds` of a step, or the mean of those since
     the line before (or of so many `steps`); `passed_seconds` since that line, where it is not those of the steps alone.
@@ -57,14 +57,14 @@ class LogLine:
 
 
 class Dialect(Protocol):
-    """How one framework writes; made anew for each reading, as it may remember lines."""
+    """The writing of one framework; made anew for each reading, as it may remember lines."""
 
     def look(self, line: str) -> LogLine | None:
-        """What the line tells. Raises: MalformedError for one that is meant to tell, and is damaged."""
+        """Return what the line tells. Raises: MalformedError for one that is meant to tell, and is damaged."""
         ...
 
     def notes(self) -> list[str]:
-        """What is to be said of the log once it is read."""
+        """Return notes on the log, once it is read."""
         ...
 
 
@@ -110,82 +110,82 @@ class TrainingLog:
         dialect, latest_ns = self.dialect(), changed_ns(self.path) + DAY_NS
         for number, line in self.lines(self.path, self.report):
             try:
-                told = dialect.look(line[:LOOKED_AT])
-                if told is None:
+                entry = dialect.look(line[:LOOKED_AT])
+                if entry is None:
                     continue
-                self._check(told, latest_ns)
+                self._check(entry, latest_ns)
             except MalformedError as error:
                 self.report.skip(number, line, str(error))
                 continue
-            yield from self._take(told, line)
+            yield from self._take(entry, line)
         yield from self._close()
         self.report.notes += dialect.notes()
         if not self._runs:
             self.report.notes.append("no line tells of a step")
 
-    def _check(self, told: LogLine, latest_ns: int) -> None:
-        if told.ts_ns is not None and told.ts_ns > latest_ns:
+    def _check(self, entry: LogLine, latest_ns: int) -> None:
+        if entry.ts_ns is not None and entry.ts_ns > latest_ns:
             raise MalformedError("its time is later than the file was changed; expected one before")
-        is_again = self._run and told.step == self._run.last and told.seconds is not None and told.steps is None
+        is_again = self._run and entry.step == self._run.last and entry.seconds is not None and entry.steps is None
         if is_again:
-            raise MalformedError(f"step {told.step} was told already")
-        if (told.seconds or 0) * (told.step or 1) + (told.passed_seconds or 0) > MOST_SECONDS:
-            raise MalformedError(f"{told.seconds} s a step; expected less than {MOST_SECONDS} s of all together")
+            raise MalformedError(f"step {entry.step} was told already")
+        if (entry.seconds or 0) * (entry.step or 1) + (entry.passed_seconds or 0) > MOST_SECONDS:
+            raise MalformedError(f"{entry.seconds} s a step; expected less than {MOST_SECONDS} s of all together")
 
-    def _take(self, told: LogLine, line: str) -> Iterator[Record]:
-        if self._run and (told.begins or (told.step is not None and told.step < self._run.last)):
+    def _take(self, entry: LogLine, line: str) -> Iterator[Record]:
+        if self._run and (entry.begins or (entry.step is not None and entry.step < self._run.last)):
             yield from self._close()
             self._first = None
-            if told.begins:
+            if entry.begins:
                 self._settings, self._world_size, self._remarks = {}, None, {}
-        self._remember(told)
-        if told.step is not None or (self._run and told.values):
-            self._advance(told, line)
-        elif told.ts_ns is not None:
-            self._now = told.ts_ns
-        if self._run and told.state:
-            self._run.state = told.state
-            self._run.ended_ns = max(self._run.ended_ns, told.ts_ns or 0)
+        self._remember(entry)
+        if entry.step is not None or (self._run and entry.values):
+            self._advance(entry, line)
+        elif entry.ts_ns is not None:
+            self._now = entry.ts_ns
+        if self._run and entry.state:
+            self._run.state = entry.state
+            self._run.ended_ns = max(self._run.ended_ns, entry.ts_ns or 0)
         if len(self._steps) + len(self._values) > ROWS_AT_ONCE:
             yield from self._tables()
 
-    def _remember(self, told: LogLine) -> None:
-        """What is of the whole run."""
+    def _remember(self, entry: LogLine) -> None:
+        """Take in what is of the whole run."""
         if len(self._settings) < MAX_SETTINGS:
-            self._settings.update(told.settings)
-        self._world_size = told.world_size or self._world_size
-        self._remarks.update(told.tags)
+            self._settings.update(entry.settings)
+        self._world_size = entry.world_size or self._world_size
+        self._remarks.update(entry.tags)
         if self._first is None:
-            self._first = told.ts_ns
+            self._first = entry.ts_ns
 
-    def _advance(self, told: LogLine, line: str) -> None:
+    def _advance(self, entry: LogLine, line: str) -> None:
         run = self._run
-        steps = 1 if run is None or told.step is None else told.step - run.last
-        steps = steps if told.steps is None else told.steps
-        seconds = told.seconds if told.step is not None and steps else None
-        now = self._moment(told, (seconds or 0.0) * steps)
+        steps = 1 if run is None or entry.step is None else entry.step - run.last
+        steps = steps if entry.steps is None else entry.steps
+        seconds = entry.seconds if entry.step is not None and steps else None
+        now = self._moment(entry, (seconds or 0.0) * steps)
         if run is None:
-            run = self._open(line, now - round((told.passed_seconds or seconds or 0.0) * SECOND))
-        elif seconds is None and steps and told.step is not None and told.ts_ns and run.told_ns is not None:
-            seconds = (told.ts_ns - run.told_ns) / SECOND / steps
+            run = self._open(line, now - round((entry.passed_seconds or seconds or 0.0) * SECOND))
+        elif seconds is None and steps and entry.step is not None and entry.ts_ns and run.told_ns is not None:
+            seconds = (entry.ts_ns - run.told_ns) / SECOND / steps
             run.is_timed_by_lines = True
-        if told.step is not None:
-            run.widest = max(run.widest, steps if run.ended_ns or told.steps else 1)
-            run.last = told.step
-            if told.ts_ns and (steps or run.told_ns is None):
-                run.told_ns = told.ts_ns
+        if entry.step is not None:
+            run.widest = max(run.widest, steps if run.ended_ns or entry.steps else 1)
+            run.last = entry.step
+            if entry.ts_ns and (steps or run.told_ns is None):
+                run.told_ns = entry.ts_ns
         run.ended_ns = max(run.ended_ns, now)
-        run.is_placed |= told.ts_ns is None and told.step is not None
+        run.is_placed |= entry.ts_ns is None and entry.step is not None
         self.report.is_timed_by_file |= run.is_placed and bool(self._starts)
-        self._note(run, now, seconds, told.values)
+        self._note(run, now, seconds, entry.values)
 
-    def _moment(self, told: LogLine, passed_seconds: float) -> int:
-        """When the line was written."""
-        if told.passed_seconds is not None:
-            passed_seconds = told.passed_seconds
+    def _moment(self, entry: LogLine, passed_seconds: float) -> int:
+        """Return the time at which the line was written, in ns."""
+        if entry.passed_seconds is not None:
+            passed_seconds = entry.passed_seconds
         self._passed += passed_seconds
-        if told.ts_ns is not None:
-            self._now = told.ts_ns
+        if entry.ts_ns is not None:
+            self._now = entry.ts_ns
         elif self._now is None:
             self._starts = self._beginning()
             self._now = self._starts + round(passed_seconds * SECOND)
@@ -196,14 +196,14 @@ class TrainingLog:
         return self._now
 
     def _beginning(self) -> int:
-        """When a log without times began, if it ended when its file was last changed."""
+        """Return when a log without times began, if it ended when its file was last changed."""
         trial = _Lengthless(self.name, self.path, Report("", ""), self.context, self.dialect, self.lines)
         for _ in trial.records():
             pass
         begin = changed_ns(self.path) - round(min(trial._passed, 1e10) * SECOND)
         if begin < EARLIEST_SECONDS * SECOND:
-            told = f"{trial._passed:.0f} s of steps end when it was changed"
-            raise MalformedError(f"{self.path}: {told}; expected to begin after 2001")
+            reason = f"{trial._passed:.0f} s of steps end when it was changed"
+            raise MalformedError(f"{self.path}: {reason}; expected to begin after 2001")
         return begin
 
     def _open(self, line: str, started_ns: int) -> _Run:
@@ -275,7 +275,7 @@ class _Lengthless(TrainingLog):
 
 
 def changed_ns(path: Path) -> int:
-    """When a file was last changed. Raises: UnavailableError."""
+    """Return when a file was last changed. Raises: UnavailableError."""
     try:
         return path.stat().st_mtime_ns
     except OSError as error:

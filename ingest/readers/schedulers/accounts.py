@@ -1,4 +1,4 @@
-"""What schedulers' accounts of jobs have in common: times, how a process ended, and what is odd about them."""
+"""Common parts of schedulers' accounts of jobs: times, how a process ended, and what is odd about them."""
 
 import time
 from collections import Counter, OrderedDict
@@ -67,9 +67,9 @@ class Accounts:
                 self.report.skip(number, text, str(error))
                 continue
             if job:
-                yield self.told(job)
+                yield self.counted(job)
 
-    def told(self, job: Job) -> Job:
+    def counted(self, job: Job) -> Job:
         """The job, counted."""
         self.report.read += 1
         self.remarks["jobs are told again: the later account holds"] += job.job_id in self.seen

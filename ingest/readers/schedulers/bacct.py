@@ -59,7 +59,7 @@ class BacctReader:
     description: ClassVar[str] = "LSF's accounting as bacct -l prints it (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether it begins as bacct does, and names a job and its sums; `bjobs -l` and `bhist -l` have no such."""
+        """Return whether it begins as bacct does, and names a job and its sums; `bjobs -l` and `bhist -l` do not."""
         text = plain_head(head).lstrip()
         is_begun = text.startswith(BEGINNINGS) and "Accounting information about " in text
         return is_begun and any(JOB.match(line) for line in text.split("\n"))
@@ -89,22 +89,22 @@ class Reading:
         """The job of a block. Raises: MalformedError."""
         if block.size > LONGEST:
             raise MalformedError(f"longer than {LONGEST} characters")
-        events, told, totals = list(block.events()), named_values(block.beginning), block.totals()
+        events, values, totals = list(block.events()), named_values(block.beginning), block.totals()
         submitted = _last(events, re.compile("Submitted "))
         dispatched, ended = _last(events, DISPATCHED), _last(events, COMPLETED)
-        end = COMPLETED.match(ended.told) if ended else None
+        end = COMPLETED.match(ended.text) if ended else None
         if submitted is None or end is None:
             raise MalformedError("no time of submission and completion; expected the output of bacct -l, whole")
-        nodes, slots = _hosts(dispatched.told) if dispatched else ((), 0)
+        nodes, slots = _hosts(dispatched.text) if dispatched else ((), 0)
         is_done, reason = end[1] == "done", end[2] or ""
-        others = told | named_values(submitted.told) | (named_values(dispatched.told) if dispatched else {})
+        others = values | named_values(submitted.text) | (named_values(dispatched.text) if dispatched else {})
         return Job(
             system=self.system,
             job_id=block.job_id,
-            name=told.get("Job Name", ""),
-            user=told.get("User") or None,
-            account=told.get("Project") or None,
-            partition=told.get("Queue") or None,
+            name=values.get("Job Name", ""),
+            user=values.get("User") or None,
+            account=values.get("Project") or None,
+            partition=values.get("Queue") or None,
             state="COMPLETED" if is_done else STATES.get(reason, "FAILED"),
             exit_code=0 if is_done else None,
             nodes=nodes,
@@ -122,7 +122,7 @@ class Reading:
         )
 
     def nanoseconds(self, name: str, event: Event | None) -> int | None:
-        """When it was. Raises: MalformedError."""
+        """Return the time of an event in ns; None for no event. Raises: MalformedError."""
         if event is None:
             return None
         if event.day[:3] not in DAYS or event.day[4:7] not in MONTHS:
@@ -149,26 +149,26 @@ def newest_year(text: str, latest: datetime) -> int | None:
 
 def _last(events: list[Event], form: re.Pattern[str]) -> Event | None:
     """The newest of a kind: a job that was put back into the queue was dispatched more than once."""
-    return next((each for each in reversed(events) if form.match(each.told)), None)
+    return next((event for event in reversed(events) if form.match(event.text)), None)
 
 
-def _hosts(told: str) -> tuple[tuple[str, ...], int]:
+def _hosts(dispatch: str) -> tuple[tuple[str, ...], int]:
     """Host names and slots of a dispatch. Raises: MalformedError."""
-    allocated = SLOTS.search(told)
-    text = told[allocated.end() if allocated else 0 :]
+    allocated = SLOTS.search(dispatch)
+    text = dispatch[allocated.end() if allocated else 0 :]
     end = AFTER_HOSTS.search(text)
     return hosts(IN_BRACKETS.findall(text[: end.start()] if end else text))
 
 
 def _run_seconds(totals: Mapping[str, str]) -> float | None:
     """Seconds between dispatch and completion, whatever clocks did meanwhile. Raises: MalformedError."""
-    told = [totals[name] for name in ("TURNAROUND", "WAIT") if totals.get(name, "-") != "-"]
-    if len(told) < 2:
+    seconds = [totals[name] for name in ("TURNAROUND", "WAIT") if totals.get(name, "-") != "-"]
+    if len(seconds) < 2:
         return None
-    for text in told:
+    for text in seconds:
         if not SECONDS.fullmatch(text):
             raise MalformedError(f"TURNAROUND or WAIT {text[:40]!r}; expected whole seconds")
-    turnaround, wait = (int(text) for text in told)
+    turnaround, wait = (int(text) for text in seconds)
     if wait > turnaround:
         raise MalformedError(f"WAIT {wait}; expected at most TURNAROUND {turnaround}")
     return float(turnaround - wait)

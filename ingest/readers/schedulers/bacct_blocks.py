@@ -19,17 +19,17 @@ LONGEST = 1 << 22  # characters of a block: the hosts of some 100 000 slots
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a job: the day as `Mon Oct  8`, the time of day, the year where it is told."""
+    """An event of a job: the day as `Mon Oct  8`, the time of day, the year where it is given."""
 
     day: str
     time: str
     year: str
-    told: str
+    text: str
 
 
 @dataclass
 class Block:
-    """What is told of one job."""
+    """The account of one job."""
 
     number: int  # of its first line
     pieces: list[list[str]]  # the line that names the job, and each event, as they were cut
@@ -41,8 +41,8 @@ class Block:
     @property
     def job_id(self) -> str:
         """As LSF's commands take it: `123`, or `123[4]` of an array."""
-        found = JOB.match(self.pieces[0][0])
-        return found[1] if found else ""
+        match = JOB.match(self.pieces[0][0])
+        return match[1] if match else ""
 
     @property
     def beginning(self) -> str:
@@ -67,15 +67,15 @@ class Block:
             self.sums.append(line.split())
 
     def _continue(self, line: str) -> None:
-        indent = next((each for each in INDENTS if line.startswith(" " * each)), 0)
+        indent = next((width for width in INDENTS if line.startswith(" " * width)), 0)
         if indent:
             self.pieces[-1].append(line[indent:])
 
     def events(self) -> Iterator[Event]:
         """In the order of the block."""
         for pieces in self.pieces[1:]:
-            if found := EVENT.match("".join(pieces)):
-                yield Event(found["day"], found["time"], found["year"] or "", found["told"])
+            if match := EVENT.match("".join(pieces)):
+                yield Event(match["day"], match["time"], match["year"] or "", match["told"])
 
     def totals(self) -> dict[str, str]:
         """The last table's one row by its headings. Raises: MalformedError when they are not as many."""
@@ -104,7 +104,7 @@ def blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, Block]]
 
 def named_values(text: str) -> dict[str, str]:
     """The values in `<>` by name; of one that is named twice the first, as what users write may hold anything."""
-    found = list(OPENING.finditer(text))
-    ends = [*(each.start() for each in found), len(text)][1:]
-    pieces = [(each[1], text[each.end() : end]) for each, end in zip(found, ends, strict=False)]
+    openings = list(OPENING.finditer(text))
+    ends = [*(opening.start() for opening in openings), len(text)][1:]
+    pieces = [(opening[1], text[opening.end() : end]) for opening, end in zip(openings, ends, strict=False)]
     return {name: piece.rpartition(">")[0] or piece for name, piece in reversed(pieces)}

@@ -49,7 +49,7 @@ class FluxReader:
     description: ClassVar[str] = "Flux jobs, written by flux jobs --json or flux job list (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether it begins with a job: an object that has an id, a state and a time of submission."""
+        """Return whether the file begins with a job: an object that has an id, a state and a time of submission."""
         text = plain_head(head)
         begin = DOCUMENT.match(text)
         first = text[begin.end() :] if begin else text.lstrip().split("\n", 1)[0]
@@ -140,44 +140,44 @@ def state(value: Mapping[str, object]) -> str:
 
 def _word(value: Mapping[str, object], name: str, words: Mapping[int, str]) -> str:
     """A word, which `flux job list` tells as its number. Raises: MalformedError."""
-    told = value.get(name)
-    word = words.get(told) if type(told) is int else told
+    code = value.get(name)
+    word = words.get(code) if type(code) is int else code
     if word not in words.values():
-        raise MalformedError(f"{name} {str(told)[:40]!r}; expected one of {', '.join(words.values())}")
+        raise MalformedError(f"{name} {str(code)[:40]!r}; expected one of {', '.join(words.values())}")
     return str(word)
 
 
 def time(value: Mapping[str, object], name: str) -> int | None:
     """A time in ns UTC; None when it is missing or 0. Raises: MalformedError."""
-    told = value.get(name)
-    if not told or isinstance(told, bool):
+    seconds = value.get(name)
+    if not seconds or isinstance(seconds, bool):
         return None
-    match = SECONDS.fullmatch(str(told))
+    match = SECONDS.fullmatch(str(seconds))
     if not match or int(match[1]) > LATEST_SECONDS:
-        raise MalformedError(f"{name} {str(told)[:40]!r}; expected seconds since 1970")
+        raise MalformedError(f"{name} {str(seconds)[:40]!r}; expected seconds since 1970")
     return int(match[1]) * 1_000_000_000 + int(f"{match[2] or '':0<9}"[:9])
 
 
 def count(value: Mapping[str, object], name: str) -> int | None:
     """A whole number; None when it is missing or empty. Raises: MalformedError."""
-    told = value.get(name)
-    if told is None or told == "":
+    number = value.get(name)
+    if number is None or number == "":
         return None
     limit = 1 << 64 if name == "id" else COUNT_LIMIT
-    if not (type(told) is int and 0 <= told < limit):
-        raise MalformedError(f"{name} {str(told)[:40]!r}; expected a whole number")
-    return told
+    if not (type(number) is int and 0 <= number < limit):
+        raise MalformedError(f"{name} {str(number)[:40]!r}; expected a whole number")
+    return number
 
 
 def fields(value: Mapping[str, object], word: str) -> dict[str, str]:
-    """What else was told, as texts, what is empty left out."""
+    """Return the remaining facts as texts, what is empty left out."""
     exception = value.get("exception")
-    told = {name: text_of(item) for name, item in value.items() if name not in TAKEN}
+    texts = {name: text_of(item) for name, item in value.items() if name not in TAKEN}
     if isinstance(exception, dict) and exception.get("occurred"):
-        told |= {f"exception.{name}": text_of(item) for name, item in exception.items()}
+        texts |= {f"exception.{name}": text_of(item) for name, item in exception.items()}
     if value.get("annotations"):
-        told["annotations"] = text_of(value["annotations"])
-    return {name: text for name, text in told.items() if text} | {"status": word}
+        texts["annotations"] = text_of(value["annotations"])
+    return {name: text for name, text in texts.items() if text} | {"status": word}
 
 
 def text_of(value: object) -> str:

@@ -34,12 +34,12 @@ class FluxArchiveReader:
     description: ClassVar[str] = "Flux jobs as jobspec, eventlog and R: lines of JSON, or folders"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line is an object that has an id and a log of events."""
+        """Return whether the first line is an object that has an id and a log of events."""
         first = plain_head(head).lstrip().split("\n", 1)[0]
         return first.startswith("{") and '"id"' in first and '"eventlog"' in first
 
     def recognises_folder(self, path: Path) -> bool:
-        """Whether the folder is named as a job's id, and holds its jobspec and events."""
+        """Return whether the folder is named as a job's id, and holds its jobspec and events."""
         is_full = (path / "jobspec").is_file() and (path / "eventlog").is_file()
         return is_full and _number(path.name) is not None
 
@@ -53,7 +53,7 @@ class FluxArchiveReader:
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of a job, as it was told; of a file's line its number, 0 where the log is a file of its own."""
+    """The record of a job as it was written, with the number of its line, 0 where the log is a file of its own."""
 
     job: Mapping[str, object]
     line: int
@@ -116,19 +116,19 @@ class Reading:
 
 @dataclass(frozen=True)
 class Jobspec:
-    """What was asked for, and what was changed of that since."""
+    """The request of a job, and what was changed of it since."""
 
-    told: Mapping[str, object]
+    spec: Mapping[str, object]
     updates: Mapping[str, object]
 
     def attribute(self, name: str) -> object:
         """A system attribute by its name, with dots for names below names; None for none."""
         path = f"attributes.system.{name}"
-        return self.updates[path] if path in self.updates else _below(self.told, path)
+        return self.updates[path] if path in self.updates else _below(self.spec, path)
 
     def command(self) -> list[str]:
         """The words of the program that is started. Raises: MalformedError."""
-        tasks = self.told.get("tasks")
+        tasks = self.spec.get("tasks")
         command = _below(tasks[0], "command") if isinstance(tasks, list) and tasks else None
         return [text_of(word) for word in command] if isinstance(command, list) else [text_of(command)]
 
@@ -149,11 +149,11 @@ class Resources:
     expiration: str = ""
 
     @classmethod
-    def of(cls, told: object) -> "Resources":
+    def of(cls, resource_set: object) -> "Resources":
         """The resources of an R; none for nothing. Raises: MalformedError."""
-        if told in (None, "", {}):
+        if resource_set in (None, "", {}):
             return cls()
-        execution = parsed("R", told).get("execution")
+        execution = parsed("R", resource_set).get("execution")
         entries = _below(execution, "R_lite")
         names = _below(execution, "nodelist")
         if not isinstance(entries, list) or not isinstance(names, list | None):
@@ -176,23 +176,23 @@ def _counts(entry: object) -> tuple[int, int, int]:
     return idset_size("rank", ranks), idset_size("core", cores), idset_size("gpu", gpus)
 
 
-def idset_size(name: str, told: object) -> int:
-    """How many numbers a set such as `0-3,7` or `[0-3,7]` has; 0 for none. Raises: MalformedError. Source: RFC 22."""
-    if told in (None, ""):
+def idset_size(name: str, idset: object) -> int:
+    """Return the size of a set such as `0-3,7` or `[0-3,7]`; 0 for none. Raises: MalformedError. Source: RFC 22."""
+    if idset in (None, ""):
         return 0
-    found = IDSET.fullmatch(text_of(told))
-    ranges = [piece.partition("-") for piece in found[2].split(",")] if found else []
+    match = IDSET.fullmatch(text_of(idset))
+    ranges = [piece.partition("-") for piece in match[2].split(",")] if match else []
     sizes = [int(last or first) - int(first) + 1 for first, _, last in ranges]
     if not sizes or min(sizes) < 1:
-        raise MalformedError(f"R: {name} {text_of(told)[:40]!r}; expected numbers such as 0-3,7")
+        raise MalformedError(f"R: {name} {text_of(idset)[:40]!r}; expected numbers such as 0-3,7")
     return sum(sizes)
 
 
-def job_number(told: object) -> int:
+def job_number(job_id: object) -> int:
     """A job's id as a number. Raises: MalformedError."""
-    number = _number(str(told)) if isinstance(told, str | int) else None
+    number = _number(str(job_id)) if isinstance(job_id, str | int) else None
     if number is None or number >= ID_LIMIT:
-        shown = ascii(told)[:40] if isinstance(told, str | int) else type(told).__name__
+        shown = ascii(job_id)[:40] if isinstance(job_id, str | int) else type(job_id).__name__
         raise MalformedError(f"id {shown}; expected a number, or an id such as ƒuZZybuNNy")
     return number
 
@@ -214,17 +214,17 @@ def _number(text: str) -> int | None:
 
 
 def _below(value: object, path: str) -> object:
-    """What stands there, down a path of names with dots between; None where nothing does."""
+    """Return what stands at the end of a path of names with dots between; None where nothing does."""
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def _fields(jobspec: Jobspec, replay: Replay, resources: Resources) -> dict[str, str]:
-    """What else is known, as texts. Raises: MalformedError."""
-    told: dict[str, object] = {name: jobspec.attribute(name) for name in ATTRIBUTES}
-    told |= {"command": " ".join(jobspec.command()), "expiration": resources.expiration}
-    told |= {name: replay.values.get(name) for name in ("urgency", "priority")}
-    told |= {"waitstatus": replay.values.get("status"), "ngpus": resources.gpus or None}
-    told |= {f"exception.{name}": replay.exception.get(name) for name in ("type", "note")}
-    return {name: text for name, value in told.items() if (text := text_of(value))}
+    """Return the remaining facts as texts. Raises: MalformedError."""
+    facts: dict[str, object] = {name: jobspec.attribute(name) for name in ATTRIBUTES}
+    facts |= {"command": " ".join(jobspec.command()), "expiration": resources.expiration}
+    facts |= {name: replay.values.get(name) for name in ("urgency", "priority")}
+    facts |= {"waitstatus": replay.values.get("status"), "ngpus": resources.gpus or None}
+    facts |= {f"exception.{name}": replay.exception.get(name) for name in ("type", "note")}
+    return {name: text for name, value in facts.items() if (text := text_of(value))}

@@ -1,4 +1,4 @@
-"""What Flux's log of a job's events comes to: its state, its times, and how it ended."""
+"""The outcome of Flux's log of a job's events: its state, its times, and how it ended."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -68,16 +68,16 @@ class Replay:
 
 
 def replayed(eventlog: object, skip: Skip) -> Replay:
-    """What the events of a log, a text or a list of objects, come to; bad ones are skipped.
+    """Return the outcome of the events of a log, a text or a list of objects; bad ones are skipped.
 
     Raises: MalformedError when none is good.
     """
     replay = Replay()
-    for number, told in _told(eventlog):
+    for number, entry in _told(eventlog):
         try:
-            replay.take(event_of(told))
+            replay.take(event_of(entry))
         except MalformedError as error:
-            skip(number, told if isinstance(told, str) else "", str(error))
+            skip(number, entry if isinstance(entry, str) else "", str(error))
     if not replay.state:
         raise MalformedError("eventlog: no event that begins a state; expected submit, alloc, finish, ..., of RFC 21")
     return replay
@@ -93,9 +93,9 @@ def _told(eventlog: object) -> Iterator[tuple[int, object]]:
     return ((number, line) for number, line in enumerate(lines, 1) if not isinstance(line, str) or line.strip())
 
 
-def event_of(told: object) -> Event:
+def event_of(entry: object) -> Event:
     """An event of its line or object. Raises: MalformedError. Source: Flux RFC 18, KVS event log format."""
-    value = parsed("event", told)
+    value = parsed("event", entry)
     name, context, ts_ns = value.get("name"), value.get("context") or {}, time(value, "timestamp")
     if ts_ns is None:
         raise MalformedError("event: timestamp is missing")
@@ -104,10 +104,10 @@ def event_of(told: object) -> Event:
     return Event(ts_ns, name, context)
 
 
-def parsed(name: str, told: object) -> dict[str, object]:
+def parsed(name: str, document: object) -> dict[str, object]:
     """An object, which may be told as its JSON. Raises: MalformedError."""
     try:
-        value = json.loads(told) if isinstance(told, str) else told
+        value = json.loads(document) if isinstance(document, str) else document
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"{name}: no JSON: {error}") from error
     if not isinstance(value, dict):

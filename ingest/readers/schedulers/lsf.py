@@ -75,7 +75,7 @@ class LsfReader:
     description: ClassVar[str] = "LSF's accounting log, lsb.acct (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line is a record of lsb.acct."""
+        """Return whether the first line is a record of lsb.acct."""
         return RECORD.match(plain_head(head).lstrip()) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
@@ -89,7 +89,7 @@ class LsfReader:
 class Record:
     """The fields of one record, taken from the front; a quoted text and a number are never both there."""
 
-    found: list[tuple[str, str]]
+    tokens: list[tuple[str, str]]
     at: int = 1
 
     @classmethod
@@ -101,24 +101,24 @@ class Record:
 
     def texts(self, count: int) -> list[str]:
         """The next fields, at most so many: `""` inside a text stands for `"`."""
-        taken = self.found[self.at : self.at + count]
+        taken = self.tokens[self.at : self.at + count]
         self.at += len(taken)
         return [word or (text.replace('""', '"') if '""' in text else text) for text, word in taken]
 
     def kinds(self) -> str:
         """Of each field that was not taken, t for a quoted text and n for a number."""
-        return "".join(["n" if word else "t" for _text, word in self.found[self.at :]])
+        return "".join(["n" if word else "t" for _text, word in self.tokens[self.at :]])
 
     def take(self, names: Sequence[str], at_least: int | None = None) -> dict[str, str]:
         """The next fields by name; the last ones may be missing. Raises: MalformedError."""
         values = self.texts(len(names))
         if len(values) < (len(names) if at_least is None else at_least):
-            raise MalformedError(f"{len(self.found)} fields; {names[len(values)]} is missing")
+            raise MalformedError(f"{len(self.tokens)} fields; {names[len(values)]} is missing")
         return dict(zip(names, values, strict=False))
 
     def take_list(self, name: str) -> list[str]:
         """The next number and as many fields after it. Raises: MalformedError."""
-        count, left = integer(name, self.take([name])[name]), len(self.found) - self.at
+        count, left = integer(name, self.take([name])[name]), len(self.tokens) - self.at
         if not 0 <= count <= left:
             raise MalformedError(f"{name} {count}; {left} fields follow")
         return self.texts(count)
@@ -139,44 +139,46 @@ class Reading:
             self.accounts.remarks["records of reservations and resizes, which are no jobs"] += 1
             return None
         record = Record.of(line)
-        told = record.take(BEFORE_HOSTS)
+        values = record.take(BEFORE_HOSTS)
         asked = record.take_list("numAskedHosts")
         nodes, slots = hosts(record.take_list("numExHosts"))
-        told |= record.take(AFTER_HOSTS, NEEDED)
-        return self.account(told | {"askedHosts": " ".join(asked)}, nodes, slots, record)
+        values |= record.take(AFTER_HOSTS, NEEDED)
+        return self.account(values | {"askedHosts": " ".join(asked)}, nodes, slots, record)
 
-    def account(self, told: dict[str, str], nodes: tuple[str, ...], slots: int, record: Record) -> Job:
+    def account(self, values: dict[str, str], nodes: tuple[str, ...], slots: int, record: Record) -> Job:
         """The job of these values. Raises: MalformedError."""
-        status, reason = STATUSES.get(integer("jStatus", told["jStatus"])), exit_reason(told.get("exitInfo", "0"))
+        status, reason = STATUSES.get(integer("jStatus", values["jStatus"])), exit_reason(values.get("exitInfo", "0"))
         if status is None:
-            raise MalformedError(f"jStatus {told['jStatus']!r}; expected 32 (EXIT) or 64 (DONE)")
-        index, started = integer("idx", told["idx"]), epoch_nanoseconds("startTime", told["startTime"])
-        ended = epoch_nanoseconds("eventTime", told["eventTime"])
-        code, signal = wait_status(integer("exitStatus", told["exitStatus"])) if started else (None, None)
-        fields = {name: text for name, text in told.items() if name in KEPT and _is_told(name, text)}
+            raise MalformedError(f"jStatus {values['jStatus']!r}; expected 32 (EXIT) or 64 (DONE)")
+        index, started = integer("idx", values["idx"]), epoch_nanoseconds("startTime", values["startTime"])
+        ended = epoch_nanoseconds("eventTime", values["eventTime"])
+        code, signal = wait_status(integer("exitStatus", values["exitStatus"])) if started else (None, None)
+        fields = {name: text for name, text in values.items() if name in KEPT and _is_told(name, text)}
         return Job(
             system=self.system,
-            job_id=job_id(told["jobId"], index),
-            name=told["jobName"],
-            user=told["userName"] or None,
-            account=told["projectName"] or None,
-            partition=told["queue"] or None,
+            job_id=job_id(values["jobId"], index),
+            name=values["jobName"],
+            user=values["userName"] or None,
+            account=values["projectName"] or None,
+            partition=values["queue"] or None,
             state="COMPLETED" if status == "DONE" else STATES.get(reason, "FAILED"),
             exit_code=code,
             signal=signal,
             nodes=nodes,
             node_count=len(nodes) or None,
             cpu_count=slots or None,
-            submitted_ns=epoch_nanoseconds("submitTime", told["submitTime"]),
+            submitted_ns=epoch_nanoseconds("submitTime", values["submitTime"]),
             started_ns=started,
             ended_ns=ended,
             elapsed_seconds=run_seconds(record, started, ended),
-            fields=fields | {"jStatus": status, "version": told["version"]} | ({"exitInfo": reason} if reason else {}),
+            fields=fields
+            | {"jStatus": status, "version": values["version"]}
+            | ({"exitInfo": reason} if reason else {}),
         )
 
 
 def _is_told(name: str, text: str) -> bool:
-    """Whether the value is known; a resource of which 0 was used is."""
+    """Return whether the value is known; a resource of which 0 was used is."""
     return text not in UNMEASURED and (text not in UNTOLD or name in USAGE)
 
 
@@ -216,7 +218,7 @@ def run_seconds(record: Record, started: int | None, ended: int | None) -> float
     place = RUN_TIME.search(record.kinds())
     if not place or started is None or ended is None:
         return None
-    seconds = record.found[record.at + place.start() + 10][1]
+    seconds = record.tokens[record.at + place.start() + 10][1]
     is_possible = seconds.isdigit() and int(seconds) * 1_000_000_000 <= ended - started + 1_000_000_000
     return float(seconds) if is_possible else None
 

@@ -50,7 +50,7 @@ class PbsReader:
     waiting_limit: int = 1 << 26  # characters of jobs of which the end is awaited; one too many is only told twice
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line is a time, a letter and an id set apart by `;`."""
+        """Return whether the first line is a time, a letter and an id set apart by `;`."""
         return RECORD.match(plain_head(head).lstrip()) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
@@ -93,10 +93,10 @@ class Reading:
                 self.report.skip(number, text, str(error))
                 continue
             if job:
-                yield self.accounts.told(job)
+                yield self.accounts.counted(job)
         while self.waiting:
             if job := self.unended():
-                yield self.accounts.told(job)
+                yield self.accounts.counted(job)
         self.accounts.note(self.clock)
 
     def take(self, number: int, text: str) -> Job | None:
@@ -140,7 +140,7 @@ class Reading:
             self.accounts.remarks["records folded into their jobs"] += 1
         kept = self.waiting.setdefault(job_id, {})
         place = PLACES[line.letter]
-        gone = [kept.pop(each) for each in REPLACED[place] if each in kept]
+        gone = [kept.pop(replaced) for replaced in REPLACED[place] if replaced in kept]
         self.waiting_size += _size([line]) - _size(gone)
         kept[place] = line
         return self.unended() if self.waiting_size > self.waiting_limit else None
@@ -165,14 +165,14 @@ class Reading:
         return None
 
     def merged(self, kept: dict[int, Line]) -> dict[str, str]:
-        """What all kept records tell; the newest holds."""
+        """Return the values of all kept records; the newest holds."""
         values: dict[str, str] = {}
         for place in sorted(kept):
             values |= self.told_by(kept[place])
         return values
 
     def told_by(self, line: Line) -> dict[str, str]:
-        """What one record tells; deletions and abortions tell why in their own words."""
+        """Return the values of one record; deletions and abortions give their reason in their own words."""
         values = pbs.pairs(line.values)
         if line.letter == "Q":
             values.setdefault("queued", line.time)  # Torque tells no more of it
@@ -208,7 +208,7 @@ class Reading:
         )
 
     def ended(self, line: Line, started: int | None) -> int | None:
-        """When a job ended that never ran, by the record's own time; one that ran is told by an `E`."""
+        """Return when a job ended that never ran, by the record's own time; one that ran ends with an `E`."""
         is_end = line.letter == "A" or (line.letter == "D" and started is None)
         return self.clock.nanoseconds("time", line.time) if is_end else None
 

@@ -54,7 +54,7 @@ def hosts(text: str) -> tuple[tuple[str, ...], int]:
 
 
 def _slots(text: str) -> int:
-    """How many numbers `0-7,9` stands for. Raises: MalformedError."""
+    """Return how many numbers `0-7,9` stands for. Raises: MalformedError."""
     count = 0
     for piece in text.split(","):
         first, _hyphen, last = piece.partition("-")

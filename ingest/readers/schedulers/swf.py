@@ -42,7 +42,7 @@ class SwfReader:
     description: ClassVar[str] = "Standard Workload Format of the Parallel Workloads Archive (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether a line of 18 numbers comes first, or after comments; without comments the name decides."""
+        """Return whether a line of 18 numbers comes first, or after comments; without comments the name decides."""
         lines = [line.rstrip("\r") for line in plain_head(head).split("\n") if line.strip()]
         first = next((line for line in lines if not line.startswith(";")), "")
         is_named = ".swf" in path.suffixes or first not in lines[:1]
@@ -126,7 +126,7 @@ class Reading:
 
 
 def _has_run(values: list[str]) -> bool:
-    """Whether the job got as far as to run: one that was cancelled in the queue waited, too, but never started."""
+    """Return whether the job got as far as to run: one cancelled in the queue waited, too, but never started."""
     return values[10] != "5" or values[3] not in (UNKNOWN, "0") or values[4] not in (UNKNOWN, "0")
 
 

@@ -25,7 +25,7 @@ ENDINGS = {"failed": TrialState.FAILED, "infeasible": TrialState.INFEASIBLE, "pr
 
 @dataclass(frozen=True)
 class Objective:
-    """Which column is the objective, and what its name says of it."""
+    """The column of the objective, and what its name says of it."""
 
     place: int
     name: str
@@ -41,7 +41,7 @@ class ConfigurationsReader:
     description: ClassVar[str] = "CSV of configurations with a column objective:NAME [UNIT] (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names one objective with its name, and at least one parameter."""
+        """Return whether the first line names one objective with its name, and at least one parameter."""
         try:
             names = cells_of(plain_head(head).split("\n", 1)[0])
             return objective_of(names) is not None and any(name.strip().startswith(SAYS_SO) for name in names)
@@ -93,10 +93,10 @@ def cells_of(line: str) -> list[str]:
 def objective_of(names: Sequence[str]) -> Objective | None:
     """The column that is the objective, where exactly one is and no name comes twice or is empty."""
     stripped = [name.strip() for name in names]
-    found = [(place, match) for place, name in enumerate(stripped) if (match := OBJECTIVE.fullmatch(name))]
-    if len(found) != 1 or len(names) < 2 or len(set(stripped)) < len(names) or "" in stripped:
+    candidates = [(place, match) for place, name in enumerate(stripped) if (match := OBJECTIVE.fullmatch(name))]
+    if len(candidates) != 1 or len(names) < 2 or len(set(stripped)) < len(names) or "" in stripped:
         return None
-    ((place, match),) = found
+    ((place, match),) = candidates
     return Objective(place, (match[2] or "objective").strip(), match[3] or "", 1 if match[1] == "objective" else -1)
 
 
@@ -120,12 +120,12 @@ def _row(text: str, names: Sequence[str], objective: Objective) -> Row:
     for name, cell in zip(names, cells, strict=True):
         if not cell or FOREIGN.fullmatch(cell):
             raise MalformedError(f"{name} is {cell!r:.80}; expected a value, numbers with a decimal point")
-    told = cells.pop(objective.place)
-    if told in ENDINGS:
-        return cells, ENDINGS[told], None
-    if not REAL.fullmatch(told) or not math.isfinite(float(told)):
-        raise MalformedError(f"objective is {told!r:.80}; expected a number or one of: {', '.join(ENDINGS)}")
-    return cells, TrialState.DONE, objective.sign * float(told)
+    measured = cells.pop(objective.place)
+    if measured in ENDINGS:
+        return cells, ENDINGS[measured], None
+    if not REAL.fullmatch(measured) or not math.isfinite(float(measured)):
+        raise MalformedError(f"objective is {measured!r:.80}; expected a number or one of: {', '.join(ENDINGS)}")
+    return cells, TrialState.DONE, objective.sign * float(measured)
 
 
 def typed(texts: Sequence[str]) -> list[Parameter]:

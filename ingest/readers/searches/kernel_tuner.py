@@ -36,7 +36,7 @@ class KernelTunerReader:
     description: ClassVar[str] = "Kernel Tuner's cache file, also of an interrupted run (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether it begins as a JSON object with the keys of such a cache."""
+        """Return whether the file begins as a JSON object with the keys of such a cache."""
         text = plain_head(head)
         return text.lstrip().startswith("{") and '"kernel_name"' in text and '"tune_params_keys"' in text
 
@@ -81,13 +81,13 @@ def _space(path: Path, header: Mapping[str, object]) -> Mapping[str, Mapping[str
 
 def _objective(path: Path, header: Mapping[str, object]) -> tuple[str, int]:
     """The objective and the sign that makes lower better. Raises: MalformedError where nobody knows that."""
-    told = header.get("objective", "time")
-    if isinstance(told, list) and len(told) == 1:  # as version 1.5 writes it
-        told = told[0]
-    if not isinstance(told, str) or told not in LOWER_IS_BETTER + HIGHER_IS_BETTER:
-        known = ", ".join(LOWER_IS_BETTER + HIGHER_IS_BETTER)
-        raise MalformedError(f"{path}: objective {told!r:.80} has no known direction; expected one of: {known}")
-    return told, -1 if told in HIGHER_IS_BETTER else 1
+    objective = header.get("objective", "time")
+    if isinstance(objective, list) and len(objective) == 1:  # as version 1.5 writes it
+        objective = objective[0]
+    if not isinstance(objective, str) or objective not in LOWER_IS_BETTER + HIGHER_IS_BETTER:
+        accepted = ", ".join(LOWER_IS_BETTER + HIGHER_IS_BETTER)
+        raise MalformedError(f"{path}: objective {objective!r:.80} has no known direction; expected one of: {accepted}")
+    return objective, -1 if objective in HIGHER_IS_BETTER else 1
 
 
 def _trial(
@@ -110,11 +110,11 @@ def _trial(
 
 def _name(header: Mapping[str, object]) -> str:
     size = header.get("problem_size")
-    told = [header.get("kernel_name"), header.get("device_name")]
-    told.append("x".join(map(str, size)) if isinstance(size, list) else size)
-    return re.sub(r"[^\w.+-]+", "_", "-".join(str(each) for each in told if each)) or "kernel"
+    parts = [header.get("kernel_name"), header.get("device_name")]
+    parts.append("x".join(map(str, size)) if isinstance(size, list) else size)
+    return re.sub(r"[^\w.+-]+", "_", "-".join(str(part) for part in parts if part)) or "kernel"
 
 
 def _created_ns(entries: list[Entry]) -> int:
-    """When the first configuration was measured; 0 in caches that tell no times."""
-    return next((each.measured_ns for each in entries if each.measured_ns), 0)
+    """Return when the first configuration was measured; 0 in caches without times."""
+    return next((entry.measured_ns for entry in entries if entry.measured_ns), 0)

@@ -23,7 +23,7 @@ class Entry:
 
     @property
     def measured_ns(self) -> int:
-        """When it was measured, in whole seconds; 0 where that is not told with its zone."""
+        """The time of measurement in ns, to whole seconds; 0 where it is not given with its zone."""
         try:
             moment = datetime.fromisoformat(str(self.values.get("timestamp")))
             return int(moment.timestamp()) * 1_000_000_000 if moment.tzinfo else 0
@@ -32,7 +32,7 @@ class Entry:
 
 
 def cache_of(text: str, path: Path, report: Report) -> tuple[Mapping[str, object], list[Entry]]:
-    """What stands before the entries, and the entries in their order.
+    """Return what stands before the entries, and the entries in their order.
 
     Kernel Tuner appends a line for each configuration, and closes the document when it has finished: an open or a
     damaged one is read line by line. Raises: MalformedError.
@@ -60,8 +60,8 @@ def _lines(text: str, path: Path, report: Report) -> tuple[Mapping[str, object],
     for number, line in enumerate(text[begin.end() + 1 :].split("\n"), first):
         if line.strip(" \r}"):
             plain = line.rstrip().removesuffix(",")
-            found = _object("{" + plain + "}") or _object("{" + plain) or {}  # the last line of all closes the cache
-            ((key, values),) = found.items() if len(found) == 1 else ((line, None),)
+            members = _object("{" + plain + "}") or _object("{" + plain) or {}  # the last line of all closes the cache
+            ((key, values),) = members.items() if len(members) == 1 else ((line, None),)
             if isinstance(values, dict):
                 entries[key] = Entry(key, values, number)
             else:
@@ -73,7 +73,7 @@ def _lines(text: str, path: Path, report: Report) -> tuple[Mapping[str, object],
 
 def _object(text: str) -> dict[str, object] | None:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None

@@ -18,7 +18,7 @@ REAL = ("FloatDistribution", "UniformDistribution", "LogUniformDistribution", "D
 
 @dataclass(frozen=True)
 class Distribution:
-    """What values one parameter may have: whole or real numbers from low to high, or the choices."""
+    """The values that one parameter may have: whole or real numbers from low to high, or the choices."""
 
     is_whole: bool = False
     low: float = 0.0
@@ -42,7 +42,7 @@ class Distribution:
 
     @property
     def step_count(self) -> int:
-        """How many values there are; 0 where every number counts, or there are very many."""
+        """The number of values; 0 where every number counts, or there are very many."""
         if self.step is None or self.step <= 0 or (self.is_whole and self.step == 1):
             return 0
         count = math.floor((self.high - self.low) / self.step + NEAR) + 1
@@ -68,8 +68,8 @@ def distribution_of(text: str | None) -> Distribution:
     Source: optuna.distributions.distribution_to_json, also of the deprecated distributions of versions before 3.
     """
     try:
-        told = json.loads(text or "")
-        name, attributes = told["name"], told["attributes"]
+        document = json.loads(text or "")
+        name, attributes = document["name"], document["attributes"]
         if name == "CategoricalDistribution":
             return Distribution(choices=_choices(attributes["choices"]))
         if name not in WHOLE + REAL:
@@ -85,31 +85,31 @@ def distribution_of(text: str | None) -> Distribution:
         raise MalformedError(f"distribution {text!r:.80} is not understood") from error
 
 
-def domain_of(told: Sequence[Distribution]) -> Mapping[str, object]:
+def domain_of(forms: Sequence[Distribution]) -> Mapping[str, object]:
     """The domain of everything that a parameter's distributions allow; Optuna lets ranges change within a study."""
-    first = told[0]
+    first = forms[0]
     if first.choices is not None:
-        values = list(dict.fromkeys(choice for each in told for choice in each.choices or ()))
+        values = list(dict.fromkeys(choice for form in forms for choice in form.choices or ()))
         is_boolean = {type(value) for value in values} == {bool}
         return {"kind": "boolean"} if is_boolean else {"kind": "categorical", "values": values}
-    low, high = min(each.low for each in told), max(each.high for each in told)
-    is_log = all(each.is_log for each in told) and low > 0
-    if all(each.step_count for each in told):
-        listed = {each.step_value(index) for each in dict.fromkeys(told) for index in range(each.step_count)}
+    low, high = min(form.low for form in forms), max(form.high for form in forms)
+    is_log = all(form.is_log for form in forms) and low > 0
+    if all(form.step_count for form in forms):
+        listed = {form.step_value(index) for form in dict.fromkeys(forms) for index in range(form.step_count)}
         return {"kind": "ordinal", "values": sorted(listed)}
     if first.is_whole:
         return {"kind": "int", "low": int(low), "high": int(high), "log": is_log}
     return {"kind": "float", "low": low, "high": high, "log": is_log}
 
 
-def _choices(told: object) -> tuple[Parameter, ...]:
+def _choices(choices: object) -> tuple[Parameter, ...]:
     """The choices; as JSON texts where one is no scalar, or two count as one (1, 1.0 and true)."""
-    if not isinstance(told, list) or not told:
-        raise MalformedError(f"choices {told!r:.80}; expected a list")
-    scalars = [each for each in told if isinstance(each, str | bool | int | float) and _is_sound(each)]
-    if len(scalars) == len(told) and len(set(scalars)) == len(scalars):
+    if not isinstance(choices, list) or not choices:
+        raise MalformedError(f"choices {choices!r:.80}; expected a list")
+    scalars = [choice for choice in choices if isinstance(choice, str | bool | int | float) and _is_sound(choice)]
+    if len(scalars) == len(choices) and len(set(scalars)) == len(scalars):
         return tuple(scalars)
-    return tuple(json.dumps(each) for each in told)
+    return tuple(json.dumps(choice) for choice in choices)
 
 
 def _is_sound(value: str | float) -> bool:

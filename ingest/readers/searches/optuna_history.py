@@ -42,26 +42,26 @@ class ToldStudy:
     trials: list[ToldTrial] = field(default_factory=list)
 
 
-def history_of(told: ToldStudy, report: Report, context: Context) -> History | None:
+def history_of(stored: ToldStudy, report: Report, context: Context) -> History | None:
     """The study with its trials that ended; None, and the reason in the report, where it is none of ours."""
-    if fault := _fault(told):
-        report.skip(0, told.name, fault)
+    if fault := _fault(stored):
+        report.skip(0, stored.name, fault)
         return None
-    study_id = imported_id("optuna", context.system, told.name, told.created_ns)
-    reading = _Reading(report, study_id, -1 if told.directions[0] == MAXIMISE else 1)
-    ended = reading.trials(told.trials)
-    reading.note(told.name)
+    study_id = imported_id("optuna", context.system, stored.name, stored.created_ns)
+    reading = _Reading(report, study_id, -1 if stored.directions[0] == MAXIMISE else 1)
+    ended = reading.trials(stored.trials)
+    reading.note(stored.name)
     if not ended:
         return None
     space = {name: domain_of(reading.distributions[name]) for name in reading.names}
-    trials = tuple(each for each in ended if _is_within(space, each, report))
-    objective = ("-" if reading.sign < 0 else "") + _metric_name(told.metric_names)
-    study = Study(study_id, told.name, space, objective, "", 0, told.created_ns)
+    trials = tuple(trial for trial in ended if _is_within(space, trial, report))
+    objective = ("-" if reading.sign < 0 else "") + _metric_name(stored.metric_names)
+    study = Study(study_id, stored.name, space, objective, "", 0, stored.created_ns)
     return imported_history(study, trials, report)
 
 
 def _is_within(space: Mapping[str, Mapping[str, object]], trial: Trial, report: Report) -> bool:
-    """Whether the trial's values are of the study's space; if not, the report says which is not."""
+    """Return whether the trial's values are of the study's space; if not, the report says which is not."""
     for name, value in trial.configuration.items():
         if not allows(space[name], value):
             number = int(trial.trial_id.rpartition("-")[2])
@@ -70,18 +70,20 @@ def _is_within(space: Mapping[str, Mapping[str, object]], trial: Trial, report: 
     return True
 
 
-def _fault(told: ToldStudy) -> str:
-    if len(told.directions) != 1:
-        return f"study {told.name!r:.80} has {len(told.directions)} objectives; expected one"
-    if told.directions[0] not in (MINIMISE, MAXIMISE):
-        return f"study {told.name!r:.80} does not say whether to minimise or to maximise"
-    return "" if 0 < len(told.name) <= NAME_LIMIT else f"name {told.name!r:.80}: expected 1 to {NAME_LIMIT} characters"
+def _fault(study: ToldStudy) -> str:
+    if len(study.directions) != 1:
+        return f"study {study.name!r:.80} has {len(study.directions)} objectives; expected one"
+    if study.directions[0] not in (MINIMISE, MAXIMISE):
+        return f"study {study.name!r:.80} does not say whether to minimise or to maximise"
+    return (
+        "" if 0 < len(study.name) <= NAME_LIMIT else f"name {study.name!r:.80}: expected 1 to {NAME_LIMIT} characters"
+    )
 
 
-def _metric_name(told: object) -> str:
-    """What `Study.set_metric_names` said, where it was called."""
-    named = isinstance(told, list) and len(told) == 1 and isinstance(told[0], str)
-    return str(told[0])[: NAME_LIMIT - 1] if named and isinstance(told, list) and told[0] else "objective"
+def _metric_name(names: object) -> str:
+    """Return the name that `Study.set_metric_names` set, where it was called."""
+    named = isinstance(names, list) and len(names) == 1 and isinstance(names[0], str)
+    return str(names[0])[: NAME_LIMIT - 1] if named and isinstance(names, list) and names[0] else "objective"
 
 
 @dataclass
@@ -95,10 +97,10 @@ class _Reading:
     distributions: dict[str, list[Distribution]] = field(default_factory=dict)
     remarks: Counter[str] = field(default_factory=Counter)
 
-    def trials(self, told: Sequence[ToldTrial]) -> tuple[Trial, ...]:
+    def trials(self, trials: Sequence[ToldTrial]) -> tuple[Trial, ...]:
         """The trials that ended and have every parameter, in their order."""
-        self.names = list(dict.fromkeys(name for each in told if each.state == 1 for name in each.parameters))
-        return tuple(trial for each in told if (trial := self._trial(each)) is not None)
+        self.names = list(dict.fromkeys(name for stored in trials if stored.state == 1 for name in stored.parameters))
+        return tuple(trial for stored in trials if (trial := self._trial(stored)) is not None)
 
     def note(self, name: str) -> None:
         """Writes what was remarked into the report."""
@@ -107,47 +109,47 @@ class _Reading:
             notes.append(f"study {name!r:.80} is to be maximised: its objective is stored with the sign turned")
         self.report.notes += notes
 
-    def _trial(self, told: ToldTrial) -> Trial | None:
-        if told.state in GOING:
+    def _trial(self, trial: ToldTrial) -> Trial | None:
+        if trial.state in GOING:
             self.remarks["trials have not ended: left out"] += 1
             return None
         try:
-            configuration = self._configuration(told)
-            objective = self._objective(told)
+            configuration = self._configuration(trial)
+            objective = self._objective(trial)
         except MalformedError as error:
-            self.report.skip(told.line, "", f"trial {told.number}: {error}")
+            self.report.skip(trial.line, "", f"trial {trial.number}: {error}")
             return None
-        state = STATES[told.state]
+        state = STATES[trial.state]
         if state is TrialState.DONE and objective is None:
             self.remarks["trials ended without a finite objective: failed"] += 1
             state = TrialState.FAILED
-        return Trial(configuration, state, objective, f"{self.study_id}-{told.number:08d}")
+        return Trial(configuration, state, objective, f"{self.study_id}-{trial.number:08d}")
 
-    def _configuration(self, told: ToldTrial) -> Mapping[str, Parameter]:
+    def _configuration(self, trial: ToldTrial) -> Mapping[str, Parameter]:
         """Values of all parameters of the space. Raises: MalformedError."""
-        if told.state not in STATES:
-            raise MalformedError(f"state {told.state!r:.40}; expected 0 to 4")
-        lacking = [name for name in self.names if name not in told.parameters]
+        if trial.state not in STATES:
+            raise MalformedError(f"state {trial.state!r:.40}; expected 0 to 4")
+        lacking = [name for name in self.names if name not in trial.parameters]
         if lacking or not self.names:
             raise MalformedError(f"has no value of {', '.join(lacking)[:200] or 'any parameter'}, which others have")
-        found = {name: distribution_of(told.distributions.get(name)) for name in self.names}
-        configuration = {name: found[name].external(told.parameters[name]) for name in self.names}
-        for name, each in found.items():
-            self.distributions.setdefault(name, []).append(each)
+        distributions = {name: distribution_of(trial.distributions.get(name)) for name in self.names}
+        configuration = {name: distributions[name].external(trial.parameters[name]) for name in self.names}
+        for name, distribution in distributions.items():
+            self.distributions.setdefault(name, []).append(distribution)
         return configuration
 
-    def _objective(self, told: ToldTrial) -> float | None:
+    def _objective(self, trial: ToldTrial) -> float | None:
         """The objective, lower is better; None where there is no finite one. Raises: MalformedError."""
-        if told.state != 1:
+        if trial.state != 1:
             return None
-        value = told.values[0] if told.values else None
+        value = trial.values[0] if trial.values else None
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise MalformedError(f"value {value!r:.40} is no number")
         return None if value is None or not math.isfinite(value) else self.sign * float(value)
 
 
 def parsed(text: object) -> object:
-    """What a JSON text says, None when it is none."""
+    """Return the value of a JSON text, None when it is none."""
     try:
         return json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):

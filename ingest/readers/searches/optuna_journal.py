@@ -27,7 +27,7 @@ class OptunaJournalReader:
     description: ClassVar[str] = "Optuna's journal file, one operation a line (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line is an operation of some worker."""
+        """Return whether the first line is an operation of some worker."""
         first = plain_head(head).split("\n", 1)[0]
         return first.startswith("{") and '"op_code"' in first and '"worker_id"' in first
 
@@ -50,7 +50,7 @@ class OptunaJournalReader:
 
 @dataclass
 class _Journal:
-    """What the operations come to: ids are given in their order, refused operations change nothing."""
+    """The outcome of the operations: ids are given in their order, refused operations change nothing."""
 
     clock: Clock
     studies: dict[int, ToldStudy] = field(default_factory=dict)
@@ -76,49 +76,49 @@ class _Journal:
         if operation["op_code"] in act:  # the others tell nothing that a history has
             act[operation["op_code"]](operation, number)
 
-    def _create_study(self, told: Operation, _number: int) -> None:
-        name, directions = told.get("study_name"), told.get("directions")
+    def _create_study(self, operation: Operation, _number: int) -> None:
+        name, directions = operation.get("study_name"), operation.get("directions")
         if not isinstance(name, str) or not isinstance(directions, list):
             raise MalformedError("expected study_name and directions")
         if all(study.name != name for study in self.studies.values()):
             self.studies[self.made] = ToldStudy(name, directions)
             self.made += 1
 
-    def _delete_study(self, told: Operation, _number: int) -> None:
-        self.studies.pop(_whole(told, "study_id"), None)
+    def _delete_study(self, operation: Operation, _number: int) -> None:
+        self.studies.pop(_whole(operation, "study_id"), None)
 
-    def _name_metrics(self, told: Operation, _number: int) -> None:
-        study, attributes = self.studies.get(_whole(told, "study_id")), told.get("system_attr")
+    def _name_metrics(self, operation: Operation, _number: int) -> None:
+        study, attributes = self.studies.get(_whole(operation, "study_id")), operation.get("system_attr")
         if study is not None and isinstance(attributes, dict) and METRIC_NAMES in attributes:
             study.metric_names = attributes[METRIC_NAMES]
 
-    def _create_trial(self, told: Operation, number: int) -> None:
-        study = self.studies.get(_whole(told, "study_id"))
+    def _create_trial(self, operation: Operation, number: int) -> None:
+        study = self.studies.get(_whole(operation, "study_id"))
         if study is None:
             return
-        trial = ToldTrial(len(study.trials), _whole(told, "state") if "state" in told else GOING[0], number)
-        parameters, distributions = told.get("params", {}), told.get("distributions", {})
+        trial = ToldTrial(len(study.trials), _whole(operation, "state") if "state" in operation else GOING[0], number)
+        parameters, distributions = operation.get("params", {}), operation.get("distributions", {})
         if not isinstance(parameters, dict) or not isinstance(distributions, dict):
             raise MalformedError("params and distributions: expected objects")
         trial.parameters |= parameters
         trial.distributions |= {name: str(text) for name, text in distributions.items()}
-        trial.values = _values(told)
-        began = time_of(self.clock, told.get("datetime_start"))
-        study.created_ns = min(each for each in (study.created_ns, began) if each) if began else study.created_ns
+        trial.values = _values(operation)
+        began = time_of(self.clock, operation.get("datetime_start"))
+        study.created_ns = min(at_ns for at_ns in (study.created_ns, began) if at_ns) if began else study.created_ns
         self.trials[len(self.trials)] = trial
         study.trials.append(trial)
 
-    def _set_parameter(self, told: Operation, _number: int) -> None:
-        trial, name = self.trials.get(_whole(told, "trial_id")), told.get("param_name")
+    def _set_parameter(self, operation: Operation, _number: int) -> None:
+        trial, name = self.trials.get(_whole(operation, "trial_id")), operation.get("param_name")
         if trial is not None and isinstance(name, str) and trial.state in GOING:
-            trial.parameters[name] = told.get("param_value_internal")
-            trial.distributions[name] = str(told.get("distribution"))
+            trial.parameters[name] = operation.get("param_value_internal")
+            trial.distributions[name] = str(operation.get("distribution"))
 
-    def _end(self, told: Operation, number: int) -> None:
-        trial = self.trials.get(_whole(told, "trial_id"))
+    def _end(self, operation: Operation, number: int) -> None:
+        trial = self.trials.get(_whole(operation, "trial_id"))
         if trial is not None and trial.state in GOING:
-            trial.state, trial.line = _whole(told, "state"), number
-            trial.values = _values(told) or trial.values
+            trial.state, trial.line = _whole(operation, "state"), number
+            trial.values = _values(operation) or trial.values
 
 
 def time_of(clock: Clock, text: object) -> int | None:
@@ -131,14 +131,14 @@ def time_of(clock: Clock, text: object) -> int | None:
         return None
 
 
-def _values(told: Operation) -> list[object]:
+def _values(operation: Operation) -> list[object]:
     """The values of the objectives; of the one that there is, some versions tell it as `value`."""
-    values, value = told.get("values"), told.get("value")
+    values, value = operation.get("values"), operation.get("value")
     return values if isinstance(values, list) else [] if value is None else [value]
 
 
-def _whole(told: Operation, name: str) -> int:
-    value = told.get(name)
+def _whole(operation: Operation, name: str) -> int:
+    value = operation.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise MalformedError(f"{name} is {value!r:.40}; expected a whole number")
     return value

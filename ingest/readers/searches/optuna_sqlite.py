@@ -28,7 +28,7 @@ class OptunaReader:
     description: ClassVar[str] = "Optuna's storage as an SQLite file (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether it is an SQLite file with Optuna's tables."""
+        """Return whether the file is an SQLite file with Optuna's tables."""
         return has_tables(path, head, NEEDED)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[History]:
@@ -39,8 +39,8 @@ class OptunaReader:
         clock = Clock(context.zone)
         with opened(path, report, NEEDED) as database:
             for study_id, name in database.execute("select study_id, study_name from studies order by study_id"):
-                told = _study(database, study_id, str(name), clock)
-                history = history_of(told, report, context)
+                study = _study(database, study_id, str(name), clock)
+                history = history_of(study, report, context)
                 if history is not None:
                     yield history
         report.notes += clock.notes()
@@ -55,7 +55,7 @@ def _study(database: sqlite3.Connection, study_id: object, name: str, clock: Clo
     _add_parameters(database, study_id, trials)
     _add_values(database, study_id, trials)
     began = [time_of(clock, text) for (text,) in database.execute(_STARTS, [study_id])]
-    created_ns = min((each for each in began if each), default=0)
+    created_ns = min((start_ns for start_ns in began if start_ns), default=0)
     return ToldStudy(name, directions, names[0] if names else None, created_ns, list(trials.values()))
 
 
@@ -65,7 +65,7 @@ _STARTS = "select datetime_start from trials where study_id = ? and datetime_sta
 def _trials(database: sqlite3.Connection, study_id: object) -> dict[object, ToldTrial]:
     ask = "select trial_id, number, state from trials where study_id = ? order by number, trial_id"
     rows = database.execute(ask, [study_id])
-    return {each: ToldTrial(_whole(number), STATES.get(str(state), -1)) for each, number, state in rows}
+    return {trial_id: ToldTrial(_whole(number), STATES.get(str(state), -1)) for trial_id, number, state in rows}
 
 
 def _add_parameters(database: sqlite3.Connection, study_id: object, trials: dict[object, ToldTrial]) -> None:
@@ -86,8 +86,8 @@ def _add_values(database: sqlite3.Connection, study_id: object, trials: dict[obj
         f"select v.trial_id, value, {kind} from trial_values v "  # noqa: S608 - one of two texts of ours
         "join trials t on t.trial_id = v.trial_id where study_id = ? and objective = 0"
     )
-    for trial_id, value, told in database.execute(ask, [study_id]):
-        if trial_id in trials and told == FINITE:
+    for trial_id, value, value_type in database.execute(ask, [study_id]):
+        if trial_id in trials and value_type == FINITE:
             trials[trial_id].values = [value]
 
 

@@ -15,16 +15,16 @@ def domain_of_values(values: Iterable[Parameter], *, listed_max: int = LISTED_MA
     Raises: MalformedError where two values count as one (1 and true).
     """
     distinct = list(dict.fromkeys((type(value) is bool, value) for value in values))
-    found: list[Parameter] = [value for _, value in distinct]
-    if {type(value) for value in found} == {bool}:
+    unique: list[Parameter] = [value for _, value in distinct]
+    if {type(value) for value in unique} == {bool}:
         return {"kind": "boolean"}
-    if len(set(found)) < len(found):
-        raise MalformedError(f"values {found!r:.80}; expected not both numbers and truth values")
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
-        return {"kind": "categorical", "values": found}
-    numbers = sorted(value for value in found if isinstance(value, int | float))
+    if len(set(unique)) < len(unique):
+        raise MalformedError(f"values {unique!r:.80}; expected not both numbers and truth values")
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in unique):
+        return {"kind": "categorical", "values": unique}
+    numbers = sorted(value for value in unique if isinstance(value, int | float))
     if not all(map(math.isfinite, numbers)):
-        raise MalformedError(f"values {found!r:.80}; expected finite numbers")
+        raise MalformedError(f"values {unique!r:.80}; expected finite numbers")
     if len(numbers) <= listed_max:
         return {"kind": "ordinal", "values": numbers}
     kind = "int" if all(isinstance(value, int) for value in numbers) else "float"
@@ -32,10 +32,10 @@ def domain_of_values(values: Iterable[Parameter], *, listed_max: int = LISTED_MA
 
 
 def allows(domain: Mapping[str, object], value: Parameter) -> bool:
-    """Whether a value of the right type is among those that an ordered or unordered list has, or within a range."""
+    """Return whether a value of the right type is among those of an ordered or unordered list, or within a range."""
     listed = domain.get("values")
     if isinstance(listed, list):
-        return any(each == value and isinstance(each, bool) is isinstance(value, bool) for each in listed)
+        return any(option == value and isinstance(option, bool) is isinstance(value, bool) for option in listed)
     if domain["kind"] == "boolean":
         return isinstance(value, bool)
     low, high = domain["low"], domain["high"]

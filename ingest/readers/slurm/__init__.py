@@ -1,1 +1,1 @@
-"""What Slurm tells of its jobs, in its several shapes."""
+"""Readers of Slurm's records of its jobs, in their several shapes."""

@@ -23,16 +23,16 @@ class Column:
 
     @property
     def lengths(self) -> Ints:
-        """How many bytes each cell has."""
+        """The number of bytes in each cell."""
         return self.ends - self.begins
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands in any of the cells."""
+        """Return whether nothing stands in any of the cells."""
         return bool((self.begins == self.ends).all())
 
     def texts(self) -> pa.Array:
-        """What stands in the cells."""
+        """Return the texts of the cells."""
         if self.is_empty:
             return pa.repeat(pa.scalar("", pa.string()), len(self.begins))
         return sliced(self.data, self.begins, self.ends)
@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cells:
-    """Where the cells are of all lines that have as many as expected; the others are known by their places alone."""
+    """The places of the cells of all lines that have as many as expected; the others have their own places alone."""
 
     data: bytes
     line_begins: Ints
@@ -62,17 +62,17 @@ class Cells:
         return Column(self.data, self.begins(column)[rows], self.ends[column, rows])
 
     def begins(self, column: int) -> Ints:
-        """Where the cells of a column begin."""
+        """Return where the cells of a column begin."""
         return self.ends[column - 1] + np.int32(1) if column else self.first_begins
 
     def first_letters(self) -> Flags:
-        """Which lines begin with anything but a digit, as one does that names columns."""
+        """Return which lines begin with anything but a digit, as one does that names columns."""
         first = np.frombuffer(self.data, np.uint8)[self.line_begins]
         flags: Flags = (first < ZERO) | (first > NINE)
         return flags
 
     def with_control_characters(self) -> Ints:
-        """Which lines hold a character below the space, apart from what ends them."""
+        """Return which lines hold a character below the space, apart from what ends them."""
         letters = np.frombuffer(self.data, np.uint8)
         is_control = letters < SPACE
         is_control[self.line_ends] = False
@@ -101,13 +101,13 @@ def cells_of(data: bytes, columns: int, separator: bytes = b"|") -> Cells:
 
 
 def _marks(letters: npt.NDArray[np.uint8], separator: int) -> tuple[Ints, Flags]:
-    """Where cells end, and which of these ends are of lines."""
+    """Return where cells end, and which of these ends are of lines."""
     places = [np.zeros(0, np.int64)]
     for start in range(0, len(letters), WINDOW_BYTES):
         window = letters[start : start + WINDOW_BYTES]
-        found = np.flatnonzero((window == NEWLINE) | (window == separator))
-        found += start
-        places.append(found)
+        ends = np.flatnonzero((window == NEWLINE) | (window == separator))
+        ends += start
+        places.append(ends)
     marks = np.concatenate(places).astype(np.int32)
     return marks, letters[marks] == NEWLINE
 

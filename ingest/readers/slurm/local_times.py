@@ -35,7 +35,7 @@ def _have_letter(texts: pa.Array, place: int, letter: str) -> pa.Array:
 
 
 def _offset(naive: int, zone: tzinfo) -> int | None:
-    """How far a zone is from UTC all through a local hour; None where that changes, or the hour is out of range."""
+    """Return a zone's offset from UTC all through a local hour; None where it changes, or the hour is out of range."""
     if not EARLIEST_SECONDS + DAY <= naive <= LATEST_SECONDS - DAY:
         return None
     first = datetime.fromtimestamp(naive, UTC)

@@ -1,4 +1,4 @@
-"""How many nodes Slurm's lists name: names and ranges of one name all at once, which most are."""
+"""The number of nodes that Slurm's lists name: names and ranges of one name all at once, which most are."""
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ def node_counts(texts: pa.Array) -> Values:
     is_name = pc.and_(pc.ascii_is_alnum(texts), pc.less_equal(pc.binary_length(texts), hostlist.NAME_LIMIT))
     is_list = pc.invert(is_name)
     lists = Words(texts.filter(is_list))
-    counted = lists.each(_counts(lists.words))
+    counted = lists.expanded(_counts(lists.words))
     doubtful = np.zeros(len(texts), np.bool_)
     doubtful[np.array(is_list)] = counted.doubtful
     ones = pa.repeat(pa.scalar(1, pa.int64()), len(texts))
@@ -30,15 +30,15 @@ def node_counts(texts: pa.Array) -> Values:
 def _counts(lists: pa.Array) -> Values:
     counts = _counts_of_ranges(lists)
     others = np.flatnonzero(counts == 0)
-    told = told_by(lists.take(pa.array(others)), hostlist.count, pa.int64())
-    counts[others] = told.values.fill_null(0).to_numpy()
+    values = told_by(lists.take(pa.array(others)), hostlist.count, pa.int64())
+    counts[others] = values.values.fill_null(0).to_numpy()
     doubtful = np.zeros(len(lists), np.bool_)
-    doubtful[others] = told.doubtful
+    doubtful[others] = values.doubtful
     return Values(pa.array(counts), doubtful)
 
 
 def _counts_of_ranges(lists: pa.Array) -> Numbers:
-    """How many nodes lists of the form `node[07-12,31]` name; 0 for those of another form, and for wrong ones."""
+    """Return how many nodes lists such as `node[07-12,31]` name; 0 for those of another form, and for wrong ones."""
     counts = np.zeros(len(lists), np.int64)
     _, offsets, letters = lists.buffers()
     if not letters:
@@ -51,8 +51,8 @@ def _counts_of_ranges(lists: pa.Array) -> Numbers:
     likely = np.flatnonzero(is_likely)
     names = sliced(letters, begins[likely], opening[likely])
     ranges = pc.split_pattern(sliced(letters, opening[likely] + np.int32(1), ends[likely] - np.int32(1)), ",")
-    found = np.where(np.array(pc.ascii_is_alnum(names)), _sums(ranges), 0)
-    counts[likely] = np.where(found <= hostlist.NODES_LIMIT, found, 0)
+    sums = np.where(np.array(pc.ascii_is_alnum(names)), _sums(ranges), 0)
+    counts[likely] = np.where(sums <= hostlist.NODES_LIMIT, sums, 0)
     return counts
 
 

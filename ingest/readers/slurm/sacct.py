@@ -44,7 +44,7 @@ class SacctReader:
     description: ClassVar[str] = "Slurm accounting, written by sacct --parsable2 (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names a job id, a state and another column of sacct, set apart by `|`."""
+        """Return whether the first line names a job id, a state and another column of sacct, set apart by `|`."""
         names = plain_head(head).split("\n", 1)[0].rstrip("\r").split("|")
         return not missing_columns(names) and bool(FURTHER & set(names))
 
@@ -64,7 +64,7 @@ class SacctReader:
 
 
 def _after_header(path: Path, block: Block, columns: list[str]) -> Block:
-    """What comes after the first line that is not blank, whose columns are noted. Raises: MalformedError."""
+    """Return what comes after the first line that is not blank, whose columns are noted. Raises: MalformedError."""
     number, text = next(lines_of(block), (0, ""))
     if not number:
         return Block(block.number, b"")

@@ -52,7 +52,7 @@ class BlockReading:
         yield from self._looked_at(self._rows(number, block.data[begin:]))
 
     def _last_job(self, data: bytes) -> int:
-        """Where the last line begins that certainly begins a job; the end where that is too far from it."""
+        """Return where the last line begins that certainly begins a job; the end where that is too far from it."""
         end = len(data)
         while end > max(0, len(data) - KEPT_BYTES):
             begin = data.rfind(b"\n", 0, end - 1) + 1
@@ -91,7 +91,9 @@ class BlockReading:
 
     def _by_line(self, number: int, texts: list[str]) -> list[Allocation]:
         numbered = enumerate(texts, number)
-        return list(self.lines.finished((each, text.rstrip("\r")) for each, text in numbered if text.strip()))
+        return list(
+            self.lines.finished((line_number, text.rstrip("\r")) for line_number, text in numbered if text.strip())
+        )
 
     def _by_columns(self, cells: Cells, number: int, *, is_complete: bool) -> pa.Table:
         jobs = jobs_in(cells, Layout(tuple(self.lines.columns)), self.lines.clock, is_complete=is_complete)
@@ -111,14 +113,14 @@ class BlockReading:
 
 
 def _stretches(flags: Flags) -> Iterator[tuple[int, int, bool]]:
-    """Where flags begin and end to be alike."""
+    """Yield the begin and end of each stretch of like flags, with their value."""
     edges = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(flags)]
     for begin, end in itertools.pairwise(edges):
         yield begin, end, bool(flags[begin])
 
 
 def _headers(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where lines begin and end that name columns."""
+    """Yield the begin and end of each line that names columns."""
     place = data.find(b"State")
     while place >= 0:
         begin, after = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place) + 1

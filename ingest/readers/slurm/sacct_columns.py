@@ -54,40 +54,40 @@ class BlockJobs:
         """Their rows, with the numbers of their lines; `number` is the block's first one."""
         facts = {name: self.facts[name] for name in self.facts.column_names}
         texts = {name: self.layout.column(self.cells, column, self.rows).texts() for name, column in TEXTS.items()}
-        known = {name: _known(texts[name]) for name in ("user", "account", "partition")}
+        owners = {name: _known(texts[name]) for name in ("user", "account", "partition")}
         lines = pa.array(self.cells.lines[self.rows].astype(np.int64) + number)
         system_texts = pa.repeat(pa.scalar(system, pa.string()), len(self.rows))
         others = {"system": system_texts, "fields": self._fields(), "line": lines}
-        return pa.table(facts | texts | known | others)
+        return pa.table(facts | texts | owners | others)
 
     def _fields(self) -> pa.Array:
         columns = {name: self.layout.column(self.cells, name, self.rows) for name in self.layout.as_written}
-        told = [(name, column.texts()) for name, column in columns.items() if not column.is_empty]
-        told.append(("State", self.facts["said"]))
+        named = [(name, column.texts()) for name, column in columns.items() if not column.is_empty]
+        named.append(("State", self.facts["said"]))
         if self.total("steps"):
             steps = pc.if_else(pc.equal(self.facts["steps"], 0), "", self.facts["steps"].cast(pa.string()))
             rss = self.facts["max_rss_bytes"].cast(pa.string()).fill_null("")
-            told += [("steps", steps), ("energy_from", self.facts["energy_from"]), ("max_rss_bytes", rss)]
+            named += [("steps", steps), ("energy_from", self.facts["energy_from"]), ("max_rss_bytes", rss)]
         are_plain = b'"' not in self.cells.data and b"\\" not in self.cells.data
-        return json_objects(told, len(self.rows), are_plain=are_plain)
+        return json_objects(named, len(self.rows), are_plain=are_plain)
 
 
 def jobs_in(cells: Cells, layout: Layout, clock: Clock, *, is_complete: bool) -> BlockJobs:
     """The jobs of a block, the last one only when it `is_complete`."""
-    found = _identified(cells, layout)
-    facts = facts_of(cells, layout, found.jobs, clock)
+    identified = _identified(cells, layout)
+    facts = facts_of(cells, layout, identified.jobs, clock)
     sure = np.flatnonzero(~facts.doubtful).astype(np.int32)
-    found, columns = found.with_jobs(sure), _some(pa.table(facts.columns), sure)
-    firsts = cells.lines[found.jobs]
-    steps, is_theirs = _followers(cells, layout, found)
+    identified, columns = identified.with_jobs(sure), _some(pa.table(facts.columns), sure)
+    firsts = cells.lines[identified.jobs]
+    steps, is_theirs = _followers(cells, layout, identified)
     folded = fold(steps, columns["joules"].combine_chunks())
-    is_left = _left(cells, firsts, cells.lines[found.steps][is_theirs])
+    is_left = _left(cells, firsts, cells.lines[identified.steps][is_theirs])
     is_left[1:] |= folded.doubtful
     is_left[-1] |= not is_complete
-    columns = _with_steps(columns.append_column("job_id", found.job_ids), folded)
+    columns = _with_steps(columns.append_column("job_id", identified.job_ids), folded)
     kept = np.flatnonzero(~is_left[1:]).astype(np.int32)
     line_counts = np.diff(firsts, prepend=0, append=len(cells.line_ends))
-    return BlockJobs(cells, layout, found.jobs[kept], _some(columns, kept), np.repeat(is_left, line_counts))
+    return BlockJobs(cells, layout, identified.jobs[kept], _some(columns, kept), np.repeat(is_left, line_counts))
 
 
 def _identified(cells: Cells, layout: Layout) -> Identified:
@@ -113,21 +113,21 @@ def _are_job_ids(texts: pa.Array) -> Flags:
     return flags
 
 
-def _followers(cells: Cells, layout: Layout, found: Identified) -> tuple[Steps, Flags]:
+def _followers(cells: Cells, layout: Layout, identified: Identified) -> tuple[Steps, Flags]:
     """The steps that follow a job, and which of all steps are certainly that one's."""
-    owners = np.searchsorted(cells.lines[found.jobs], cells.lines[found.steps], side="right") - 1
+    owners = np.searchsorted(cells.lines[identified.jobs], cells.lines[identified.steps], side="right") - 1
     places = np.flatnonzero(owners >= 0)
-    owners, rows = owners[places], found.steps[places]
+    owners, rows = owners[places], identified.steps[places]
     rss, joules = (layout.column(cells, column, rows) for column in ("MaxRSS", "ConsumedEnergyRaw"))
-    steps = steps_of(_some(found.step_names, places), owners, rss, joules)
-    named = pc.equal(found.job_ids.take(pa.array(owners)), _some(found.step_job_ids, places))
-    is_theirs = np.zeros(len(found.steps), np.bool_)
+    steps = steps_of(_some(identified.step_names, places), owners, rss, joules)
+    named = pc.equal(identified.job_ids.take(pa.array(owners)), _some(identified.step_job_ids, places))
+    is_theirs = np.zeros(len(identified.steps), np.bool_)
     is_theirs[places] = np.array(named) & ~steps.doubtful
     return steps, is_theirs
 
 
 def _left(cells: Cells, firsts: Ints, step_lines: Ints) -> Flags:
-    """Which jobs' lines are not all as expected; the first flag is for the lines before all jobs."""
+    """Return which jobs' lines are not all as expected; the first flag is for the lines before all jobs."""
     is_odd = cells.line_ends > cells.line_begins
     is_odd[firsts] = is_odd[step_lines] = False
     is_left = np.zeros(len(firsts) + 1, np.bool_)
@@ -137,9 +137,9 @@ def _left(cells: Cells, firsts: Ints, step_lines: Ints) -> Flags:
 
 
 def _with_steps(columns: pa.Table, folded: Folded) -> pa.Table:
-    told = {"steps": folded.counts, "max_rss_bytes": folded.max_rss, "energy_from": folded.sources}
-    told |= {"energy_joules": folded.joules}
-    for name, values in told.items():
+    figures = {"steps": folded.counts, "max_rss_bytes": folded.max_rss, "energy_from": folded.sources}
+    figures |= {"energy_joules": folded.joules}
+    for name, values in figures.items():
         columns = columns.append_column(name, pa.array(values))
     return columns
 

@@ -27,7 +27,7 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is where, and which are kept as written."""
+    """The places of the columns, and those that are kept as written."""
 
     columns: tuple[str, ...]
 
@@ -42,7 +42,7 @@ class Layout:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no column stands twice, or has a name that we give to what steps told."""
+        """Return whether no column stands twice, or has a name that we give to a figure of the steps."""
         return len(set(self.columns)) == len(self.columns) and not {*self.columns} & {*TOLD_OF_STEPS}
 
     @property
@@ -68,15 +68,15 @@ class Facts:
     doubtful: Flags
     columns: dict[str, pa.Array] = field(default_factory=dict)
 
-    def put(self, name: str, found: Values) -> pa.Array:
+    def put(self, name: str, values: Values) -> pa.Array:
         """Takes in a column."""
-        self.columns[name] = found.values
-        self.doubtful |= found.doubtful
-        return found.values
+        self.columns[name] = values.values
+        self.doubtful |= values.doubtful
+        return values.values
 
 
 def facts_of(cells: Cells, layout: Layout, rows: Ints, clock: Clock) -> Facts:
-    """What the jobs' own lines tell, but for what is kept as written; `local_times` are those without a zone."""
+    """Return the facts of the jobs' own lines, but those kept as written; `local_times` are those without a zone."""
     facts = Facts(np.zeros(len(rows), np.bool_))
     column = partial(layout.column, cells, rows=rows)
     _put_state(facts, Words(column("State").texts()), Words(column("ExitCode").texts()))
@@ -95,16 +95,16 @@ def facts_of(cells: Cells, layout: Layout, rows: Ints, clock: Clock) -> Facts:
 def _elapsed(column: Column, name: str) -> Values:
     if name == "ElapsedRaw":
         return whole_numbers(column, partial(slurm.count, name))
-    return Words(column.texts()).told(slurm.duration_seconds, pa.int64())
+    return Words(column.texts()).mapped(slurm.duration_seconds, pa.int64())
 
 
 def _put_state(facts: Facts, states: Words, codes: Words) -> None:
-    facts.put("state", states.told(slurm.state_word, pa.string()))
-    facts.put("said", states.told(lambda text: "" if slurm.state_word(text) == text else text, pa.string()))
-    is_going = states.told(lambda text: slurm.state_word(text) in STILL_GOING, pa.bool_()).values
+    facts.put("state", states.mapped(slurm.state_word, pa.string()))
+    facts.put("said", states.mapped(lambda text: "" if slurm.state_word(text) == text else text, pa.string()))
+    is_going = states.mapped(lambda text: slurm.state_word(text) in STILL_GOING, pa.bool_()).values
     for place, name in enumerate(("exit_code", "signal")):
-        found = facts.put(name, codes.told(partial(_part_of_exit_code, place), pa.int64()))
-        facts.columns[name] = pc.if_else(is_going, pa.scalar(None, pa.int64()), found)
+        numbers = facts.put(name, codes.mapped(partial(_part_of_exit_code, place), pa.int64()))
+        facts.columns[name] = pc.if_else(is_going, pa.scalar(None, pa.int64()), numbers)
 
 
 def _part_of_exit_code(place: int, text: str) -> int | None:
@@ -129,12 +129,12 @@ def _put_times(facts: Facts, written: dict[str, Column], clock: Clock) -> None:
 
 def _times(column: Column, name: str, clock: Clock) -> Values:
     """Nanoseconds; doubtful where clocks were changed, which is to be told in the order of the lines."""
-    found = _seconds_of(column, partial(_seconds, name, Clock(clock.zone)), clock.zone)
-    outside = pc.or_(pc.less(found.values, EARLIEST_SECONDS), pc.greater(found.values, LATEST_SECONDS)).fill_null(False)
-    seconds = found.values
+    times = _seconds_of(column, partial(_seconds, name, Clock(clock.zone)), clock.zone)
+    outside = pc.or_(pc.less(times.values, EARLIEST_SECONDS), pc.greater(times.values, LATEST_SECONDS)).fill_null(False)
+    seconds = times.values
     if outside.true_count:
         seconds = pc.if_else(outside, pa.scalar(None, pa.int64()), seconds)
-    return Values(pc.multiply(seconds, SECOND), found.doubtful | outside.to_numpy(zero_copy_only=False))
+    return Values(pc.multiply(seconds, SECOND), times.doubtful | outside.to_numpy(zero_copy_only=False))
 
 
 def _seconds_of(column: Column, meaning: Callable[[str], int | None], zone: tzinfo) -> Values:

@@ -32,7 +32,7 @@ class SacctJsonReader:
     description: ClassVar[str] = "Slurm accounting, written by sacct --json (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether a list of jobs begins whose first one has what only accounts have."""
+        """Return whether a list of jobs begins whose first one has what only accounts have."""
         text = plain_head(head)
         if not text.lstrip().startswith("{"):
             return False
@@ -63,39 +63,39 @@ class _Reading:
 
     def job(self, item: Item) -> Job:
         """One job with its steps. Raises: MalformedError."""
-        told = item.value
-        if not isinstance(told, Mapping):
+        record = item.value
+        if not isinstance(record, Mapping):
             raise MalformedError(f"expected a job, found {item.text[:40]!r}")
-        job = self._allocation(told)
-        return self._steps(item, told.get("steps")).folded_into(job)
+        job = self._allocation(record)
+        return self._steps(item, record.get("steps")).folded_into(job)
 
-    def _allocation(self, told: Mapping[str, object]) -> Job:
+    def _allocation(self, record: Mapping[str, object]) -> Job:
         clock = self.remarks.clock
-        state, words = slurm.state(slurm.inside(told, "state", "current"))
-        code, signal = self._exit_code(state, told.get("exit_code"))
-        allocated = slurm.resources("tres/allocated", slurm.inside(told, "tres", "allocated"))
-        requested = slurm.resources("tres/requested", slurm.inside(told, "tres", "requested"))
+        state, words = slurm.state(slurm.inside(record, "state", "current"))
+        code, signal = self._exit_code(state, record.get("exit_code"))
+        allocated = slurm.resources("tres/allocated", slurm.inside(record, "tres", "allocated"))
+        requested = slurm.resources("tres/requested", slurm.inside(record, "tres", "requested"))
         had = allocated or requested
-        elapsed = slurm.number("time/elapsed", slurm.inside(told, "time", "elapsed"))
-        started = self._start(told.get("time"), elapsed)
+        elapsed = slurm.number("time/elapsed", slurm.inside(record, "time", "elapsed"))
+        started = self._start(record.get("time"), elapsed)
         return Job(
             system=self.system,
-            job_id=_job_id(told),
-            name=slurm.text("name", told.get("name")),
-            user=_user(told),
-            account=slurm.text("account", told.get("account")) or None,
-            partition=slurm.text("partition", told.get("partition")) or None,
+            job_id=_job_id(record),
+            name=slurm.text("name", record.get("name")),
+            user=_user(record),
+            account=slurm.text("account", record.get("account")) or None,
+            partition=slurm.text("partition", record.get("partition")) or None,
             state=state,
             exit_code=code,
             signal=signal,
-            nodes=hostlist.expand(slurm.text("nodes", told.get("nodes"))),
-            node_count=had.get("node") or slurm.number("allocation_nodes", told.get("allocation_nodes")) or None,
-            cpu_count=had.get("cpu") or slurm.number("required/CPUs", slurm.inside(told, "required", "CPUs")) or None,
-            submitted_ns=slurm.time_ns(clock, "time/submission", slurm.inside(told, "time", "submission")),
+            nodes=hostlist.expand(slurm.text("nodes", record.get("nodes"))),
+            node_count=had.get("node") or slurm.number("allocation_nodes", record.get("allocation_nodes")) or None,
+            cpu_count=had.get("cpu") or slurm.number("required/CPUs", slurm.inside(record, "required", "CPUs")) or None,
+            submitted_ns=slurm.time_ns(clock, "time/submission", slurm.inside(record, "time", "submission")),
             started_ns=slurm.time_ns(clock, "time/start", started),
-            ended_ns=slurm.time_ns(clock, "time/end", slurm.inside(told, "time", "end")),
+            ended_ns=slurm.time_ns(clock, "time/end", slurm.inside(record, "time", "end")),
             elapsed_seconds=None if elapsed is None else float(elapsed),
-            fields=_fields(told, words if words != state else "", allocated, requested),
+            fields=_fields(record, words if words != state else "", allocated, requested),
         )
 
     def _start(self, times: object, elapsed: int | None) -> int | None:
@@ -129,48 +129,48 @@ class _Reading:
         return steps
 
 
-def _job_id(told: Mapping[str, object]) -> str:
-    job_id = slurm.number("job_id", told.get("job_id"))
+def _job_id(record: Mapping[str, object]) -> str:
+    job_id = slurm.number("job_id", record.get("job_id"))
     if not job_id:
         raise MalformedError("job_id is missing")
     return str(job_id)
 
 
-def _user(told: Mapping[str, object]) -> str | None:
-    user = slurm.text("user", told.get("user"))
-    return user or slurm.text("association/user", slurm.inside(told, "association", "user")) or None
+def _user(record: Mapping[str, object]) -> str | None:
+    user = slurm.text("user", record.get("user"))
+    return user or slurm.text("association/user", slurm.inside(record, "association", "user")) or None
 
 
 def _fields(
-    told: Mapping[str, object], state: str, allocated: Mapping[str, int], requested: Mapping[str, int]
+    record: Mapping[str, object], state: str, allocated: Mapping[str, int], requested: Mapping[str, int]
 ) -> dict[str, str]:
-    """What else is worth keeping, under sacct's names; not what may tell who the user is, as paths and comments do."""
-    eligible = slurm.number("time/eligible", slurm.inside(told, "time", "eligible"))
+    """Return further facts under sacct's names; none that may tell who the user is, as paths and comments do."""
+    eligible = slurm.number("time/eligible", slurm.inside(record, "time", "eligible"))
     texts = {
-        "JobID": _shown_id(told),
+        "JobID": _shown_id(record),
         "State": state,
-        "QOS": slurm.text("qos", told.get("qos")),
+        "QOS": slurm.text("qos", record.get("qos")),
         "Eligible": str(eligible) if eligible else "",
         "AllocTRES": slurm.resources_text(allocated),
         "ReqTRES": slurm.resources_text(requested),
-        "Reason": slurm.text("state/reason", slurm.inside(told, "state", "reason")),
-        "Restarts": str(slurm.number("restart_cnt", told.get("restart_cnt")) or ""),
+        "Reason": slurm.text("state/reason", slurm.inside(record, "state", "reason")),
+        "Restarts": str(slurm.number("restart_cnt", record.get("restart_cnt")) or ""),
     }
     return {name: text for name, text in texts.items() if text and text != "None"}
 
 
-def _shown_id(told: Mapping[str, object]) -> str:
+def _shown_id(record: Mapping[str, object]) -> str:
     """The id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
-    array = slurm.number("array/job_id", slurm.inside(told, "array", "job_id"))
-    task = slurm.number("array/task_id", slurm.inside(told, "array", "task_id"))
-    tasks = slurm.text("array/task", slurm.inside(told, "array", "task"))
-    leader = slurm.number("het/job_id", slurm.inside(told, "het", "job_id"))
-    offset = slurm.number("het/job_offset", slurm.inside(told, "het", "job_offset"))
+    array = slurm.number("array/job_id", slurm.inside(record, "array", "job_id"))
+    task = slurm.number("array/task_id", slurm.inside(record, "array", "task_id"))
+    tasks = slurm.text("array/task", slurm.inside(record, "array", "task"))
+    leader = slurm.number("het/job_id", slurm.inside(record, "het", "job_id"))
+    offset = slurm.number("het/job_offset", slurm.inside(record, "het", "job_offset"))
     if array and task is not None:
         return f"{array}_{task}"
     if array and tasks:
         return f"{array}_[{tasks}]"
-    return f"{leader}+{offset}" if leader and offset is not None else _job_id(told)
+    return f"{leader}+{offset}" if leader and offset is not None else _job_id(record)
 
 
 def _figures(step: object) -> tuple[str, int | None, float | None]:

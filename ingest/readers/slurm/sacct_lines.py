@@ -25,7 +25,7 @@ COLUMN_NAME = re.compile("[A-Za-z]*")  # a job may be named `JobID|State`, but i
 
 
 def missing_columns(columns: list[str]) -> str:
-    """What a header lacks; empty when it has all that is needed."""
+    """Return what a header lacks; empty when it has all that is needed."""
     lacking = [] if "State" in columns else ["State"]
     if not set(IDENTIFIERS) & set(columns):
         lacking.append("JobIDRaw (or JobID)")
@@ -33,7 +33,7 @@ def missing_columns(columns: list[str]) -> str:
 
 
 def is_header(values: list[str]) -> bool:
-    """Whether a line names columns, as another export in the same file begins."""
+    """Return whether a line names columns, as another export in the same file begins."""
     return "State" in values and all(map(COLUMN_NAME.fullmatch, values)) and not missing_columns(values)
 
 
@@ -116,7 +116,7 @@ class LineReading:
         return before
 
     def begins_job(self, text: str) -> bool:
-        """Whether a line would begin a job, now that the columns are these; nothing is taken in."""
+        """Return whether a line would begin a job, now that the columns are these; nothing is taken in."""
         aside = LineReading(Report("", ""), self.system, Clock(self.clock.zone), self.columns)
         try:
             aside.take(0, text)

@@ -1,4 +1,4 @@
-"""What is odd about jobs of Slurm's accounting, counted over the rows that they became."""
+"""Oddities of jobs of Slurm's accounting, counted over the rows that they became."""
 
 from dataclasses import dataclass, field
 
@@ -29,7 +29,7 @@ class Remarks:
         self.by_steps += pc.sum(pc.not_equal(table["energy_from"], "")).as_py() or 0
 
     def notes(self, *, further_headers: int, steps: int) -> list[str]:
-        """What was remarked, for the report."""
+        """Return what was remarked, for the report."""
         remarks = {
             "further header lines: several exports in one file": further_headers,
             "job steps folded into their jobs": steps,

@@ -27,7 +27,7 @@ class Remembered:
     highest: int = -1
 
     def repeats_among(self, job_ids: pa.ChunkedArray) -> int:
-        """How many of these came before; at least the last REMEMBERED ids are known."""
+        """Return how many of the ids came before; at least the last REMEMBERED ids are known."""
         numbers = _numbers(job_ids)
         if numbers is not None and numbers[0] >= self.highest and (numbers[1:] >= numbers[:-1]).all():
             fresh = numbers[np.diff(numbers, prepend=self.highest) > 0]
@@ -38,7 +38,7 @@ class Remembered:
         return self.repeats(job_ids.to_pylist())
 
     def repeats(self, job_ids: Sequence[str]) -> int:
-        """How many of these came before, also among themselves; does not depend on how many are asked at once."""
+        """Return how many of the ids came before, also among themselves, however many are asked at once."""
         waiting, self.rising = self.rising, self.rising[:0]
         if len(waiting):
             self.repeats(waiting.astype(str).tolist())
@@ -46,8 +46,10 @@ class Remembered:
         while place < len(job_ids):
             some = job_ids[place : place + REMEMBERED - len(self.young)]
             different = set(some)
-            known = sum(each in self.young or each in self.old for each in different) if self._knows(different) else 0
-            count += len(some) - len(different) + known
+            earlier = (
+                sum(job_id in self.young or job_id in self.old for job_id in different) if self._knows(different) else 0
+            )
+            count += len(some) - len(different) + earlier
             self.young |= different
             place += len(some)
             if len(self.young) == REMEMBERED:

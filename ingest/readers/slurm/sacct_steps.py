@@ -1,4 +1,4 @@
-"""What the job steps of a block of Slurm's accounting tell of their jobs, all at once."""
+"""The job steps of a block of Slurm's accounting, folded into their jobs all at once."""
 
 import re
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ class Steps:
 
     @property
     def doubtful(self) -> Flags:
-        """Which steps are left to those who look at each line."""
+        """Flags of the steps that are left to those who look at each line."""
         flags: Flags = self.rss.doubtful | self.joules.doubtful | (self.kinds == UNCERTAIN)
         return flags
 
 
 @dataclass(frozen=True)
 class Folded:
-    """What the steps tell of each job."""
+    """The figures of each job's steps."""
 
     counts: Numbers
     max_rss: pa.Array
@@ -50,15 +50,15 @@ class Folded:
 def steps_of(names: pa.Array, jobs: Numbers, rss: Column, joules: Column) -> Steps:
     """Steps from their names and columns."""
     words = Words(names)
-    kinds, places = words.told(_kind, pa.int64()), words.told(_place, pa.int64())
+    kinds, places = words.mapped(_kind, pa.int64()), words.mapped(_place, pa.int64())
     sizes = whole_numbers(rss, partial(slurm.size_bytes, "MaxRSS"))
     return Steps(jobs, kinds.values.to_numpy(), places.values.to_numpy(), sizes, joules_of(joules))
 
 
 def joules_of(column: Column) -> Values:
     """Whole joules; null for what Slurm writes when nothing measures."""
-    found = whole_numbers(column, slurm.energy_joules)
-    return Values(pc.if_else(pc.equal(found.values, 0), pa.scalar(None, pa.int64()), found.values), found.doubtful)
+    joules = whole_numbers(column, slurm.energy_joules)
+    return Values(pc.if_else(pc.equal(joules.values, 0), pa.scalar(None, pa.int64()), joules.values), joules.doubtful)
 
 
 def _kind(name: str) -> int:
@@ -82,16 +82,16 @@ def fold(steps: Steps, job_joules: pa.Array) -> Folded:
     is_metered = steps.joules.values.is_valid().to_numpy(zero_copy_only=False)
     is_metered &= job_joules.is_null().to_numpy(zero_copy_only=False)[steps.jobs]
     joules, sources, doubtful = _energy(steps, np.flatnonzero(is_metered), jobs)
-    told = pc.coalesce(job_joules.cast(pa.float64(), safe=False), pa.array(joules, mask=sources == 0))
-    return Folded(counts, _largest(steps, jobs), told, pa.array(SOURCES).take(pa.array(sources)), doubtful)
+    energy = pc.coalesce(job_joules.cast(pa.float64(), safe=False), pa.array(joules, mask=sources == 0))
+    return Folded(counts, _largest(steps, jobs), energy, pa.array(SOURCES).take(pa.array(sources)), doubtful)
 
 
 def _largest(steps: Steps, jobs: int) -> pa.Array:
     """The largest memory of a job's steps."""
     largest = np.full(jobs, -1, np.int64)
-    known = np.flatnonzero(steps.rss.values.is_valid().to_numpy(zero_copy_only=False))
-    sizes = steps.rss.values.fill_null(0).to_numpy()[known]
-    np.maximum.at(largest, steps.jobs[known], sizes)
+    measured = np.flatnonzero(steps.rss.values.is_valid().to_numpy(zero_copy_only=False))
+    sizes = steps.rss.values.fill_null(0).to_numpy()[measured]
+    np.maximum.at(largest, steps.jobs[measured], sizes)
     return pa.array(largest, mask=largest < 0)
 
 
@@ -104,8 +104,8 @@ def _energy(steps: Steps, metered: Numbers, jobs: int) -> tuple[npt.NDArray[np.f
         rows = metered[kinds[metered] == kind]
         owners = steps.jobs[rows]
         sums = np.bincount(owners, values[rows], minlength=jobs)
-        told = np.unique(owners)
-        joules[told], sources[told] = sums[told], source
+        metered_jobs = np.unique(owners)
+        joules[metered_jobs], sources[metered_jobs] = sums[metered_jobs], source
         is_again = owners[1:] == owners[:-1]
         if kind == NUMBERED:  # the same step twice would count once
             is_again &= steps.places[rows][1:] <= steps.places[rows][:-1]

@@ -13,7 +13,7 @@ from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import numbered_lines, plain_head
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm import slurm_values as slurm
-from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, known
+from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, as_happened
 
 BEGINNING = re.compile(r"JobId=([0-9]{1,18}) (?:ArrayJobId=|HetJobId=|JobName=)")
 FIRST_LINES = re.compile(r"JobId=[0-9]{1,18} .*JobName=.*\s+(?:HetJobIdSet=\S*\s+)?UserId=\S+\([0-9]+\) GroupId=")
@@ -38,7 +38,7 @@ class ScontrolReader:
     description: ClassVar[str] = "Slurm's present jobs, written by scontrol show job (also -o)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether it begins as a job does: with its id, its name and its user."""
+        """Return whether the file begins as a job does: with its id, its name and its user."""
         return bool(FIRST_LINES.match(plain_head(head)[:FIRST_CHARACTERS]))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Job]:
@@ -46,7 +46,7 @@ class ScontrolReader:
         remarks = Remarks(report, Clock(context.zone))
         for record in _records(path, report):
             try:
-                job = known(_job(record, context.system, remarks.clock))
+                job = as_happened(_job(record, context.system, remarks.clock))
             except MalformedError as error:
                 report.skip(record.line, record.texts[0], str(error))
                 continue
@@ -79,67 +79,67 @@ def _records(path: Path, report: Report) -> Iterator[_Record]:
 
 def _job(record: _Record, system: str, clock: Clock) -> Job:
     """The job of a record. Raises: MalformedError."""
-    told = _pairs(record)
+    pairs = _pairs(record)
     name = NAME.search(record.texts[0])
-    code, signal = slurm.exit_code(told.get("ExitCode", ""))
-    user = USER.fullmatch(told.get("UserId", ""))
+    code, signal = slurm.exit_code(pairs.get("ExitCode", ""))
+    user = USER.fullmatch(pairs.get("UserId", ""))
     return Job(
         system=system,
-        job_id=told["JobId"],
+        job_id=pairs["JobId"],
         name=name[1] if name and name[1] != "(null)" else "",
         user=user[1] if user else None,
-        account=told.get("Account"),
-        partition=told.get("Partition"),
-        state=slurm.state_word(told.get("JobState", "")),
+        account=pairs.get("Account"),
+        partition=pairs.get("Partition"),
+        state=slurm.state_word(pairs.get("JobState", "")),
         exit_code=code,
         signal=signal,
-        nodes=hostlist.expand(told.get("NodeList", "")),
-        node_count=_count(told, "NumNodes"),
-        cpu_count=_count(told, "NumCPUs"),
-        submitted_ns=clock.nanoseconds("SubmitTime", told.get("SubmitTime", "")),
-        started_ns=clock.nanoseconds("StartTime", told.get("StartTime", "")),
-        ended_ns=clock.nanoseconds("EndTime", told.get("EndTime", "")),
-        elapsed_seconds=_elapsed(told),
-        fields=_fields(told),
+        nodes=hostlist.expand(pairs.get("NodeList", "")),
+        node_count=_count(pairs, "NumNodes"),
+        cpu_count=_count(pairs, "NumCPUs"),
+        submitted_ns=clock.nanoseconds("SubmitTime", pairs.get("SubmitTime", "")),
+        started_ns=clock.nanoseconds("StartTime", pairs.get("StartTime", "")),
+        ended_ns=clock.nanoseconds("EndTime", pairs.get("EndTime", "")),
+        elapsed_seconds=_elapsed(pairs),
+        fields=_fields(pairs),
     )
 
 
 def _pairs(record: _Record) -> dict[str, str]:
-    """What is needed, by name. Raises: MalformedError when it is not certain what is a name and what its value."""
-    found: dict[str, str] = {}
+    """Return what is needed, by name. Raises: MalformedError when it is uncertain what is a name and what its value."""
+    pairs: dict[str, str] = {}
     for text in record.texts:
         for name, value in PAIR.findall(text):
             if name not in NEEDED:
                 continue
-            if name in found:
+            if name in pairs:
                 raise MalformedError(f"{name} stands there twice: a name or comment of the job may hold one of them")
-            found[name] = value
-    return {name: value for name, value in found.items() if value and value not in NOTHING}
+            pairs[name] = value
+    return {name: value for name, value in pairs.items() if value and value not in NOTHING}
 
 
-def _count(told: Mapping[str, str], name: str) -> int | None:
+def _count(pairs: Mapping[str, str], name: str) -> int | None:
     """A count; of `1-4`, what a waiting job may get, the first. Raises: MalformedError."""
-    return slurm.count(name, told.get(name, "").partition("-")[0])
+    return slurm.count(name, pairs.get(name, "").partition("-")[0])
 
 
-def _elapsed(told: Mapping[str, str]) -> float | None:
-    seconds = slurm.duration_seconds(told.get("RunTime", ""))
+def _elapsed(pairs: Mapping[str, str]) -> float | None:
+    seconds = slurm.duration_seconds(pairs.get("RunTime", ""))
     return None if seconds is None else float(seconds)
 
 
-def _fields(told: Mapping[str, str]) -> dict[str, str]:
-    """What else is worth keeping; not what may tell who the user is, as paths and comments do."""
-    kept = {name: told.get(name, "") for name in ("QOS", "TRES", "ReqTRES", "AllocTRES", "Reason")}
-    kept["JobID"] = _shown_id(told)
-    kept["Restarts"] = told.get("Restarts", "").removeprefix("0")
+def _fields(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Return what else is worth keeping; not what may tell who the user is, as paths and comments do."""
+    kept = {name: pairs.get(name, "") for name in ("QOS", "TRES", "ReqTRES", "AllocTRES", "Reason")}
+    kept["JobID"] = _shown_id(pairs)
+    kept["Restarts"] = pairs.get("Restarts", "").removeprefix("0")
     return {name: text for name, text in kept.items() if text}
 
 
-def _shown_id(told: Mapping[str, str]) -> str:
+def _shown_id(pairs: Mapping[str, str]) -> str:
     """The id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
-    if "ArrayJobId" in told and "ArrayTaskId" in told:
-        task = told["ArrayTaskId"]
-        return f"{told['ArrayJobId']}_{task if task.isdigit() else f'[{task}]'}"
-    if "HetJobId" in told and "HetJobOffset" in told:
-        return f"{told['HetJobId']}+{told['HetJobOffset']}"
-    return told["JobId"]
+    if "ArrayJobId" in pairs and "ArrayTaskId" in pairs:
+        task = pairs["ArrayTaskId"]
+        return f"{pairs['ArrayJobId']}_{task if task.isdigit() else f'[{task}]'}"
+    if "HetJobId" in pairs and "HetJobOffset" in pairs:
+        return f"{pairs['HetJobId']}+{pairs['HetJobOffset']}"
+    return pairs["JobId"]

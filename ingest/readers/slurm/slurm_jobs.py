@@ -37,7 +37,7 @@ COMPACT = {  # squeue(1), JOB STATE CODES
 GOING = ("RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STOPPED")  # COMPLETING ones have ended
 
 
-def known(job: Job, *, are_nodes_told: bool = True) -> Job:
+def as_happened(job: Job, *, are_nodes_told: bool = True) -> Job:
     """The job without the times that Slurm only expects, and without the exit code 0 that it shows until the end."""
     if job.state in WAITING:
         job = replace(job, started_ns=None, elapsed_seconds=None)
@@ -51,7 +51,7 @@ def known(job: Job, *, are_nodes_told: bool = True) -> Job:
 
 @dataclass
 class Steps:
-    """What the steps of one job told."""
+    """The figures of one job's steps."""
 
     count: int = 0
     max_rss_bytes: int | None = None
@@ -83,17 +83,17 @@ class Steps:
     def folded_into(self, job: Job) -> Job:
         """The job with what its steps told."""
         joules, source = self.energy(job)
-        told = {"steps": str(self.count) if self.count else "", "energy_from": source}
+        figures = {"steps": str(self.count) if self.count else "", "energy_from": source}
         if self.max_rss_bytes is not None and self.all_understood:
-            told["max_rss_bytes"] = str(self.max_rss_bytes)
+            figures["max_rss_bytes"] = str(self.max_rss_bytes)
         return replace(
-            job, energy_joules=joules, fields={**job.fields, **{name: text for name, text in told.items() if text}}
+            job, energy_joules=joules, fields={**job.fields, **{name: text for name, text in figures.items() if text}}
         )
 
 
 @dataclass
 class Remarks:
-    """What people should know about a file, counted."""
+    """Counts of what people should know about a file."""
 
     report: Report
     clock: Clock

@@ -16,7 +16,7 @@ STATES = (  # a state has flags beside it; this is the order in which Slurm's ow
 
 
 def inside(value: object, *names: str) -> object:
-    """What stands at a path of names; None where there is no such thing."""
+    """Return what stands at a path of names; None where there is no such thing."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
@@ -72,7 +72,7 @@ def exit_code(value: object) -> tuple[int | None, int | None]:
 
 
 def loses_codes(value: object) -> bool:
-    """Whether a version wrote this that has 0 for whatever a program exited with: those up to 23.02."""
+    """Return whether a version wrote this that has 0 for whatever a program exited with: those up to 23.02."""
     return isinstance(value, Mapping) and isinstance(value.get("return_code"), int)
 
 
@@ -82,13 +82,13 @@ def resources(name: str, value: object) -> Mapping[str, int]:
         return {}
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise MalformedError(f"{name} {str(value)[:40]!r}; expected a list")
-    found: dict[str, int] = {}
-    for each in value:
-        kind, label = text(name, inside(each, "type")), text(name, inside(each, "name"))
-        count = number(name, inside(each, "count"))
+    counts: dict[str, int] = {}
+    for resource in value:
+        kind, label = text(name, inside(resource, "type")), text(name, inside(resource, "name"))
+        count = number(name, inside(resource, "count"))
         if kind and count is not None:
-            found[f"{kind}/{label}" if label else kind] = count
-    return found
+            counts[f"{kind}/{label}" if label else kind] = count
+    return counts
 
 
 def resources_text(counts: Mapping[str, int]) -> str:

@@ -14,7 +14,7 @@ from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.lines import numbered_lines, plain_head
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm import slurm_values as slurm
-from crosswind.ingest.readers.slurm.slurm_jobs import COMPACT, Remarks, known
+from crosswind.ingest.readers.slurm.slurm_jobs import COMPACT, Remarks, as_happened
 
 FORMAT = "%A|%i|%T|%u|%a|%P|%q|%V|%S|%e|%M|%D|%C|%N|%r|%j"
 TABLE = re.compile(r" *JOBID +PARTITION +NAME +USER +STA?T?E? +TIME +(?:TIME_LIMI +)?NODES NODELIST\(REASON\)")
@@ -45,7 +45,7 @@ class SqueueReader:
     description: ClassVar[str] = "Slurm's queue, written by squeue (its table, or a --format with |)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line is squeue's heading, or the second one after the date of `--long`."""
+        """Return whether the first line is squeue's heading, or the second one after the date of `--long`."""
         lines = plain_head(head).split("\n", 2)
         first = lines[1] if len(lines) > 1 and DATE.fullmatch(lines[0].strip()) else lines[0]
         heading = first.rstrip("\r")
@@ -67,7 +67,7 @@ class SqueueReader:
                 continue
             try:
                 row = cut(line)
-                job = known(_job(row, context.system, remarks.clock), are_nodes_told=bool(PLACES & row.keys()))
+                job = as_happened(_job(row, context.system, remarks.clock), are_nodes_told=bool(PLACES & row.keys()))
             except MalformedError as error:
                 report.skip(number, line, str(error))
                 continue
@@ -78,7 +78,7 @@ class SqueueReader:
 
 
 def _cutter(heading: str, remarks: Remarks) -> Callable[[str], Row] | None:
-    """How to cut a line under this heading; None when it is none of squeue's."""
+    """Return the function that cuts a line under this heading; None when it is none of squeue's."""
     if TABLE.fullmatch(heading):
         return partial(_columns, _edges(heading), remarks)
     names = heading.split("|")

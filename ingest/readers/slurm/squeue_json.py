@@ -14,7 +14,7 @@ from crosswind.ingest.readers.json_items import Item, items
 from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm import slurm_json as slurm
-from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, known
+from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, as_happened
 
 TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 CONTROLLERS = re.compile(r'"accrue_time"\s*:')
@@ -29,7 +29,7 @@ class SqueueJsonReader:
     description: ClassVar[str] = "Slurm's present jobs, written by squeue or scontrol with --json"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether a list of jobs begins whose first one has what only the controller tells."""
+        """Return whether a list of jobs begins whose first one has what only the controller writes."""
         text = plain_head(head)
         first = FIRST_JOB.search(text) if text.lstrip().startswith("{") else None
         if first is None or not CONTROLLERS.search(text, first.end()):
@@ -42,7 +42,7 @@ class SqueueJsonReader:
         remarks = Remarks(report, Clock(context.zone))
         for item in items(path, report, "jobs"):
             try:
-                job = known(_job(item, context.system, remarks.clock))
+                job = as_happened(_job(item, context.system, remarks.clock))
             except MalformedError as error:
                 report.skip(item.line, item.text, str(error))
                 continue
@@ -52,57 +52,57 @@ class SqueueJsonReader:
 
 def _job(item: Item, system: str, clock: Clock) -> Job:
     """The job of one record. Raises: MalformedError."""
-    told = item.value
-    if not isinstance(told, Mapping):
+    record = item.value
+    if not isinstance(record, Mapping):
         raise MalformedError(f"expected a job, found {item.text[:40]!r}")
-    job_id = slurm.number("job_id", told.get("job_id"))
+    job_id = slurm.number("job_id", record.get("job_id"))
     if not job_id:
         raise MalformedError("job_id is missing")
-    state, words = slurm.state(told.get("job_state"))
-    code, signal = slurm.exit_code(told.get("exit_code"))
-    started = slurm.time_ns(clock, "start_time", told.get("start_time"))
-    ended = slurm.time_ns(clock, "end_time", told.get("end_time"))
+    state, words = slurm.state(record.get("job_state"))
+    code, signal = slurm.exit_code(record.get("exit_code"))
+    started = slurm.time_ns(clock, "start_time", record.get("start_time"))
+    ended = slurm.time_ns(clock, "end_time", record.get("end_time"))
     return Job(
         system=system,
         job_id=str(job_id),
-        name=slurm.text("name", told.get("name")),
-        user=slurm.text("user_name", told.get("user_name")) or None,
-        account=slurm.text("account", told.get("account")) or None,
-        partition=slurm.text("partition", told.get("partition")) or None,
+        name=slurm.text("name", record.get("name")),
+        user=slurm.text("user_name", record.get("user_name")) or None,
+        account=slurm.text("account", record.get("account")) or None,
+        partition=slurm.text("partition", record.get("partition")) or None,
         state=state,
         exit_code=code,
         signal=signal,
-        nodes=hostlist.expand(slurm.text("nodes", told.get("nodes"))),
-        node_count=slurm.number("node_count", told.get("node_count")),
-        cpu_count=slurm.number("cpus", told.get("cpus")),
-        submitted_ns=slurm.time_ns(clock, "submit_time", told.get("submit_time")),
+        nodes=hostlist.expand(slurm.text("nodes", record.get("nodes"))),
+        node_count=slurm.number("node_count", record.get("node_count")),
+        cpu_count=slurm.number("cpus", record.get("cpus")),
+        submitted_ns=slurm.time_ns(clock, "submit_time", record.get("submit_time")),
         started_ns=started,
         ended_ns=ended,
-        fields=_fields(told, str(job_id), words if words != state else ""),
+        fields=_fields(record, str(job_id), words if words != state else ""),
     )
 
 
-def _fields(told: Mapping[str, object], job_id: str, state: str) -> dict[str, str]:
-    """What else is worth keeping; not what may tell who the user is, as paths and comments do."""
+def _fields(record: Mapping[str, object], job_id: str, state: str) -> dict[str, str]:
+    """Return what else is worth keeping; not what may tell who the user is, as paths and comments do."""
     texts = {
-        "JobID": _shown_id(told, job_id),
+        "JobID": _shown_id(record, job_id),
         "State": state,
-        "QOS": slurm.text("qos", told.get("qos")),
-        "AllocTRES": slurm.text("tres_alloc_str", told.get("tres_alloc_str")),
-        "ReqTRES": slurm.text("tres_req_str", told.get("tres_req_str")),
-        "Reason": slurm.text("state_reason", told.get("state_reason")),
-        "Restarts": str(slurm.number("restart_cnt", told.get("restart_cnt")) or ""),
+        "QOS": slurm.text("qos", record.get("qos")),
+        "AllocTRES": slurm.text("tres_alloc_str", record.get("tres_alloc_str")),
+        "ReqTRES": slurm.text("tres_req_str", record.get("tres_req_str")),
+        "Reason": slurm.text("state_reason", record.get("state_reason")),
+        "Restarts": str(slurm.number("restart_cnt", record.get("restart_cnt")) or ""),
     }
     return {name: text for name, text in texts.items() if text and text != "None"}
 
 
-def _shown_id(told: Mapping[str, object], job_id: str) -> str:
+def _shown_id(record: Mapping[str, object], job_id: str) -> str:
     """The id as sacct shows it: 8_1 of an array, 8+1 of a heterogeneous job."""
-    array = slurm.number("array_job_id", told.get("array_job_id"))
-    task = slurm.number("array_task_id", told.get("array_task_id"))
-    tasks = slurm.text("array_task_string", told.get("array_task_string"))
-    leader = slurm.number("het_job_id", told.get("het_job_id"))
-    offset = slurm.number("het_job_offset", told.get("het_job_offset"))
+    array = slurm.number("array_job_id", record.get("array_job_id"))
+    task = slurm.number("array_task_id", record.get("array_task_id"))
+    tasks = slurm.text("array_task_string", record.get("array_task_string"))
+    leader = slurm.number("het_job_id", record.get("het_job_id"))
+    offset = slurm.number("het_job_offset", record.get("het_job_offset"))
     if array and (tasks or task is not None):
         return f"{array}_[{tasks}]" if tasks else f"{array}_{task}"
     return f"{leader}+{offset}" if leader and offset is not None else job_id

@@ -31,20 +31,20 @@ class Words:
         self.words = encoded.dictionary
         self._places = encoded.indices
 
-    def told(self, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
-        """What a function makes of each; doubtful where it raises MalformedError."""
-        return self.each(told_by(self.words, meaning, kind))
+    def mapped(self, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
+        """Return what a function makes of each; doubtful where it raises MalformedError."""
+        return self.expanded(told_by(self.words, meaning, kind))
 
-    def each(self, of_words: Values) -> Values:
+    def expanded(self, of_words: Values) -> Values:
         """The values of the texts, from those of the different words."""
         return Values(of_words.values.take(self._places), of_words.doubtful[self._places.to_numpy()])
 
 
 def told_by(words: pa.Array, meaning: Callable[[str], Value], kind: pa.DataType) -> Values:
-    """What a function makes of each text; doubtful where it raises MalformedError."""
-    told = [_told(meaning, word) for word in words.to_pylist()]
-    doubtful = np.array([is_doubtful for _, is_doubtful in told], np.bool_)
-    return Values(pa.array([value for value, _ in told], kind), doubtful)
+    """Return what a function makes of each text; doubtful where it raises MalformedError."""
+    pairs = [_told(meaning, word) for word in words.to_pylist()]
+    doubtful = np.array([is_doubtful for _, is_doubtful in pairs], np.bool_)
+    return Values(pa.array([value for value, _ in pairs], kind), doubtful)
 
 
 def _told(meaning: Callable[[str], Value], word: str) -> tuple[Value, bool]:
@@ -62,7 +62,7 @@ def whole_numbers(column: Column, meaning: Callable[[str], Value], *, digits: in
     if is_number.all():
         return Values(pa.array(numbers), doubtful)
     odd = np.flatnonzero(~is_number)
-    told = Words(column.some(odd).texts()).told(meaning, pa.int64())
+    rest = Words(column.some(odd).texts()).mapped(meaning, pa.int64())
     is_null = np.zeros(len(numbers), np.bool_)
-    numbers[odd], is_null[odd], doubtful[odd] = told.values.fill_null(0), np.array(told.values.is_null()), told.doubtful
+    numbers[odd], is_null[odd], doubtful[odd] = rest.values.fill_null(0), np.array(rest.values.is_null()), rest.doubtful
     return Values(pa.array(numbers, mask=is_null), doubtful)

@@ -33,7 +33,7 @@ class Rows:
 
     def lines(self) -> list[tuple[int, str]]:
         """Number and text of the line that became each row."""
-        return [each for place, each in enumerate(numbered(self.block), 1) if place not in self.skipped]
+        return [line for place, line in enumerate(numbered(self.block), 1) if place not in self.skipped]
 
 
 def numbered(block: Block) -> list[tuple[int, str]]:
@@ -60,7 +60,7 @@ class CsvColumns:
 
     def _rows(self, block: Block) -> Rows:
         parsed = _Parsed(block, len(self.types))
-        types = ["string" if place in self._with_odd else each for place, each in enumerate(self.types)]
+        types = ["string" if place in self._with_odd else dtype for place, dtype in enumerate(self.types)]
         try:
             arrays = parsed.columns(types)
             unfit = _rounded(types, arrays)
@@ -77,7 +77,7 @@ class CsvColumns:
             texts = _Parsed(block, len(self.types)).columns(["string"] * len(self.types))
         except pa.ArrowInvalid as error:
             raise MalformedError(f"line {block.number} and those behind it: {error}") from error
-        numbers = {place for place, each in enumerate(self.types) if each != "string"} - self._with_odd
+        numbers = {place for place, dtype in enumerate(self.types) if dtype != "string"} - self._with_odd
         return {place for place in numbers if not _is_all(texts[place], self.types[place])} or numbers
 
     def _made(self, block: Block, parsed: "_Parsed", arrays: list[pa.Array]) -> Rows:
@@ -115,13 +115,13 @@ class _Parsed:
     def columns(self, types: Sequence[str]) -> list[pa.Array]:
         """A column of each type. Raises: pa.ArrowInvalid where a cell is not of its column's."""
         if not self._data or self._data.isspace():
-            return [pa.array([], ARROW_TYPES[each]) for each in types]
+            return [pa.array([], ARROW_TYPES[dtype]) for dtype in types]
         table = csv.read_csv(
             pa.BufferReader(self._data),
             csv.ReadOptions(column_names=self._names, use_threads=False, block_size=len(self._data) + 1),
             csv.ParseOptions(invalid_row_handler=self._remember),
             csv.ConvertOptions(
-                column_types={name: ARROW_TYPES[each] for name, each in zip(self._names, types, strict=True)},
+                column_types={name: ARROW_TYPES[dtype] for name, dtype in zip(self._names, types, strict=True)},
                 null_values=MISSING,
                 strings_can_be_null=False,
             ),
@@ -144,7 +144,7 @@ def _is_all(texts: pa.Array, wanted: str) -> bool:
 
 def _rounded(types: Sequence[str], arrays: Sequence[pa.Array]) -> set[int]:
     """The columns in which some number may not be what the file says, as float64 does not hold it."""
-    return {place for place, each in enumerate(types) if each == "float64" and not _is_exact(arrays[place])}
+    return {place for place, dtype in enumerate(types) if dtype == "float64" and not _is_exact(arrays[place])}
 
 
 def _is_exact(values: pa.Array) -> bool:
@@ -172,7 +172,7 @@ def _numbers(texts: pa.Array, wanted: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _fits_64_bits(texts: pa.Array, wanted: str) -> pa.Array:
-    """Which of the longest whole numbers fit; there are hardly any."""
+    """Return which of the longest whole numbers fit; there are hardly any."""
     least, end = RANGES[wanted]
     fits = np.zeros(len(texts), np.bool_)
     for place in np.flatnonzero(pc.match_substring_regex(texts, LONG).to_numpy(zero_copy_only=False)):

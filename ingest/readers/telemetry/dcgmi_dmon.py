@@ -1,4 +1,4 @@
-"""What dcgmi dmon scrolls, with a time in front of each line."""
+"""Samples that dcgmi dmon scrolls, with a time in front of each line."""
 
 import re
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class DcgmiDmonReader:
     description: ClassVar[str] = "dcgmi dmon -e ..., each line with its time in front (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names columns of DCGM's entities, and the second is that below it, or a GPU's."""
+        """Return whether the first line names columns of DCGM's entities, and the second is below it, or a GPU's."""
         first, *others = plain_head(head).split("\n", 2)
         is_below = len(others) < 2 or not SECOND.isdisjoint(others[0].split())  # the second line may not be whole yet
         return _header(first) is not None and is_below
@@ -74,7 +74,7 @@ class _Reading:
     names: list[str] = field(default_factory=list)
 
     def tables(self, number: int, text: str) -> Iterator[pa.Table]:
-        """What a line becomes. Raises: MalformedError."""
+        """Yield the tables that a line completes. Raises: MalformedError."""
         if header := _header(text):
             if not header["time"].strip():
                 self.names = []
@@ -100,11 +100,11 @@ class _Reading:
         yield from self.rows.add(ts_ns, f"gpu{index}" if kind == "GPU" else f"{kind} {index}"[:200], cells, others)
 
     def _time(self, text: str) -> int:
-        found = TIME.fullmatch(text)
-        if found is None:
+        match = TIME.fullmatch(text)
+        if match is None:
             raise MalformedError(f"time {text[:40]!r}; expected seconds since 1970 or YYYY-MM-DDTHH:MM:SS")
-        seconds = self.clock.nanoseconds("time", found["whole"].replace(" ", "T") + (found["zone"] or "")) or 0
-        return seconds + int((found["fraction"] or "").ljust(9, "0"))
+        seconds = self.clock.nanoseconds("time", match["whole"].replace(" ", "T") + (match["zone"] or "")) or 0
+        return seconds + int((match["fraction"] or "").ljust(9, "0"))
 
 
 def _header(text: str) -> re.Match[str] | None:

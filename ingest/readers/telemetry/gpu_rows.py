@@ -99,8 +99,8 @@ class GpuRows:
         identity: dict[str, Scalar] = {"ts_ns": ts_ns, "node": self.context.node or None, "device": device}
         if cells:
             self._gpu.add({**identity, **cells})
-        for told in others:
-            facts: dict[str, Scalar] = {"name": told.name, "value": told.value, "unit": told.unit or None}
+        for metric in others:
+            facts: dict[str, Scalar] = {"name": metric.name, "value": metric.value, "unit": metric.unit or None}
             self._series.add({**identity, "labels": self._labels, **facts})
         if max(self._gpu.count, self._series.count) >= AT_ONCE:
             yield from self.rest()

@@ -49,11 +49,11 @@ class InfluxReader:
     description: ClassVar[str] = "InfluxDB line protocol, times in ns (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line that is no comment is a point with a time in ns."""
+        """Return whether the first line that is no comment is a point with a time in ns."""
         lines = (line.rstrip("\r") for line in plain_head(head).split("\n")[:-1])
         first = next((line for line in lines if line and not WITHOUT_POINTS.match(line)), "")
-        found = LINE.fullmatch(first)
-        return found is not None and len(found["time"] or "") == 19
+        match = LINE.fullmatch(first)
+        return match is not None and len(match["time"] or "") == 19
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
         """The rows in the file's order. Raises: UnavailableError."""
@@ -71,7 +71,7 @@ class InfluxReader:
 
 @dataclass(frozen=True)
 class _Key:
-    """What a point is about."""
+    """The subject of a point."""
 
     measurement: str
     node: str | None
@@ -92,17 +92,17 @@ class _Reading:
     names_count: int = 0
 
     def tables(self, text: str) -> Iterator[pa.Table]:
-        """What a line becomes. Raises: MalformedError."""
-        found = LINE.fullmatch(text)
-        if found is None:
+        """Yield the tables that a line completes. Raises: MalformedError."""
+        match = LINE.fullmatch(text)
+        if match is None:
             raise MalformedError("no point: expected measurement,tag=text field=number time")
-        if found["time"] is None:
+        if match["time"] is None:
             raise MalformedError("a point without a time")
-        ts_ns = int(found["time"])
+        ts_ns = int(match["time"])
         if not EARLIEST_SECONDS * 10**9 <= ts_ns <= LATEST_SECONDS * 10**9:
             raise MalformedError(WHEN)
-        key = self._key(found["key"])
-        names, values = self._numbers(found["fields"], key)
+        key = self._key(match["key"])
+        names, values = self._numbers(match["fields"], key)
         if names:
             same = {"ts_ns": ts_ns, "node": key.node, "device": "", "labels": key.labels}
             row_bytes = min(len(text), 2 * LONGEST_NAME) + len(key.labels)
@@ -121,7 +121,7 @@ class _Reading:
         if len(text) > LONGEST_KEY:
             raise MalformedError(f"a measurement with tags of {len(text)} characters; expected at most {LONGEST_KEY}")
         measurement, *pairs = UNESCAPED_COMMA.split(text)
-        tags = {_plain(name): _plain(value) for name, value in (_pair(each) for each in pairs)}
+        tags = {_plain(name): _plain(value) for name, value in (_pair(pair) for pair in pairs)}
         host = next((tags.pop(name) for name in HOSTS if is_node(tags.get(name))), self.context.node)
         measurement = _plain(measurement)
         return _Key(measurement, host or None, labels_text(tags), self.names.setdefault(measurement, {}))
@@ -140,11 +140,11 @@ class _Reading:
         """Names and values of the fields that are numbers."""
         names, values = [], []
         for name, value in FIELD.findall(text):
-            found = NUMBER.fullmatch(value)
-            if found and isfinite(number := float(found[1])):
+            match = NUMBER.fullmatch(value)
+            if match and isfinite(number := float(match[1])):
                 names.append(key.names.get(name) or self._name(key, name))
                 values.append(number)
-                if found[2] and abs(number) >= EXACT:
+                if match[2] and abs(number) >= EXACT:
                     self.remarks["whole numbers from 2^53 on were rounded"] += 1
             else:
                 self.remarks["fields that are texts, truths or no numbers were left out"] += 1

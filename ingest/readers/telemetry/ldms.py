@@ -45,7 +45,7 @@ class LdmsReader:
     description: ClassVar[str] = "LDMS metric sets, written by store_csv (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether it begins with the store's header, or with its rows and has the header beside it."""
+        """Return whether the file begins with the store's header, or with its rows and has the header beside it."""
         first = plain_head(head).split("\n", 1)[0].rstrip("\r")
         if header_of(first) or KINDS.match(first):
             return True
@@ -54,15 +54,15 @@ class LdmsReader:
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
         """The rows, in the order of the file. Raises: MalformedError (no header), UnavailableError."""
         beside = header_beside(path)
-        found = _Found(beside)
+        scan = _Found(beside)
         for part in _parts(path, Report(report.path, report.format)):
-            found.look(part)
-        if found.is_about_types and not found.layouts:
+            scan.look(part)
+        if scan.is_about_types and not scan.layouts:
             report.notes.append("says the types of another file's columns, which holds the rows")
             return
-        if not found.layouts:
+        if not scan.layouts:
             raise MalformedError(f"{path}: no header; {EXPECTED}")
-        reading = Reading(report, context, found.layouts, schema_of(path))
+        reading = Reading(report, context, scan.layouts, schema_of(path))
         for part in _parts(path, report):
             yield from reading.tables(part, beside)
         reading.note()
@@ -114,8 +114,8 @@ def _ticks(header: Header, first: str) -> int | None:
     cells = first.split(",")
     if TICKS not in header.names or len(cells) != len(header.names):
         return None
-    told = cells[header.names.index(TICKS)].strip()
-    return int(told) if re.fullmatch("[0-9]{1,9}", told) else None
+    ticks = cells[header.names.index(TICKS)].strip()
+    return int(ticks) if re.fullmatch("[0-9]{1,9}", ticks) else None
 
 
 @dataclass
@@ -131,11 +131,13 @@ class Reading:
     sharers: set[str] = field(default_factory=set)  # nodes whose devices stand under the same names of columns
 
     def __post_init__(self) -> None:
-        self.csv = {header: CsvColumns(self.report, each.types()) for header, each in self.layouts.items()}
+        self.csv = {
+            header: CsvColumns(self.report, file_layout.types()) for header, file_layout in self.layouts.items()
+        }
         self.rest = rest_sets(self.schema, list(self.layouts.values()))
 
     def tables(self, part: _Part, beside: Header | None) -> Iterator[pa.Table]:
-        """What the rows of a part become."""
+        """Yield the tables that the rows of a part become."""
         if part.line:
             self._turn_to(part)
         header = self.current or beside
@@ -158,38 +160,38 @@ class Reading:
             self.remarks["headers that say other columns than those before"] += 1
         self.current = header
 
-    def _tables(self, found: Layout, rows: Rows) -> Iterator[pa.Table]:
-        times, nodes = self._times(found, rows), self._nodes(found, rows)
+    def _tables(self, file_layout: Layout, rows: Rows) -> Iterator[pa.Table]:
+        times, nodes = self._times(file_layout, rows), self._nodes(file_layout, rows)
         good = np.flatnonzero((times >= 0) & nodes.is_valid().to_numpy(zero_copy_only=False))
         if not len(good):
             return
-        taken = TimedRows(found, rows, times, nodes, None if len(good) == rows.length else pa.array(good))
-        for _, shares in groupby(found.shares, key=lambda share: share.metric_set.name):
+        taken = TimedRows(file_layout, rows, times, nodes, None if len(good) == rows.length else pa.array(good))
+        for _, shares in groupby(file_layout.shares, key=lambda share: share.metric_set.name):
             yield taken.of_ours(list(shares))
         for metric_set, names in self.rest:
             yield taken.of_its_own(metric_set, names)
 
-    def _times(self, found: Layout, rows: Rows) -> Any:
+    def _times(self, file_layout: Layout, rows: Rows) -> Any:
         """Nanoseconds since 1970; -1 of rows that are skipped for theirs."""
-        names = found.header.names
-        place = names.index(found.header.time)
-        told = rows.columns[place].fill_null(-1).to_numpy()
-        micros = np.rint(told * TIMES[found.header.time])
-        if found.header.time == "Time_msec" and "Time_usec" in names:
+        names = file_layout.header.names
+        place = names.index(file_layout.header.time)
+        stamps = rows.columns[place].fill_null(-1).to_numpy()
+        micros = np.rint(stamps * TIMES[file_layout.header.time])
+        if file_layout.header.time == "Time_msec" and "Time_usec" in names:
             micros = micros + rows.columns[names.index("Time_usec")].fill_null(0).to_numpy()
         is_time = (micros >= EARLIEST_SECONDS * 1e6) & (micros <= LATEST_SECONDS * 1e6)
         for number, text in _lines(rows, np.flatnonzero(~is_time)):
             self.report.skip(number, text, f"{names[place]} is no time between 2001 and 2262")
         return np.where(is_time, micros, -1).astype(np.int64) * np.where(is_time, 1000, 1)
 
-    def _nodes(self, found: Layout, rows: Rows) -> pa.Array:
+    def _nodes(self, file_layout: Layout, rows: Rows) -> pa.Array:
         """The host names; null of rows that are skipped for theirs."""
-        told = pc.utf8_trim_whitespace(rows.columns[found.header.names.index(PRODUCER)]).dictionary_encode()
-        names = [each or self.context.node for each in told.dictionary.to_pylist()]
-        if found.names_devices:
+        producers = pc.utf8_trim_whitespace(rows.columns[file_layout.header.names.index(PRODUCER)]).dictionary_encode()
+        names = [name or self.context.node for name in producers.dictionary.to_pylist()]
+        if file_layout.names_devices:
             self.sharers.update(names)
-        checked = pa.array([each if NAME.fullmatch(each) else None for each in names], pa.string())
-        nodes = checked.take(told.indices)
+        checked = pa.array([name if NAME.fullmatch(name) else None for name in names], pa.string())
+        nodes = checked.take(producers.indices)
         for number, text in _lines(rows, np.flatnonzero(pc.is_null(nodes))):
             self.report.skip(number, text, f"{PRODUCER} is no host name; where it is empty, say --node")
         return nodes

@@ -30,7 +30,7 @@ class Header:
     @property
     def time(self) -> str:
         """The column that says when."""
-        return next(each for each in TIMES if each in self.names)
+        return next(column for column in TIMES if column in self.names)
 
 
 def header_of(line: str) -> Header | None:
@@ -38,14 +38,14 @@ def header_of(line: str) -> Header | None:
     if not line.startswith("#"):
         return None
     try:
-        names = [each.strip() for each in next(csv.reader([line[1:].strip()], skipinitialspace=True), [])]
+        names = [name.strip() for name in next(csv.reader([line[1:].strip()], skipinitialspace=True), [])]
     except csv.Error:
         return None
     if PRODUCER not in names or not set(TIMES) & set(names):
         return None
-    known = set(names)
-    values = ((each, each.removesuffix(".value")) for each in names)
-    return Header(_told_apart([value if f"{value}.userdata" in known else each for each, value in values]))
+    present = set(names)
+    values = ((name, name.removesuffix(".value")) for name in names)
+    return Header(_told_apart([value if f"{value}.userdata" in present else name for name, value in values]))
 
 
 def _told_apart(names: list[str]) -> tuple[str, ...]:
@@ -67,16 +67,16 @@ def header_beside(path: Path) -> Header | None:
     beside = f"{rolled['schema']}.HEADER.{rolled['epoch']}" if rolled else f"{name}.HEADER"
     for candidate in (path.with_name(beside), path.with_name(f"{beside}.gz")):
         try:
-            found = header_of(plain_head(head_of(candidate)).split("\n", 1)[0].rstrip("\r"))
+            header = header_of(plain_head(head_of(candidate)).split("\n", 1)[0].rstrip("\r"))
         except (UnavailableError, ValueError):
             continue
-        if found:
-            return found
+        if header:
+            return header
     return None
 
 
 def is_data(line: str) -> bool:
-    """Whether a line begins with the times that LDMS writes in front of every row."""
+    """Return whether a line begins with the times that LDMS writes in front of every row."""
     return DATA.match(line) is not None
 
 
@@ -96,11 +96,11 @@ def safe(name: str, *, room: int = LONGEST) -> str:
 
 def safe_names(names: Iterator[str] | list[str], taken: frozenset[str]) -> dict[str, str]:
     """Names fit for the lake by the names in the file; those that would fall together are told apart by digests."""
-    found = {name: safe(name) for name in names}
-    counts = Counter(found.values())
+    renamed = {name: safe(name) for name in names}
+    counts = Counter(renamed.values())
     return {
-        name: each if counts[each] == 1 and each not in taken else safe(f"{name} {_digest(name)}")
-        for name, each in found.items()
+        name: safe_name if counts[safe_name] == 1 and safe_name not in taken else safe(f"{name} {_digest(name)}")
+        for name, safe_name in renamed.items()
     }
 
 

@@ -29,14 +29,14 @@ class TimedRows:
         """The table of a set of ours: line by line, of each line its devices in the order of the shares."""
         metric_set, count = shares[0].metric_set, len(shares)
         turns = np.arange(self._length * count).reshape(count, self._length).T.ravel() if count > 1 else None
-        known: dict[str, pa.Array] = {
+        columns: dict[str, pa.Array] = {
             "ts_ns": _in_turn([self._kept(pa.array(self.times))] * count, turns),
             "node": _in_turn([self._kept(self.nodes)] * count, turns),
             "device": _in_turn([self._device(share) for share in shares], turns),
         }
         for name in dict.fromkeys(name for share in shares for name in share.places):
-            known[name] = _in_turn([self._cells(metric_set, name, share) for share in shares], turns)
-        table = _table(metric_set, known, self._length * count)
+            columns[name] = _in_turn([self._cells(metric_set, name, share) for share in shares], turns)
+        table = _table(metric_set, columns, self._length * count)
         conditions = [share.nothing_if_zero for share in shares]
         if not any(conditions):
             return table
@@ -47,14 +47,14 @@ class TimedRows:
         places = self.layout.rest
         entry = self.layout.entry
         device = pa.array([""] * self._length) if entry is None else _as_text(self._column(entry))
-        known = {
+        columns = {
             "ts_ns": self._kept(pa.array(self.times)),
             "node": self._kept(self.nodes),
             "device": device,
             TEXTS.name: self._texts(),
         }
-        known |= {column: self._column(places[name]) for column, name in names.items() if name in places}
-        return _table(metric_set, known, self._length)
+        columns |= {column: self._column(places[name]) for column, name in names.items() if name in places}
+        return _table(metric_set, columns, self._length)
 
     @property
     def _length(self) -> int:
@@ -77,7 +77,7 @@ class TimedRows:
         return pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(self._column(share.device_place)), 0, 200)
 
     def _is_something(self, places: tuple[int, ...]) -> pa.Array:
-        """Which lines tell of this device at all."""
+        """Return which lines are about this device at all."""
         if not places:
             return pa.repeat(pa.scalar(True), self._length)
         zero = [
@@ -87,17 +87,17 @@ class TimedRows:
 
     def _texts(self) -> pa.Array:
         """The cells of each line that are not in their columns as they stand, as JSON."""
-        known = {
+        used = {
             *self.layout.rest.values(),
             *(place for share in self.layout.shares for place in share.places.values()),
         }
-        odd = {place: self._kept(texts) for place, texts in self.rows.odd.items() if place in known}
+        odd = {place: self._kept(texts) for place, texts in self.rows.odd.items() if place in used}
         cells: dict[int, dict[str, str]] = {}
         for place, texts in odd.items():
             for line in np.flatnonzero(texts.is_valid()):
                 cells.setdefault(int(line), {})[self.layout.header.names[place]] = texts[int(line)].as_py()
-        found = [json.dumps(cells[line], ensure_ascii=False) if line in cells else None for line in range(self._length)]
-        return pa.array(found, pa.string()) if cells else pa.nulls(self._length, pa.string())
+        lines = [json.dumps(cells[line], ensure_ascii=False) if line in cells else None for line in range(self._length)]
+        return pa.array(lines, pa.string()) if cells else pa.nulls(self._length, pa.string())
 
 
 def _in_turn(arrays: Sequence[pa.Array], turns: Any) -> pa.Array:
@@ -108,7 +108,7 @@ def _as_text(values: pa.Array) -> pa.Array:
     return pc.fill_null(values.cast(pa.int64(), safe=False).cast(pa.string()), "")
 
 
-def _table(metric_set: MetricSet, known: Mapping[str, pa.Array], length: int) -> pa.Table:
+def _table(metric_set: MetricSet, columns: Mapping[str, pa.Array], length: int) -> pa.Table:
     schema = arrow_schema(metric_set)
-    arrays = [known[each.name] if each.name in known else pa.nulls(length, each.type) for each in schema]
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(length, field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)

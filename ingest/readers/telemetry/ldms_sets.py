@@ -1,4 +1,4 @@
-"""Which sets the columns of an LDMS store belong to: ours where its samplers' source says so, else its own."""
+"""The sets of the columns of an LDMS store: ours where its samplers' source says so, else its own."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ IDENTITY = frozenset(column.name for column in (*NODE_KEYS, TEXTS))
 
 @dataclass(frozen=True)
 class Share:
-    """What each line gives to one row of a set: places of the line by the set's columns."""
+    """The contribution of each line to one row of a set: places of the line by the set's columns."""
 
     metric_set: MetricSet
     places: Mapping[str, int]
@@ -61,7 +61,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Layout:
-    """What becomes of the columns below one header."""
+    """The destinations of the columns below one header."""
 
     header: Header
     shares: tuple[Share, ...]
@@ -76,7 +76,7 @@ class Layout:
 
     @property
     def names_devices(self) -> bool:
-        """Whether columns are named after devices, as in rx_bytes#eth0."""
+        """Return whether columns are named after devices, as in rx_bytes#eth0."""
         return any("#" in name for name in self.header.names)
 
     @property
@@ -97,7 +97,7 @@ class Layout:
 
 
 def layout(header: Header, ticks: int | None) -> Layout:
-    """Where the columns go; `ticks` is what the file's first line says of the clock ticks a second.
+    """Return where the columns go; `ticks` is what the file's first line says of the clock ticks a second.
 
     Source: the samplers meminfo, vmstat, procstat, procnetdev, procnetdev2 and procdiskstats in LDMS's
     ldms/src/sampler: each copies the file below /proc that it is named after.
@@ -107,13 +107,13 @@ def layout(header: Header, ticks: int | None) -> Layout:
     return Layout(header, tuple(shares))
 
 
-def remark_on_ticks(found: Layout) -> str:
-    """What was taken on trust, or not taken, of processor times; empty where there are none."""
-    if not set(MODES) <= set(found.header.names):
+def remark_on_ticks(file_layout: Layout) -> str:
+    """Return what was taken on trust, or not taken, of processor times; empty where there are none."""
+    if not set(MODES) <= set(file_layout.header.names):
         return ""
-    if not any(share.metric_set is CPU_ROWS for share in found.shares):
+    if not any(share.metric_set is CPU_ROWS for share in file_layout.shares):
         return f"processor times are not in ticks of 1/{USER_HZ} s: they stand in the schema's own set alone"
-    if TICKS in found.header.names:
+    if TICKS in file_layout.header.names:
         return ""
     return f"processor times are taken for ticks of 1/{USER_HZ} s, as on all Linux but alpha; {TICKS}=1 would tell"
 
@@ -123,7 +123,7 @@ def rest_sets(schema: str, layouts: Sequence[Layout]) -> tuple[tuple[MetricSet, 
 
     Raises: MalformedError when the schema's name cannot be one, or there are too many columns.
     """
-    names = list(dict.fromkeys(name for each in layouts for name in each.rest))
+    names = list(dict.fromkeys(name for file_layout in layouts for name in file_layout.rest))
     if len(names) > MOST:
         raise MalformedError(f"schema {schema[:80]!r}: {len(names)} columns in its headers; expected {MOST} at most")
     columns = safe_names(names, IDENTITY)
@@ -136,21 +136,21 @@ def rest_sets(schema: str, layouts: Sequence[Layout]) -> tuple[tuple[MetricSet, 
 
 
 def _rest_set(name: str, schema: str, columns: Mapping[str, str]) -> MetricSet:
-    described = [Column(column, told[:200], dtype="float64") for column, told in columns.items()]
+    described = [Column(column, description[:200], dtype="float64") for column, description in columns.items()]
     about = f"Schema {schema[:100]} of an LDMS store, in whatever units its sampler has."
     return MetricSet(name, about, (*NODE_KEYS, TEXTS, *described))
 
 
 def _mapped(names: Mapping[str, str], places: Mapping[str, int], form: str = "{}") -> dict[str, int]:
     """The places of those names that are there, by their columns; several names may be one column's."""
-    return {column: places[told] for name, column in names.items() if (told := form.format(name)) in places}
+    return {column: places[formatted] for name, column in names.items() if (formatted := form.format(name)) in places}
 
 
 def _whole_node(places: Mapping[str, int]) -> Iterator[Share]:
-    found = _mapped(MEMINFO, places) if {"MemTotal", "MemFree"} <= places.keys() else {}
-    found |= _mapped(VMSTAT, places) if {"nr_free_pages", "pgfault"} <= places.keys() else {}
-    if found:
-        yield Share(MEMORY_ROWS, found, "node")
+    memory = _mapped(MEMINFO, places) if {"MemTotal", "MemFree"} <= places.keys() else {}
+    memory |= _mapped(VMSTAT, places) if {"nr_free_pages", "pgfault"} <= places.keys() else {}
+    if memory:
+        yield Share(MEMORY_ROWS, memory, "node")
 
 
 def _cpu(places: Mapping[str, int], ticks: int | None) -> Iterator[Share]:
@@ -160,7 +160,7 @@ def _cpu(places: Mapping[str, int], ticks: int | None) -> Iterator[Share]:
     fields = {
         ("softirqd" if name == "softirq" else name): column for name, column in zip(MODES, MODE_COLUMNS, strict=True)
     }
-    for core in sorted(int(found[1]) for found in map(CORE.fullmatch, places) if found):
+    for core in sorted(int(match[1]) for match in map(CORE.fullmatch, places) if match):
         enabled = places.get(f"per_core_cpu_enabled{core}")
         condition = () if enabled is None else (enabled,)
         yield Share(CPU_ROWS, _mapped(fields, places, f"per_core_{{}}{core}"), f"cpu{core}", nothing_if_zero=condition)
@@ -170,14 +170,14 @@ def _devices(places: Mapping[str, int]) -> Iterator[Share]:
     for metric_set, names, first in ((NETWORK_ROWS, NET, NET_FIELDS), (DISK_ROWS, DISK, DISK_FIELDS)):
         mark = f"{first[0]}#"
         for device in (name.removeprefix(mark) for name in places if name.startswith(mark)):
-            found = {each: places[told] for each in first if (told := f"{each}#{device}") in places}
-            if len(found) == len(first) and device:
-                wanted = {column: found[name] for name, column in names.items()}
-                zero = tuple(found.values()) if metric_set is NETWORK_ROWS else ()
+            by_field = {field: places[label] for field in first if (label := f"{field}#{device}") in places}
+            if len(by_field) == len(first) and device:
+                wanted = {column: by_field[name] for name, column in names.items()}
+                zero = tuple(by_field.values()) if metric_set is NETWORK_ROWS else ()
                 yield Share(metric_set, wanted, device[:200], nothing_if_zero=zero)
 
 
 def _listed(places: Mapping[str, int]) -> Iterator[Share]:
     name = places.get(f"{NET_LIST}name")
-    if name is not None and all(f"{NET_LIST}{each}" in places for each in NET):
+    if name is not None and all(f"{NET_LIST}{field}" in places for field in NET):
         yield Share(NETWORK_ROWS, _mapped(NET, places, f"{NET_LIST}{{}}"), device_place=name)

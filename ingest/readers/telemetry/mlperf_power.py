@@ -40,7 +40,7 @@ class MlperfPowerReader:
     description: ClassVar[str] = "power readings of MLPerf Training: node_0.txt, sw_0.txt (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line is an event of a measurement of power."""
+        """Return whether the first line is an event of a measurement of power."""
         return FIRST.match(plain_head(head).split("\n", 1)[0]) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
@@ -70,12 +70,12 @@ class _Reading:
     lacks_node: bool = False
 
     def tables(self, text: str) -> Iterator[pa.Table]:
-        """What a line becomes. Raises: MalformedError."""
+        """Yield the tables that a line completes. Raises: MalformedError."""
         event = _event(text)
         key, metadata = event.get("key"), event.get("metadata")
         if key == EFFICIENCY:
-            told = metadata.get("measurement_type") if isinstance(metadata, dict) else None
-            self.kind = told if told in ("AC", "DC") else ""
+            measurement = metadata.get("measurement_type") if isinstance(metadata, dict) else None
+            self.kind = measurement if measurement in ("AC", "DC") else ""
             note = f"readings are as told, not times the efficiency of conversion {event.get('value')!s:.20}"
             if note not in self.notes and len(self.notes) < NOTES:
                 self.notes.append(note)
@@ -96,8 +96,8 @@ class _Reading:
         yield from self.rows.add(row)
 
     def _node(self, metadata: object) -> str:
-        told = metadata.get("host") if isinstance(metadata, dict) else None
-        return str(told) if is_node(told) else self.node
+        host = metadata.get("host") if isinstance(metadata, dict) else None
+        return str(host) if is_node(host) else self.node
 
 
 def _event(text: str) -> dict[str, object]:
@@ -110,16 +110,16 @@ def _event(text: str) -> dict[str, object]:
     return event
 
 
-def _watts(told: object) -> float | None:
-    if isinstance(told, bool) or not isinstance(told, int | float):
+def _watts(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return float(told) if isfinite(told) else None
+        return float(value) if isfinite(value) else None
     except OverflowError:  # JSON has numbers of any length
         return None
 
 
-def _time(told: object) -> int:
-    if not isinstance(told, int) or not EARLIEST_SECONDS * 1000 <= told <= LATEST_SECONDS * 1000:
-        raise MalformedError(f"time_ms {told!s:.40} is not between 2001 and 2262")
-    return told * 1_000_000
+def _time(time_ms: object) -> int:
+    if not isinstance(time_ms, int) or not EARLIEST_SECONDS * 1000 <= time_ms <= LATEST_SECONDS * 1000:
+        raise MalformedError(f"time_ms {time_ms!s:.40} is not between 2001 and 2262")
+    return time_ms * 1_000_000

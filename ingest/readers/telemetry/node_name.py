@@ -1,4 +1,4 @@
-"""Which texts are names of nodes: what a file says is believed no further."""
+"""The texts that are names of nodes: what a file says is believed no further."""
 
 import re
 
@@ -6,5 +6,5 @@ NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
 def is_node(text: object) -> bool:
-    """Whether it is a host name, and so no path either."""
+    """Return whether the text is a host name, and so no path either."""
     return isinstance(text, str) and NAME.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""What nvidia-smi dmon scrolls."""
+"""Samples that nvidia-smi dmon scrolls."""
 
 import re
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class NvidiaDmonReader:
     description: ClassVar[str] = "nvidia-smi dmon -o DT (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names a GPU's columns, and the second their units."""
+        """Return whether the first line names a GPU's columns, and the second their units."""
         lines = plain_head(head).split("\n")[:2]
         return len(lines) > 1 and _is_names(_words(lines[0])) and _is_units(_words(lines[1]))
 
@@ -76,7 +76,7 @@ class _Reading:
     units: list[str] = field(default_factory=list)
 
     def tables(self, number: int, text: str) -> Iterator[pa.Table]:
-        """What a line becomes. Raises: MalformedError."""
+        """Yield the tables that a line completes. Raises: MalformedError."""
         words = _words(text)
         if text.lstrip().startswith("#"):
             self._turn_to(number, words)
@@ -85,13 +85,13 @@ class _Reading:
             raise MalformedError(f"{self.path}: line {number}: no header line such as # gpu pwr gtemp ...")
         if len(words) != len(self.names) or len(self.units) != len(self.names):
             raise MalformedError(f"{len(words)} fields; expected {len(self.names)}, each with its unit")
-        told = dict(zip(self.names, zip(words, self.units, strict=True), strict=True))
-        ts_ns = self._time(told.pop("Date")[0], told.pop("Time")[0])
-        index = raw(Place("index"), told.pop("gpu")[0])
+        readings = dict(zip(self.names, zip(words, self.units, strict=True), strict=True))
+        ts_ns = self._time(readings.pop("Date")[0], readings.pop("Time")[0])
+        index = raw(Place("index"), readings.pop("gpu")[0])
         cells: dict[str, Scalar] = {"index": index}
         others: list[Told] = []
-        for name, each in told.items():
-            _take(name, each, cells, others)
+        for name, reading in readings.items():
+            _take(name, reading, cells, others)
         yield from self.rows.add(ts_ns, f"gpu{index}", cells, others)
 
     def _turn_to(self, number: int, words: list[str]) -> None:
@@ -108,15 +108,15 @@ class _Reading:
             raise MalformedError("neither names nor units of columns")
 
     def _time(self, date: str, time: str) -> int:
-        found = DATE.fullmatch(date)
-        if found is None:
+        match = DATE.fullmatch(date)
+        if match is None:
             raise MalformedError(f"date {date[:20]!r}; expected YYYYMMDD")
-        return self.clock.nanoseconds("Time", f"{found[1]}-{found[2]}-{found[3]}T{time}") or 0
+        return self.clock.nanoseconds("Time", f"{match[1]}-{match[2]}-{match[3]}T{time}") or 0
 
 
-def _take(name: str, told: tuple[str, str], cells: dict[str, Scalar], others: list[Told]) -> None:
+def _take(name: str, reading: tuple[str, str], cells: dict[str, Scalar], others: list[Told]) -> None:
     """Puts a value with its unit where it belongs; `-` is none. Raises: MalformedError."""
-    place, (value, unit) = PLACES.get(name), told
+    place, (value, unit) = PLACES.get(name), reading
     if value in ("-", "N/A"):
         return
     if not NUMBER.fullmatch(value):

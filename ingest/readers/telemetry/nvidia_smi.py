@@ -1,4 +1,4 @@
-"""What nvidia-smi says of GPUs, queried as CSV."""
+"""Answers of nvidia-smi about GPUs, queried as CSV."""
 
 import re
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ class NvidiaSmiReader:
     description: ClassVar[str] = "nvidia-smi --query-gpu=timestamp,... --format=csv (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line names several things that can be asked of a GPU, in nvidia-smi's own words."""
+        """Return whether the first line names several things that can be asked of a GPU, as nvidia-smi calls them."""
         return header_of(plain_head(head).split("\n", 1)[0]) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
@@ -83,10 +83,10 @@ class Heading:
 
 def header_of(line: str) -> list[Heading] | None:
     """The columns that a line names; None where it is no header of nvidia-smi."""
-    found = [NAME.fullmatch(each.strip()) for each in line.split(",")]
-    headings = [Heading(each[1], each[2] or "") for each in found if each]
-    names = {each.name for each in headings} & KNOWN
-    is_header = len(headings) == len(found) and len(names) > 1 and any("." in name for name in names)
+    matches = [NAME.fullmatch(cell.strip()) for cell in line.split(",")]
+    headings = [Heading(match[1], match[2] or "") for match in matches if match]
+    names = {heading.name for heading in headings} & KNOWN
+    is_header = len(headings) == len(matches) and len(names) > 1 and any("." in name for name in names)
     return headings if is_header else None
 
 
@@ -102,30 +102,30 @@ class _Reading:
     texts: set[str] = field(default_factory=set)  # columns that hold no numbers
 
     def tables(self, number: int, text: str) -> Iterator[pa.Table]:
-        """What a line becomes, with those before it."""
+        """Yield the tables that a line and those before it complete."""
         if text[:1].isalpha() and (header := header_of(text)):
-            if "timestamp" not in {each.name for each in header}:
+            if "timestamp" not in {heading.name for heading in header}:
                 raise MalformedError(f"{self.path}: line {number}: no timestamp; ask for --query-gpu=timestamp,...")
             self.headings = header
         elif not self.headings:
             raise MalformedError(f"{self.path}: line {number}: no header; leave noheader out of --format=csv")
         else:
             try:
-                yield from self._row([each.strip() for each in text.split(",")])
+                yield from self._row([cell.strip() for cell in text.split(",")])
             except MalformedError as error:
                 self.report.skip(number, text, str(error))
 
     def _row(self, texts: list[str]) -> Iterator[pa.Table]:
         if len(texts) != len(self.headings):
             raise MalformedError(f"{len(texts)} fields; expected {len(self.headings)}")
-        told = {heading.name: (heading, text) for heading, text in zip(self.headings, texts, strict=True)}
-        ts_ns = self._time(told.pop("timestamp")[1])
+        readings = {heading.name: (heading, text) for heading, text in zip(self.headings, texts, strict=True)}
+        ts_ns = self._time(readings.pop("timestamp")[1])
         cells: dict[str, Scalar] = {}
         others: list[Told] = []
-        for heading, text in told.values():
+        for heading, text in readings.values():
             if not MISSING.fullmatch(text):
                 self._take(heading, text, cells, others)
-        return self.rows.add(ts_ns, _device(told), cells, others)
+        return self.rows.add(ts_ns, _device(readings), cells, others)
 
     def _take(self, heading: Heading, text: str, cells: dict[str, Scalar], others: list[Told]) -> None:
         """Puts a value where it belongs. Raises: MalformedError."""
@@ -145,10 +145,10 @@ class _Reading:
             self.texts.add(name)
 
     def _time(self, text: str) -> int:
-        found = TIME.fullmatch(text)
-        if found is None:
+        match = TIME.fullmatch(text)
+        if match is None:
             raise MalformedError(f"timestamp {text[:40]!r} is no time; expected YYYY/MM/DD HH:MM:SS.mmm")
-        year, month, day, rest, fraction = found.groups()
+        year, month, day, rest, fraction = match.groups()
         seconds = self.clock.nanoseconds("timestamp", f"{year}-{month}-{day}T{rest}") or 0
         return seconds + int((fraction or "").ljust(9, "0"))
 
@@ -161,10 +161,10 @@ class _Reading:
             self.report.notes.append(f"columns without numbers are left out: {', '.join(sorted(self.texts))[:300]}")
 
 
-def _device(told: dict[str, tuple[Heading, str]]) -> str:
+def _device(readings: dict[str, tuple[Heading, str]]) -> str:
     """The GPU's UUID, or else where it is plugged in, or else its number; empty where nothing says which it is."""
     for name in (*UUIDS, "pci.bus_id", "gpu_bus_id", "index"):
-        text = told.get(name, (None, ""))[1]
+        text = readings.get(name, (None, ""))[1]
         if text and not MISSING.fullmatch(text):
             return f"gpu{text}"[:200] if name == "index" else text[:200]
     return ""

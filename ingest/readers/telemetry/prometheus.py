@@ -31,37 +31,41 @@ class PrometheusReader:
     description: ClassVar[str] = "Prometheus text format or OpenMetrics, one scrape or many"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name says nothing
-        """Whether the first lines are declarations and samples, and one at least cannot be something else."""
+        """Return whether the first lines are declarations and samples, and one at least cannot be something else."""
         lines = [line for line in plain_head(head).split("\n")[:-1] if line.strip()][:LOOKED_AT]
-        declared = [found for line in lines if (found := DECLARATION.fullmatch(line))]
-        told = [line for line in lines if not line.startswith("#")]
-        is_sure = any(found[1] for found in declared) or any(declared and told) or any("{" in line for line in told)
-        return is_sure and all(map(_is_sample, told))
+        declared = [match for line in lines if (match := DECLARATION.fullmatch(line))]
+        samples = [line for line in lines if not line.startswith("#")]
+        is_sure = (
+            any(declaration[1] for declaration in declared)
+            or any(declared and samples)
+            or any("{" in line for line in samples)
+        )
+        return is_sure and all(map(_is_sample, samples))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
         """Tables of our own sets, and of `series`. Raises: MalformedError, UnavailableError."""
-        known = KnownSeries(context.node)
-        scrapes = Scrapes(path, report, known, written_ns(path))
+        known_series = KnownSeries(context.node)
+        scrapes = Scrapes(path, report, known_series, written_ns(path))
         for block in blocks(path, report):
             comments, columns = split(block)
             cuts = scrapes.declare(comments)
-            yield from scrapes.take(*samples_of(columns, known.code_of_text, report.skip), cuts)
+            yield from scrapes.take(*samples_of(columns, known_series.code_of_text, report.skip), cuts)
         yield from scrapes.end()
 
 
 def _is_sample(line: str) -> bool:
-    found = LINE.fullmatch(line.rstrip("\r"))
-    if found is None or NUMBER.fullmatch(found[3]) is None:
+    match = LINE.fullmatch(line.rstrip("\r"))
+    if match is None or NUMBER.fullmatch(match[3]) is None:
         return False
     try:
-        parsed_series(found[1] or found[2])
+        parsed_series(match[1] or match[2])
     except MalformedError:
         return False
     return True
 
 
 def written_ns(path: Path) -> int:
-    """When the file was last changed. Raises: UnavailableError."""
+    """Return when the file was last changed. Raises: UnavailableError."""
     try:
         return path.stat().st_mtime_ns
     except OSError as error:

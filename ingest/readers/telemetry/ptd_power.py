@@ -45,7 +45,7 @@ class PtdPowerReader:
     description: ClassVar[str] = "power meter readings of PTDaemon: MLPerf's spl.txt (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether the first line is such a reading."""
+        """Return whether the first line is such a reading."""
         return LINE.fullmatch(plain_head(head).split("\n", 1)[0].rstrip("\r")) is not None
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[pa.Table]:
@@ -70,19 +70,19 @@ class _Reading:
     marks: Counter[str] = field(default_factory=Counter)
 
     def tables(self, text: str) -> Iterator[pa.Table]:
-        """What a line becomes. Raises: MalformedError."""
-        found = LINE.fullmatch(text)
-        if found is None:
+        """Yield the tables that a line completes. Raises: MalformedError."""
+        match = LINE.fullmatch(text)
+        if match is None:
             raise MalformedError(
                 "no reading: expected Time,MM-DD-YYYY HH:MM:SS.mmm,Watts,..,Volts,..,Amps,..,PF,..,Mark,.."
             )
-        local = f"{found['year']}-{found['month']}-{found['day']}T{found['clock']}"
-        ts_ns = (self.clock.nanoseconds("Time", local) or 0) + int(found["fraction"].ljust(9, "0"))
-        told: dict[str, Scalar] = {
-            column: float(found[name]) for name, column in COLUMNS.items() if not found[name].endswith("nan")
+        local = f"{match['year']}-{match['month']}-{match['day']}T{match['clock']}"
+        ts_ns = (self.clock.nanoseconds("Time", local) or 0) + int(match["fraction"].ljust(9, "0"))
+        cells: dict[str, Scalar] = {
+            column: float(match[name]) for name, column in COLUMNS.items() if not match[name].endswith("nan")
         }
-        self.marks[found["mark"][:80]] += 1
-        yield from self.rows.add({"ts_ns": ts_ns, "node": self.context.node or None, "device": METER, **told})
+        self.marks[match["mark"][:80]] += 1
+        yield from self.rows.add({"ts_ns": ts_ns, "node": self.context.node or None, "device": METER, **cells})
 
     def note(self, report: Report) -> None:
         """Says what the rows lack."""

@@ -1,4 +1,4 @@
-"""What tools scroll of GPUs: headers, and below each a line for every GPU and instant."""
+"""Scrolled output of tools about GPUs: headers, and below each a line for every GPU and instant."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ class Scrolled(Protocol):
     names: list[str]
 
     def tables(self, number: int, text: str) -> Iterator[pa.Table]:
-        """What a line becomes, with those before it. Raises: MalformedError."""
+        """Yield the tables that a line and those before it complete. Raises: MalformedError."""
         ...
 
 

@@ -35,29 +35,29 @@ class CollectedRows:
         return self.extend(row, {"ts_ns": [row["ts_ns"]]})
 
     def extend(
-        self, same: Mapping[str, Scalar], each: Mapping[str, Sequence[Scalar]], *, row_bytes: int = ROW_BYTES
+        self, same: Mapping[str, Scalar], varying: Mapping[str, Sequence[Scalar]], *, row_bytes: int = ROW_BYTES
     ) -> Iterator[pa.Table]:
         """Takes in rows that have some values in common, and of the others one each; gives tables as `add` does.
 
         The texts of a row have at most `row_bytes`.
         """
-        count = len(next(iter(each.values())))
+        count = len(next(iter(varying.values())))
         if self._bytes + row_bytes * count <= BYTES and count <= AT_ONCE:  # nearly always
-            yield from self._taken(same, each, count, row_bytes)
+            yield from self._taken(same, varying, count, row_bytes)
             return
         at_once = max(1, min(AT_ONCE, BYTES // row_bytes))
         for start in range(0, count, at_once):
-            portion = {name: values[start : start + at_once] for name, values in each.items()}
+            portion = {name: values[start : start + at_once] for name, values in varying.items()}
             length = min(at_once, count - start)
             if self._bytes + row_bytes * length > BYTES:
                 yield from self.rest()
             yield from self._taken(same, portion, length, row_bytes)
 
     def _taken(
-        self, same: Mapping[str, Scalar], each: Mapping[str, Sequence[Scalar]], count: int, row_bytes: int
+        self, same: Mapping[str, Scalar], varying: Mapping[str, Sequence[Scalar]], count: int, row_bytes: int
     ) -> Iterator[pa.Table]:
         for name, values in self._columns.items():
-            values.extend(each[name] if name in each else [same.get(name)] * count)
+            values.extend(varying[name] if name in varying else [same.get(name)] * count)
         self._bytes += row_bytes * count
         if len(self._columns["ts_ns"]) >= AT_ONCE:
             yield from self.rest()

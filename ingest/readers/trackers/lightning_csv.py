@@ -1,4 +1,4 @@
-"""What Lightning's CSVLogger logged: metrics.csv, and hparams.yaml beside it."""
+"""Logs of Lightning's CSVLogger: metrics.csv, and hparams.yaml beside it."""
 
 import csv
 import json
@@ -33,12 +33,12 @@ class LightningCsvReader:
     description: ClassVar[str] = "Lightning CSVLogger's metrics.csv, or the folder that holds it"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file is called as CSVLogger calls it, and has steps."""
+        """Return whether the file is called as CSVLogger calls it, and has steps."""
         first = plain_head(head).split("\n", 1)[0].rstrip("\r")
         return path.name.removesuffix(".gz") == METRICS and "step" in first.split(",")
 
     def recognises_folder(self, path: Path) -> bool:
-        """Whether such a file is in the folder."""
+        """Return whether such a file is in the folder."""
         try:
             return (path / METRICS).is_file() and self.recognises(path / METRICS, head_of(path / METRICS))
         except (OSError, UnavailableError):
@@ -65,8 +65,8 @@ class LightningCsvReader:
         if first is None:
             report.notes.append("nothing was logged: no run")
             return
-        told = (context.system, sorted(configuration.items()), sorted(first[1].items()))
-        run_id = imported_id(self.name, *told)
+        identity = (context.system, sorted(configuration.items()), sorted(first[1].items()))
+        run_id = imported_id(self.name, *identity)
         yield from progress(run_id, _values(first, rows, ended_ns, report), report)
         report.read += 1
         report.notes.append(NOTE)

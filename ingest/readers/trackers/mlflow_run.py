@@ -40,7 +40,7 @@ class MlflowReader:
         return False
 
     def recognises_folder(self, path: Path) -> bool:
-        """Whether a meta.yaml in it names a run, and one of its parts is there."""
+        """Return whether a meta.yaml in the folder names a run, and one of its parts is there."""
         try:
             head = head_of(path / META)
             return (b"run_id:" in head or b"run_uuid:" in head) and any((path / part).is_dir() for part in PARTS)
@@ -75,7 +75,7 @@ class MlflowReader:
 
 
 def _experiment(path: Path, report: Report) -> str:
-    """What the experiment is called that the run stands in; empty where that is not told."""
+    """Return the name of the experiment that the run stands in; empty where it is not given."""
     try:
         name = mapping_in(path.resolve().parent / META).get("name")
     except UnavailableError:
@@ -87,7 +87,7 @@ def _experiment(path: Path, report: Report) -> str:
 
 
 def state_of(meta: Mapping[object, object], report: Report) -> RunState:
-    """How a run stands, or ended."""
+    """Return how a run stands, or ended."""
     status = meta.get("status")
     if isinstance(status, int | str) and status in STATES:
         return STATES[status]
@@ -97,12 +97,12 @@ def state_of(meta: Mapping[object, object], report: Report) -> RunState:
 
 def time_of(meta: Mapping[object, object], name: str, report: Report) -> int | None:
     """A time of a run in ns; None where there is none."""
-    told = meta.get(name)
-    if told is None:
+    ms = meta.get(name)
+    if ms is None:
         return None
-    if isinstance(told, int) and not isinstance(told, bool) and not fault_of(Value(told * MILLISECOND_NS, 0, name, 0)):
-        return told * MILLISECOND_NS
-    report.skip(0, name, f"{name} {told!r:.80}; expected milliseconds since 1970")
+    if isinstance(ms, int) and not isinstance(ms, bool) and not fault_of(Value(ms * MILLISECOND_NS, 0, name, 0)):
+        return ms * MILLISECOND_NS
+    report.skip(0, name, f"{name} {ms!r:.80}; expected milliseconds since 1970")
     return None
 
 

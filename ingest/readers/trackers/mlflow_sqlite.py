@@ -34,7 +34,7 @@ class MlflowSqliteReader:
     description: ClassVar[str] = "MLflow's tracking database as an SQLite file (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether it is an SQLite file with MLflow's tables."""
+        """Return whether the file is an SQLite file with MLflow's tables."""
         return has_tables(path, head, NEEDED)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
@@ -49,25 +49,25 @@ class MlflowSqliteReader:
 
 
 def _run(
-    database: sqlite3.Connection, told: Mapping[object, object], report: Report, context: Context
+    database: sqlite3.Connection, row: Mapping[object, object], report: Report, context: Context
 ) -> Iterator[Run | pa.Table]:
-    told_id = str(told["run_id"])
-    if told["lifecycle_stage"] == "deleted":
+    told_id = str(row["run_id"])
+    if row["lifecycle_stage"] == "deleted":
         report.notes.append(f"run {told_id:.40} was deleted in MLflow: left out")
         return
     run_id = imported_id("mlflow", context.system, told_id)  # as in the file store
     yield from progress(run_id, _values(database, told_id, report), report)
     tags = {name: text for name, text in _texts(database, "tags", told_id, report) if not name.startswith("mlflow.")}
-    named = {"name": storable(str(told["run_name"]))} if told["run_name"] else {}
+    named = {"name": storable(str(row["run_name"]))} if row["run_name"] else {}
     report.read += 1
     yield Run(
         run_id,
-        storable(str(told["experiment"] or ""), 200) or context.workload or "unknown",
+        storable(str(row["experiment"] or ""), 200) or context.workload or "unknown",
         context.system,
-        state_of(told, report),
+        state_of(row, report),
         configuration={name: scalar_of(text) for name, text in _texts(database, "params", told_id, report)},
-        started_ns=time_of(told, "start_time", report),
-        ended_ns=time_of(told, "end_time", report),
+        started_ns=time_of(row, "start_time", report),
+        ended_ns=time_of(row, "end_time", report),
         tags={"imported_from": "mlflow", "imported_id": storable(told_id)} | named | tags,
     )
 

@@ -57,7 +57,7 @@ def fault_of(value: Value) -> str:
 
 
 def _is_text(name: str) -> bool:
-    """Whether it can be written at all: JSON allows halves of characters."""
+    """Return whether the name can be written at all: JSON allows halves of characters."""
     try:
         name.encode()
     except UnicodeEncodeError:

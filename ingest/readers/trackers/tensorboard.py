@@ -30,7 +30,7 @@ END_STATES = {1: RunState.COMPLETED, 2: RunState.FAILED, 3: RunState.RUNNING}  #
 
 @dataclass
 class _Told:
-    """What the events tell beside their scalars."""
+    """The facts that the events give beside their scalars."""
 
     first_ns: int = 0
     last_ns: int = 0
@@ -48,7 +48,7 @@ class TensorBoardReader:
     description: ClassVar[str] = "TensorBoard event file, events.out.tfevents.* (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file is called as event files are, and begins with a record."""
+        """Return whether the file is called as event files are, and begins with a record."""
         return "tfevents" in path.name and is_record_file(plain_bytes(head))
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
@@ -56,16 +56,16 @@ class TensorBoardReader:
 
         Source: tensorflow/core/util/event.proto and framework/summary.proto; tensorboard/plugins/hparams.
         """
-        told = _Told()
+        facts = _Told()
         with Bytes(path, report) as stream:
-            values = self._values(stream, report, told)
+            values = self._values(stream, report, facts)
             first = next(values, None)
-            run_id = imported_id(self.name, context.system, path.name.removesuffix(".gz"), told.first_ns)
+            run_id = imported_id(self.name, context.system, path.name.removesuffix(".gz"), facts.first_ns)
             if first is not None:
                 yield from progress(run_id, _with(first, values), report)
-        if told.others:
-            report.notes.append(f"{told.others} texts, images, histograms and tensors are no scalars: left out")
-        if first is None and not told.configuration:
+        if facts.others:
+            report.notes.append(f"{facts.others} texts, images, histograms and tensors are no scalars: left out")
+        if first is None and not facts.configuration:
             report.notes.append("holds no scalars: no run")
             return
         report.read += 1
@@ -73,18 +73,18 @@ class TensorBoardReader:
             run_id,
             context.workload or "unknown",
             context.system,
-            told.state,
-            configuration=told.configuration,
-            started_ns=told.first_ns or None,
-            ended_ns=told.last_ns or None,
+            facts.state,
+            configuration=facts.configuration,
+            started_ns=facts.first_ns or None,
+            ended_ns=facts.last_ns or None,
             tags={"imported_from": self.name, "folder": path.resolve().parent.name},
         )
 
-    def _values(self, stream: Bytes, report: Report, told: _Told) -> Iterator[Value]:
+    def _values(self, stream: Bytes, report: Report, facts: _Told) -> Iterator[Value]:
         """The scalars in the file's order."""
         for number, data in records(stream, report):
             try:
-                yield from _scalars(Message.parsed(data), told)
+                yield from _scalars(Message.parsed(data), facts)
             except MalformedError as error:
                 report.skip(number, "", f"record {number}: {error}")
 
@@ -94,26 +94,26 @@ def _with(first: Value, others: Iterator[Value]) -> Iterator[Value]:
     yield from others
 
 
-def _scalars(event: Message, told: _Told) -> list[Value]:
+def _scalars(event: Message, facts: _Told) -> list[Value]:
     """The scalars of one event. Raises: MalformedError."""
     ts_ns, step = nanoseconds(event.real(1) or 0.0), event.whole(2) or 0
     summary = event.message(5)
-    found = []
-    for each in summary.each(1) if summary else ():
-        entry = Message.parsed(each)
+    values = []
+    for encoded in summary.repeated(1) if summary else ():
+        entry = Message.parsed(encoded)
         number = _number(entry)
         tag = entry.text(1)
         if number is not None:
-            found.append(Value(ts_ns, step, tag, number))
-        elif not _take_hyperparameters(tag, entry, told):
-            told.others += 1
-    for value in found:
+            values.append(Value(ts_ns, step, tag, number))
+        elif not _take_hyperparameters(tag, entry, facts):
+            facts.others += 1
+    for value in values:
         if fault := fault_of(value):
             raise MalformedError(fault)
-    if not told.first_ns:
-        told.first_ns = ts_ns
-    told.last_ns = max(told.last_ns, ts_ns)
-    return found
+    if not facts.first_ns:
+        facts.first_ns = ts_ns
+    facts.last_ns = max(facts.last_ns, ts_ns)
+    return values
 
 
 def _number(entry: Message) -> float | None:
@@ -124,7 +124,7 @@ def _number(entry: Message) -> float | None:
     if tensor is None or tensor.whole(1) not in FORMATS:
         return None
     shape = tensor.message(2)
-    return None if shape is not None and (shape.each(2) or shape.whole(3)) else _tensor_number(tensor)
+    return None if shape is not None and (shape.repeated(2) or shape.whole(3)) else _tensor_number(tensor)
 
 
 def _tensor_number(tensor: Message) -> float | None:
@@ -144,8 +144,8 @@ def _varint_of(value: int | bytes) -> int:
     return message.whole(1) or 0
 
 
-def _take_hyperparameters(tag: str, entry: Message, told: _Told) -> bool:
-    """Whether the entry is of the plug-in of hyperparameters; notes what it says of the run."""
+def _take_hyperparameters(tag: str, entry: Message, facts: _Told) -> bool:
+    """Note what an entry of the plug-in of hyperparameters says of the run; return whether it is one."""
     if not tag.startswith("_hparams_/"):
         return False
     metadata = entry.message(9)
@@ -153,9 +153,9 @@ def _take_hyperparameters(tag: str, entry: Message, told: _Told) -> bool:
     content = plugin.message(2) if plugin else None
     start, end = (content.message(3), content.message(4)) if content else (None, None)
     if tag == HYPERPARAMETERS and start:
-        told.configuration |= dict(_hyperparameter(Message.parsed(each)) for each in start.each(1))
+        facts.configuration |= dict(_hyperparameter(Message.parsed(encoded)) for encoded in start.repeated(1))
     if tag == ENDED and end:
-        told.state = END_STATES.get(end.whole(1) or 0, RunState.LOST)
+        facts.state = END_STATES.get(end.whole(1) or 0, RunState.LOST)
     return True
 
 

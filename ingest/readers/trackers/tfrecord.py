@@ -46,7 +46,7 @@ def records(stream: Bytes, report: Report) -> Iterator[tuple[int, bytes]]:
 
 
 def is_record_file(head: bytes) -> bool:
-    """Whether a file that begins so begins with a whole header."""
+    """Return whether a file that begins so begins with a whole header."""
     return _length(head[: HEADER.size]) is not None
 
 
@@ -69,7 +69,7 @@ def crc32c(data: bytes) -> int:
 
 
 def _remainders(states: NDArray[np.uint32], blocks: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """What each state becomes by the bytes of its block."""
+    """Return what each state becomes by the bytes of its block."""
     table = np.array(_TABLE, np.uint32)
     for column in np.ascontiguousarray(blocks.T):
         states = table[(states ^ column) & 255] ^ states >> np.uint32(8)
@@ -86,10 +86,10 @@ def _joined(crc: int, remainders: NDArray[np.uint32]) -> int:
 
 @cache
 def _moved() -> list[list[int]]:
-    """What each value of each byte of a state becomes by a block of zeros."""
+    """Return what each value of each byte of a state becomes by a block of zeros."""
     states = np.concatenate([np.arange(256, dtype=np.uint32) << np.uint32(8 * place) for place in range(4)])
     moved = _remainders(states, np.zeros((len(states), BLOCK), np.uint8))
-    return [each.tolist() for each in moved.reshape(4, 256)]
+    return [row.tolist() for row in moved.reshape(4, 256)]
 
 
 def _entry(value: int) -> int:

@@ -1,4 +1,4 @@
-"""What Hugging Face's Trainer logged, from its trainer_state.json."""
+"""Logs of Hugging Face's Trainer, from its trainer_state.json."""
 
 import json
 import re
@@ -31,7 +31,7 @@ class TrainerStateReader:
     description: ClassVar[str] = "Hugging Face Trainer's trainer_state.json (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether it begins as a JSON object with the keys of such a state."""
+        """Return whether the file begins as a JSON object with the keys of such a state."""
         text = plain_head(head)
         keys = ('"best_model_checkpoint"', '"global_step"', '"log_history"')
         return text.lstrip().startswith("{") and all(key in text for key in keys)
@@ -56,7 +56,7 @@ class TrainerStateReader:
             return
         report.read += 1
         report.notes.append(NOTE)
-        seconds = next((each["train_runtime"] for each in reversed(history) if "train_runtime" in each), None)
+        seconds = next((entry["train_runtime"] for entry in reversed(history) if "train_runtime" in entry), None)
         is_known = isinstance(seconds, int | float) and 0 < seconds < 1e9
         yield Run(
             run_id,
@@ -76,9 +76,11 @@ def _later(path: Path) -> str:
     match = CHECKPOINT.fullmatch(folder.name)
     if not match:
         return ""
-    steps = [int(found[1]) for each in folder.parent.iterdir() if (found := CHECKPOINT.fullmatch(each.name))]
+    steps = [
+        int(checkpoint[1]) for sibling in folder.parent.iterdir() if (checkpoint := CHECKPOINT.fullmatch(sibling.name))
+    ]
     beside = [folder.parent / path.name, folder.parent / f"checkpoint-{max(steps)}" / path.name]
-    later = [each for each in beside if each.is_file() and each.parent != folder]
+    later = [candidate for candidate in beside if candidate.is_file() and candidate.parent != folder]
     return str(later[0]) if later else ""
 
 
@@ -98,7 +100,7 @@ def _facts(state: Mapping[str, object]) -> dict[str, str]:
 
 
 def _values(history: list[dict[str, object]], ts_ns: int, report: Report) -> Iterator[Value]:
-    """What each entry says of its step."""
+    """Yield what each entry says of its step."""
     for number, entry in enumerate(history, 1):
         step = entry.get("step")
         if isinstance(step, bool) or not isinstance(step, int):

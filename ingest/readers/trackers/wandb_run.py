@@ -32,7 +32,7 @@ OWN = "_"  # what W&B itself adds begins so
 
 @dataclass
 class _Told:
-    """What the records tell beside the history."""
+    """The facts that the records give beside the history."""
 
     wandb_id: str = ""
     project: str = ""
@@ -57,7 +57,7 @@ class WandbReader:
     description: ClassVar[str] = "W&B's local record of a run, run-<id>.wandb (also gzip)"
 
     def recognises(self, path: Path, head: bytes) -> bool:  # noqa: ARG002  the name tells nothing
-        """Whether it begins as such a record does."""
+        """Return whether the file begins as such a record does."""
         return plain_bytes(head).startswith(BEGINNING)
 
     def read(self, path: Path, report: Report, context: Context) -> Iterator[Run | pa.Table]:
@@ -65,40 +65,40 @@ class WandbReader:
 
         Source: wandb/proto/wandb_internal.proto, "Persistent on disk data".
         """
-        told = _Told(wandb_id=match[1] if (match := NAME.fullmatch(path.name)) else "")
+        facts = _Told(wandb_id=match[1] if (match := NAME.fullmatch(path.name)) else "")
         with Bytes(path, report) as stream:
-            values = _values(stream, report, told)
+            values = _values(stream, report, facts)
             first = next(values, None)  # the run's own record, if it is whole, stands before it
-            run_id = imported_id(self.name, context.system, told.wandb_id)
+            run_id = imported_id(self.name, context.system, facts.wandb_id)
             if first is not None:
                 yield from progress(run_id, _with(first, values), report)
-        if not told.wandb_id:
+        if not facts.wandb_id:
             raise MalformedError(f"{path}: no record tells of a run, and the file is not called run-<id>.wandb")
-        if told.others:
-            report.notes.append(f"{told.others} texts, media and other values that are no numbers: left out")
+        if facts.others:
+            report.notes.append(f"{facts.others} texts, media and other values that are no numbers: left out")
         with Bytes(path, report) as stream:
-            yield from samples(stream, Place(storable(told.host) or context.node, told.wandb_id), report)
+            yield from samples(stream, Place(storable(facts.host) or context.node, facts.wandb_id), report)
         report.read += 1
-        yield _run(run_id, told, context)
+        yield _run(run_id, facts, context)
 
 
-def _run(run_id: str, told: _Told, context: Context) -> Run:
-    state = RunState.LOST if told.exit_code is None else RunState.FAILED if told.exit_code else RunState.COMPLETED
-    tags = {"imported_from": WandbReader.name, "imported_id": told.wandb_id, "name": told.name, "host": told.host}
-    tags["tags"] = ", ".join(told.tags)
-    configuration = {name: value for name, value in told.configuration.items() if not name.startswith("_wandb")}
+def _run(run_id: str, facts: _Told, context: Context) -> Run:
+    state = RunState.LOST if facts.exit_code is None else RunState.FAILED if facts.exit_code else RunState.COMPLETED
+    tags = {"imported_from": WandbReader.name, "imported_id": facts.wandb_id, "name": facts.name, "host": facts.host}
+    tags["tags"] = ", ".join(facts.tags)
+    configuration = {name: value for name, value in facts.configuration.items() if not name.startswith("_wandb")}
     return Run(
         run_id,
-        storable(told.project, 200) or context.workload or "unknown",
+        storable(facts.project, 200) or context.workload or "unknown",
         context.system,
         state,
         configuration=flat(configuration),
-        job_id=told.job_id and storable(told.job_id, 64),
-        nodes=told.nodes,
-        started_ns=told.started_ns,
-        ended_ns=told.last_ns,
-        exit_code=told.exit_code,
-        software={"python": storable(told.python)} if told.python else {},
+        job_id=facts.job_id and storable(facts.job_id, 64),
+        nodes=facts.nodes,
+        started_ns=facts.started_ns,
+        ended_ns=facts.last_ns,
+        exit_code=facts.exit_code,
+        software={"python": storable(facts.python)} if facts.python else {},
         tags={name: storable(text) for name, text in tags.items() if text},
     )
 
@@ -108,61 +108,61 @@ def _with(first: Value, others: Iterator[Value]) -> Iterator[Value]:
     yield from others
 
 
-def _values(stream: Bytes, report: Report, told: _Told) -> Iterator[Value]:
+def _values(stream: Bytes, report: Report, facts: _Told) -> Iterator[Value]:
     for number, data in records(stream, report):
         try:
             record = Message.parsed(data)
-            _take(record, told)
+            _take(record, facts)
             history = record.message(HISTORY)
             if history:
-                yield from _of_step(history, told)
+                yield from _of_step(history, facts)
         except MalformedError as error:
             report.skip(number, "", f"record {number}: {error}")
 
 
-def _take(record: Message, told: _Told) -> None:
+def _take(record: Message, facts: _Told) -> None:
     """Notes what a record tells of the run. Raises: MalformedError."""
     if run := record.message(RUN):
-        _take_run(run, told)
+        _take_run(run, facts)
     if config := record.message(CONFIG):
-        _take_config(config, told)
+        _take_config(config, facts)
     if environment := record.message(ENVIRONMENT):
-        told.python = environment.text(PYTHON).removeprefix("CPython ") or told.python
-        _take_slurm(environment, told)
+        facts.python = environment.text(PYTHON).removeprefix("CPython ") or facts.python
+        _take_slurm(environment, facts)
     if ending := record.message(EXIT):
-        told.exit_code = ending.whole(1) or 0
+        facts.exit_code = ending.whole(1) or 0
 
 
-def _take_run(run: Message, told: _Told) -> None:
-    told.wandb_id, told.project = run.text(1) or told.wandb_id, run.text(3) or told.project
-    told.name, told.host = run.text(8) or told.name, run.text(13) or told.host
-    told.tags = [tag.decode(errors="replace") for tag in run.each(10)]
+def _take_run(run: Message, facts: _Told) -> None:
+    facts.wandb_id, facts.project = run.text(1) or facts.wandb_id, run.text(3) or facts.project
+    facts.name, facts.host = run.text(8) or facts.name, run.text(13) or facts.host
+    facts.tags = [tag.decode(errors="replace") for tag in run.repeated(10)]
     if config := run.message(4):
-        _take_config(config, told)
+        _take_config(config, facts)
     if start := run.message(17):
         started = Value((start.whole(1) or 0) * SECOND_NS + (start.whole(2) or 0), 0, "start_time", 0.0)
-        told.started_ns = None if fault_of(started) else started.ts_ns
+        facts.started_ns = None if fault_of(started) else started.ts_ns
 
 
-def _take_slurm(environment: Message, told: _Told) -> None:
+def _take_slurm(environment: Message, facts: _Told) -> None:
     """The job and its nodes, as Slurm's variables told them to the process."""
-    entries = map(Message.parsed, environment.each(SLURM))
+    entries = map(Message.parsed, environment.repeated(SLURM))
     variables = {entry.text(1): entry.text(2) for entry in entries}
-    told.job_id = variables.get("job_id") or told.job_id
-    told.nodes = hostlist.expand(variables.get("job_nodelist", "")) or told.nodes
+    facts.job_id = variables.get("job_id") or facts.job_id
+    facts.nodes = hostlist.expand(variables.get("job_nodelist", "")) or facts.nodes
 
 
-def _take_config(config: Message, told: _Told) -> None:
-    for each in config.each(1):
-        name, value = _item(Message.parsed(each))
-        told.configuration[name] = value
-    for each in config.each(2):
-        told.configuration.pop(_name(Message.parsed(each)), None)
+def _take_config(config: Message, facts: _Told) -> None:
+    for encoded in config.repeated(1):
+        name, value = _item(Message.parsed(encoded))
+        facts.configuration[name] = value
+    for encoded in config.repeated(2):
+        facts.configuration.pop(_name(Message.parsed(encoded)), None)
 
 
-def _of_step(history: Message, told: _Told) -> list[Value]:
+def _of_step(history: Message, facts: _Told) -> list[Value]:
     """The numbers of one step. Raises: MalformedError."""
-    items = dict(_item(Message.parsed(each)) for each in history.each(1))
+    items = dict(_item(Message.parsed(encoded)) for encoded in history.repeated(1))
     numbered = history.message(2)
     step = numbered.whole(1) or 0 if numbered else items.get("_step")
     seconds = items.get("_timestamp")
@@ -170,24 +170,24 @@ def _of_step(history: Message, told: _Told) -> list[Value]:
         raise MalformedError(f"history without a step or a time: {step!r:.40}, {seconds!r:.40}")
     ts_ns = nanoseconds(float(seconds))
     values = []
-    for name, number in _numbers({name: value for name, value in items.items() if not name.startswith(OWN)}, "", told):
+    for name, number in _numbers({name: value for name, value in items.items() if not name.startswith(OWN)}, "", facts):
         value = Value(ts_ns, step, name, number)
         if fault := fault_of(value):
             raise MalformedError(fault)
         values.append(value)
-    told.last_ns = max(told.last_ns or 0, ts_ns) if values else told.last_ns
+    facts.last_ns = max(facts.last_ns or 0, ts_ns) if values else facts.last_ns
     return values
 
 
-def _numbers(told_value: object, path: str, told: _Told) -> Iterator[tuple[str, float]]:
+def _numbers(told_value: object, path: str, facts: _Told) -> Iterator[tuple[str, float]]:
     """Numbers by their path; what has a `_type` is an image, a table or the like."""
     if isinstance(told_value, dict) and "_type" not in told_value:
         for key, value in told_value.items():
-            yield from _numbers(value, f"{path}.{key}" if path else str(key), told)
+            yield from _numbers(value, f"{path}.{key}" if path else str(key), facts)
     elif isinstance(told_value, int | float) and not isinstance(told_value, bool):
         yield path, float(told_value) if isinstance(told_value, float) or abs(told_value) < 1 << 1000 else math.inf
     else:
-        told.others += 1
+        facts.others += 1
 
 
 def _item(item: Message) -> tuple[str, object]:
@@ -210,4 +210,4 @@ def _item(item: Message) -> tuple[str, object]:
 
 
 def _name(item: Message) -> str:
-    return item.text(KEY) or ".".join(part.decode(errors="replace") for part in item.each(NESTED_KEY))
+    return item.text(KEY) or ".".join(part.decode(errors="replace") for part in item.repeated(NESTED_KEY))

@@ -32,9 +32,9 @@ def samples(stream: Bytes, place: Place, report: Report) -> Iterator[pa.Table]:
 
     Source: wandb/proto/wandb_internal.proto, StatsRecord. Raises: MalformedError, UnavailableError.
     """
-    found = _samples(stream, report)
+    values = _samples(stream, report)
     labels = labels_text({"wandb_run": place.wandb_id})
-    while rows := list(islice(found, ROWS_AT_ONCE)):
+    while rows := list(islice(values, ROWS_AT_ONCE)):
         report.read += len(rows)
         columns: dict[str, list[Scalar]] = {
             "ts_ns": [row.ts_ns for row in rows],
@@ -63,9 +63,9 @@ def _samples(stream: Bytes, report: Report) -> Iterator[Value]:
 def _of_moment(stats: Message) -> list[Value]:
     moment = stats.message(TIMESTAMP)
     ts_ns = (moment.whole(1) or 0) * SECOND_NS + (moment.whole(2) or 0) if moment else 0
-    found = []
-    for each in stats.each(ITEM):
-        item = Message.parsed(each)
+    values = []
+    for encoded in stats.repeated(ITEM):
+        item = Message.parsed(encoded)
         try:
             number = json.loads(item.text(VALUE_JSON))
         except (ValueError, RecursionError) as error:
@@ -75,5 +75,5 @@ def _of_moment(stats: Message) -> list[Value]:
         value = Value(ts_ns, 0, item.text(KEY), float(number))
         if fault := fault_of(value):
             raise MalformedError(fault)
-        found.append(value)
-    return found
+        values.append(value)
+    return values

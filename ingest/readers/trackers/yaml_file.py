@@ -11,7 +11,7 @@ MERGE = re.compile(r"<<\s*:")  # which no tracker writes, and by which a small f
 
 
 def mapping_in(path: Path) -> Mapping[object, object]:
-    """What a file with one mapping says; tags that would make objects are refused.
+    """Return the one mapping in a file; tags that would make objects are refused.
 
     Raises: MalformedError, UnavailableError (also without PyYAML).
     """
@@ -24,12 +24,12 @@ def mapping_in(path: Path) -> Mapping[object, object]:
             text = stream.read(FILE_LIMIT + 1).decode()
         if len(text) > FILE_LIMIT or MERGE.search(text):
             raise MalformedError(f"{path}: more than {FILE_LIMIT} bytes, or merges; expected a small YAML file")
-        found = yaml.safe_load(text)
+        document = yaml.safe_load(text)
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MalformedError(f"{path}: not the YAML that was expected: {reason}") from error
-    if not isinstance(found, dict):
-        raise MalformedError(f"{path}: {type(found).__name__}; expected a mapping")
-    return found
+    if not isinstance(document, dict):
+        raise MalformedError(f"{path}: {type(document).__name__}; expected a mapping")
+    return document

@@ -1,4 +1,4 @@
-"""How long a step takes, a file a parallel strategy."""
+"""The time of a step, a file for each parallel strategy."""
 
 from crosswind.data.errors import InvalidInputError
 from crosswind.models.analytic.strategies.data_parallel import DataParallel
@@ -28,4 +28,4 @@ def strategy_named(name: str) -> Strategy:
     for strategy in STRATEGIES:
         if strategy.name == name:
             return strategy
-    raise InvalidInputError(f"strategy is {name!r}, expected one of {', '.join(known.name for known in STRATEGIES)}")
+    raise InvalidInputError(f"strategy is {name!r}, expected one of {', '.join(choice.name for choice in STRATEGIES)}")

@@ -49,5 +49,5 @@ def gradient_seconds(parameters: float, plan: Plan, machine: Machine, *, backwar
 
 
 def exposed(buckets: int, bucket_seconds: float, hiding_seconds: float) -> float:
-    """What is left of the buckets' time: never less than the last one, whose gradients come at the very end."""
+    """Return what is left of the buckets' time: never less than the last one, whose gradients come at the very end."""
     return max(bucket_seconds, buckets * bucket_seconds - hiding_seconds * (buckets - 1) / buckets)

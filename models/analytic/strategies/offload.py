@@ -1,4 +1,4 @@
-"""What does not fit into a device lives in the host's memory: the optimizer, or activations."""
+"""Offloading to the host's memory of what does not fit into a device: the optimizer, or activations."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -49,7 +49,7 @@ def swapped_ratio(workload: Workload, plan: Plan, machine: Machine) -> float:
 
 
 def swap_seconds(workload: Workload, plan: Plan, machine: Machine) -> float:
-    """What swapping adds: per swapped layer max(compute, bytes / link) - compute, out forward and in backward.
+    """Return what swapping adds: per swapped layer max(compute, bytes / link) - compute, out forward, in backward.
 
     The last layer out and the first one back cannot hide. Source: Wahib et al. 2020, "Scaling distributed deep
     learning workloads beyond the memory capacity with KARMA", as per-layer maxima.

@@ -1,4 +1,4 @@
-"""What a parallel strategy promises."""
+"""The protocol of a parallel strategy."""
 
 from typing import ClassVar, Protocol
 

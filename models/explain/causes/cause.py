@@ -1,4 +1,4 @@
-"""What every cause promises: a claim on the excess of one or more phases, from evidence in the same unit, seconds."""
+"""The protocol of a cause: a claim on the excess of one or more phases, from evidence in the same unit, seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Excess:
         return self.work - self["cpu_user"] - self["cpu_system"]
 
     def stands_out(self, name: str, *, least: float) -> NDArray[np.bool_]:
-        """Where a count is more by `least`, and by more than the cohort's runs ever differ."""
+        """Return where a count is more by `least`, and by more than the cohort's runs ever differ."""
         usual = self.spread[name]
         most = COUNTS_BEYOND * usual if usual == usual else 0.0  # noqa: PLR0124 - NaN where few recorded it
         return np.asarray(self[name] > max(least, most))
@@ -73,9 +73,9 @@ def by_runs_alike(excess: Excess, shared: str) -> dict[str, Floats]:
 
 
 def told_by_runs_alike(observed: Observed, shared: str) -> str:
-    """What they take, in words."""
+    """Return what they take, in words."""
     measured, expected = (
-        each[f"{shared}_compute"] + each[f"{shared}_fabric"] for each in (observed.measured, observed.expected)
+        values[f"{shared}_compute"] + values[f"{shared}_fabric"] for values in (observed.measured, observed.expected)
     )
     return f"take {milliseconds(measured)} a step, expected {milliseconds(expected)}"
 
@@ -92,7 +92,7 @@ class Cause(Protocol):
         ...
 
     def evidence(self, observed: Observed) -> str:
-        """What speaks for it, in words and numbers."""
+        """Return what speaks for it, in words and numbers."""
         ...
 
 

@@ -39,10 +39,10 @@ class Congestion:
         return {"fabric": np.where(is_asked, excess["fabric"], 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """What asked senders to wait."""
-        told = [
+        """Return what asked senders to wait."""
+        signs = [
             f"{observed.measured[name]:.3g} {what}, expected {observed.expected[name]:.3g}"
             for name, (what, _) in SIGNS.items()
             if not np.isnan(observed.excess(name))
         ]
-        return "; ".join(told)
+        return "; ".join(signs)

@@ -26,6 +26,6 @@ class CpuContention:
         return {"compute": excess["run_queue_wait"], "fabric": excess["comm_thread_wait"]}
 
     def evidence(self, observed: Observed) -> str:
-        """How long threads waited for a core."""
+        """Return how long threads waited for a core."""
         measured, expected = observed.measured["run_queue_wait"], observed.expected["run_queue_wait"]
         return f"its thread waited {milliseconds(measured)} a step for a core, expected {milliseconds(expected)}"

@@ -26,6 +26,6 @@ class CpuQuota:
         return {"compute": excess["throttled"]}
 
     def evidence(self, observed: Observed) -> str:
-        """How long it was stopped."""
+        """Return how long it was stopped."""
         measured, expected = observed.measured["throttled"], observed.expected["throttled"]
         return f"a CPU quota stopped it for {milliseconds(measured)} a step, expected {milliseconds(expected)}"

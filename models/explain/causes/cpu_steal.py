@@ -27,6 +27,6 @@ class CpuSteal:
         return {"compute": at_most(excess["stolen"], excess.work)}
 
     def evidence(self, observed: Observed) -> str:
-        """How long cores were away."""
+        """Return how long cores were away."""
         measured, expected = observed.measured["stolen"], observed.expected["stolen"]
         return f"the hypervisor took {milliseconds(measured)} of each core a step, expected {milliseconds(expected)}"

@@ -28,7 +28,7 @@ class LowClock:
         return {"compute": at_most(excess["clock_lost"], excess.work)}
 
     def evidence(self, observed: Observed) -> str:
-        """What the missing share of the clock costs."""
+        """Return what the missing share of the clock costs."""
         measured, expected = observed.measured["clock_lost"], observed.expected["clock_lost"]
         return (
             f"clocks below the cohort's highest cost {milliseconds(measured)} a step, expected {milliseconds(expected)}"

@@ -23,7 +23,7 @@ class SlowCheckpoint:
         return {"checkpoint": excess["checkpoint"]}
 
     def evidence(self, observed: Observed) -> str:
-        """How long checkpoints took."""
+        """Return how long checkpoints took."""
         return _took("checkpoints", "checkpoint", observed)
 
 
@@ -40,7 +40,7 @@ class OtherWork:
         return {"other": excess["other"]}
 
     def evidence(self, observed: Observed) -> str:
-        """How long it took."""
+        """Return how long it took."""
         return _took("other work", "other", observed)
 
 

@@ -21,7 +21,7 @@ class Network:
         return {"fabric": excess["fabric"]}
 
     def evidence(self, observed: Observed) -> str:
-        """How long collectives ran with everybody there."""
+        """Return how long collectives ran with everybody there."""
         measured, expected = observed.measured["fabric"], observed.expected["fabric"]
         return (
             f"with all ranks there, collectives ran {milliseconds(measured)} a step, expected {milliseconds(expected)}"

@@ -26,5 +26,5 @@ class Placement:
         return by_runs_alike(excess, "placement")
 
     def evidence(self, observed: Observed) -> str:
-        """What runs that are alike take."""
+        """Return what runs that are alike take."""
         return f"{ALIKE} {told_by_runs_alike(observed, 'placement')}"

@@ -34,10 +34,10 @@ class Retransmission:
         return {"fabric": np.where(again, excess["fabric"], 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """What was sent again."""
-        told = [
+        """Return what was sent again."""
+        counts = [
             f"{observed.measured[name]:.3g} {what} a step, expected {observed.expected[name]:.3g}"
             for name, what in (("retransmits", "segments"), ("retries", "RDMA packets"))
             if not np.isnan(observed.excess(name))
         ]
-        return f"sent again: {'; '.join(told)}"
+        return f"sent again: {'; '.join(counts)}"

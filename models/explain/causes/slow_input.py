@@ -23,6 +23,6 @@ class SlowInput:
         return {"input": excess["input"]}
 
     def evidence(self, observed: Observed) -> str:
-        """How long the batches took."""
+        """Return how long the batches took."""
         measured, expected = observed.measured["input"], observed.expected["input"]
         return f"waiting for batches took {milliseconds(measured)} a step, expected {milliseconds(expected)}"

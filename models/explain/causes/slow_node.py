@@ -27,7 +27,7 @@ class SlowNode:
         return {"compute": at_most(excess["slow_node"], excess.work)}
 
     def evidence(self, observed: Observed) -> str:
-        """What the node costs."""
+        """Return what the node costs."""
         measured, expected = observed.measured["slow_node"], observed.expected["slow_node"]
         usual = f"its node is a straggler in this cohort's runs: {milliseconds(measured)} a step"
         return f"{usual}, expected {milliseconds(expected)}"

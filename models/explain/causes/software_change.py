@@ -26,5 +26,5 @@ class SoftwareChange:
         return by_runs_alike(excess, "software")
 
     def evidence(self, observed: Observed) -> str:
-        """What runs that are alike take."""
+        """Return what runs that are alike take."""
         return f"{ALIKE} {told_by_runs_alike(observed, 'software')}"

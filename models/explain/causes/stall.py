@@ -25,6 +25,6 @@ class Stall:
     def evidence(self, observed: Observed) -> str:
         """For how long nothing went on."""
         measured, expected = (
-            sum(each[name] for name in self.columns) for each in (observed.measured, observed.expected)
+            sum(values[name] for name in self.columns) for values in (observed.measured, observed.expected)
         )
         return f"nothing went on for {milliseconds(measured)} a step, in a few steps; expected {milliseconds(expected)}"

@@ -33,7 +33,7 @@ class UnevenWork:
         return {"compute": np.where(stands_out, at_most(excess["uneven"], excess.work), 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """What it costs that the work falls on one rank after another."""
+        """Return what it costs that the work falls on one rank after another."""
         measured, expected = observed.measured["uneven"], observed.expected["uneven"]
         lost = f"work that falls on one rank after another costs {milliseconds(measured)} a step"
         return f"{lost}, expected {milliseconds(expected)}"

@@ -1,1 +1,1 @@
-"""What runs tell a tuner: earlier ones as sources and trials, disturbed ones, and hopeless ones while they go on."""
+"""Evidence of runs for a tuner: earlier ones as sources and trials, disturbed ones, and hopeless ones as they go on."""

@@ -31,30 +31,30 @@ def sources_beside(study: Study, others: Iterable[tuple[Study, Sequence[TrialRec
 
 
 def is_comparable(study: Study, other: Study) -> bool:
-    """Whether the other study's objectives may tell something of this one's."""
+    """Return whether the other study's objectives may tell something of this one's."""
     if other.study_id == study.study_id or other.objective != study.objective:
         return False
     if other.details.get(DIRECTION) != study.details.get(DIRECTION):
         return False
-    told = ((study.details.get(word), other.details.get(word)) for word in PROGRAM)
-    return all(own == others or not own or not others for own, others in told)
+    details = ((study.details.get(word), other.details.get(word)) for word in PROGRAM)
+    return all(own == others or not own or not others for own, others in details)
 
 
 def features_of(study: Study) -> dict[str, float | str]:
-    """What the study's details say of the place where it is measured."""
-    told = {name: study.details[name] for name in DESCRIBED if name in study.details}
+    """Return what the study's details say of the place where it is measured."""
+    details = {name: study.details[name] for name in DESCRIBED if name in study.details}
     return {
         name: value if isinstance(value, str) else float(value)
-        for name, value in told.items()
+        for name, value in details.items()
         if isinstance(value, str | int | float)
     }
 
 
 def source_of(study: Study, records: Sequence[TrialRecord], space: Space, left_out: Counter[str]) -> Iterator[Source]:
     """The study as a source, where it has a trial that covers the space."""
-    found = dict(_fitting(records, space, left_out))
-    if found:
-        configurations, objectives = zip(*found.values(), strict=True)
+    fitting = dict(_fitting(records, space, left_out))
+    if fitting:
+        configurations, objectives = zip(*fitting.values(), strict=True)
         yield Source(f"study {study.name}", configurations, objectives, features_of(study))
 
 

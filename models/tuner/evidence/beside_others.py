@@ -1,4 +1,4 @@
-"""What a run lost to external causes, told beside runs of other configurations: of its own there are too few.
+"""The losses of a run to external causes, judged beside runs of other configurations: of its own there are too few.
 
 The other runs are stretched to the run's time a step, so that shares of time and counts a second compare. Nothing
 tells then how long the run should have taken; what tells is who else ran on its cores, what its links met, and by how
@@ -35,14 +35,14 @@ class Seen:
 
 def lost_beside(run: Seen, others: Sequence[Seen], parameters: Collection[str], least: float) -> list[Lost]:
     """The external causes that took at least this share of the run's time, the largest first."""
-    stretched = [_stretched(each.segments, run.segments.time) for each in others]
-    found = {CONTENTION: _others(run, others)} if _others(run, others) >= max(least, OTHERS_LEAST) else {}
+    stretched = [_stretched(other.segments, run.segments.time) for other in others]
+    ratios = {CONTENTION: _others(run, others)} if _others(run, others) >= max(least, OTHERS_LEAST) else {}
     if len(stretched) >= FEWEST_RUNS:
         for name, ratio in (*_whole(run.segments, stretched).items(), *_ranks(run.segments, stretched)):
             if ratio >= least and not is_made_by(name, parameters):
-                found[name] = max(ratio, found.get(name, 0.0))
-    lost = [Lost(name, min(ratio, 1.0), *_interval(name, ratio, run.segments)) for name, ratio in found.items()]
-    return sorted(lost, key=lambda each: each.ratio, reverse=True)
+                ratios[name] = max(ratio, ratios.get(name, 0.0))
+    lost = [Lost(name, min(ratio, 1.0), *_interval(name, ratio, run.segments)) for name, ratio in ratios.items()]
+    return sorted(lost, key=lambda loss: loss.ratio, reverse=True)
 
 
 def _stretched(segments: Segments, time: float) -> Segments:
@@ -59,8 +59,8 @@ def _others(run: Seen, others: Sequence[Seen]) -> float:
     """
     if run.others_share is None:
         return 0.0
-    known = [each.others_share for each in others if each.others_share is not None]
-    usual = min(float(np.median(known)), OTHERS_USUAL_MOST) if known else 0.0
+    shares = [other.others_share for other in others if other.others_share is not None]
+    usual = min(float(np.median(shares)), OTHERS_USUAL_MOST) if shares else 0.0
     means = dict(zip(COLUMNS, run.segments.means.tolist(), strict=True))
     waited = np.nan_to_num(means["run_queue_wait"]) + means["fabric"]
     return float(min(max(run.others_share - usual, 0.0), waited / run.segments.time))
@@ -69,14 +69,14 @@ def _others(run: Seen, others: Sequence[Seen]) -> float:
 def _whole(run: Segments, stretched: Sequence[Segments]) -> Mapping[str, float]:
     reference = reference_of(stretched)
     beyond = dict(zip(COLUMNS, (run.means - reference.usual)[:, None], strict=True))
-    most = dict(zip(COLUMNS, np.nan_to_num([each.means for each in stretched]).max(axis=0).tolist(), strict=True))
+    most = dict(zip(COLUMNS, np.nan_to_num([other.means for other in stretched]).max(axis=0).tolist(), strict=True))
     means = dict(zip(COLUMNS, run.means.tolist(), strict=True))
     beyond |= {phase: np.array([means[phase]]) for phase in LOCAL_PHASES}  # all of it may be too much: nobody knows
-    found = {}
+    shares = {}
     for name, signs in AGAINST_OTHERS.items():
         if not signs or any(means[sign] > COUNTS_BEYOND * most[sign] for sign in signs):
-            found[name] = _share(BY_NAME[name], Excess(beyond, reference.spread), means, reference) / run.time
-    return found
+            shares[name] = _share(BY_NAME[name], Excess(beyond, reference.spread), means, reference) / run.time
+    return shares
 
 
 def _share(cause: Cause, excess: Excess, means: Mapping[str, float], reference: Reference) -> float:
@@ -96,11 +96,11 @@ def _share(cause: Cause, excess: Excess, means: Mapping[str, float], reference: 
 
 
 def _ranks(run: Segments, stretched: Sequence[Segments]) -> list[tuple[str, float]]:
-    """What one rank took more than the others of its run, where that stands out of what ranks differ by."""
-    alike = [each for each in stretched if each.ranks == run.ranks]
+    """Return what one rank took more than the others of its run, where that stands out of what ranks differ by."""
+    alike = [other for other in stretched if other.ranks == run.ranks]
     compared = Compared.ranks(run, alike) if len(alike) >= FEWEST_RUNS else None
-    told = compared.notable(run.time) if compared else ()
-    return [(name, seconds / run.time) for name, _, seconds in told if name in ON_ONE_RANK]
+    notable = compared.notable(run.time) if compared else ()
+    return [(name, seconds / run.time) for name, _, seconds in notable if name in ON_ONE_RANK]
 
 
 def _interval(name: str, ratio: float, run: Segments) -> tuple[float, float]:

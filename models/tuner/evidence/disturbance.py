@@ -1,4 +1,4 @@
-"""What is said of a trial whose run may have been disturbed."""
+"""The verdict on a trial whose run may have been disturbed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from crosswind.data.errors import InvalidInputError
 
 
 class Basis(StrEnum):
-    """What a verdict rests on, the surest first."""
+    """The grounds of a verdict, the surest first."""
 
     OWN_RUNS = "own_runs"  # other runs of the same configuration
     OTHER_RUNS = "other_runs"  # runs of other configurations, and its own ranks beside each other
@@ -35,7 +35,7 @@ class Corrected:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """Whether a trial is to be repeated rather than believed, and why; `lost` has the largest share first."""
+    """The verdict whether to repeat a trial rather than believe it, and why; `lost` has the largest share first."""
 
     run_id: str
     basis: Basis
@@ -44,7 +44,7 @@ class Disturbance:
     sentence: str
 
     def corrected(self, objective: float) -> Corrected:
-        """What the objective would have been, for when no repeat is left; one that grows with the time of a step.
+        """Return what the objective would have been, for when no repeat is left; it grows with the time of a step.
 
         A negative one is taken as a negated rate, which falls with it. Undisturbed, it is what was measured; the
         interval is that of the shares lost and knows nothing of other noise. Raises: InvalidInputError unless finite.
@@ -53,9 +53,9 @@ class Disturbance:
             raise InvalidInputError(f"objective is {objective}, expected a finite number")
         if not self.is_disturbed:
             return Corrected(objective, objective, objective)
-        shares = [sum(getattr(each, name) for each in self.lost) for name in ("ratio", "high", "low")]
+        shares = [sum(getattr(loss, name) for loss in self.lost) for name in ("ratio", "high", "low")]
         left = [1 - min(share, MOST_LOST) for share in shares]
-        value, *ends = (objective * each if objective >= 0 else objective / each for each in left)
+        value, *ends = (objective * share if objective >= 0 else objective / share for share in left)
         return Corrected(value, min(ends), max(ends))
 
 

@@ -1,4 +1,4 @@
-"""Whether a known external cause disturbed a trial's run: then it is repeated, not believed.
+"""The verdict whether a known external cause disturbed a trial's run: then it is repeated, not believed.
 
 Where the configuration ran often enough, its explanation tells. A configuration tried once has no cohort: then its run
 is held against the study's other runs, which tells less, and the sentence says so.
@@ -35,7 +35,7 @@ class _Asked:
 def disturbance_of(
     store: Store, run_id: str, *, beside: Sequence[str] = (), parameters: Collection[str] = (), least: float = LEAST
 ) -> Disturbance:
-    """What external causes took of a trial's run.
+    """Return what external causes took of a trial's run.
 
     `beside` are the runs of the study's other trials, `parameters` the names that are tuned: what they may have made
     is not external. Raises: NotFoundError, InvalidInputError.
@@ -44,7 +44,7 @@ def disturbance_of(
         raise InvalidInputError(f"least is {least}, expected a share between 0 and 1")
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
-        others = [session.runs.get(each) for each in dict.fromkeys(beside) if each != run_id]
+        others = [session.runs.get(other_id) for other_id in dict.fromkeys(beside) if other_id != run_id]
     explanation = explain_runs(store, [run])[run_id]
     if explanation.verdict is not Verdict.INSUFFICIENT_EVIDENCE:
         return _by_its_own(explanation, _Asked(parameters, least))
@@ -56,7 +56,7 @@ def disturbance_in(store: Store, study: Study, trials: Sequence[TrialRecord], ru
 
     Raises: NotFoundError, InvalidInputError.
     """
-    beside = [told.run_id for told in trials if told.run_id][-BESIDE:]
+    beside = [trial.run_id for trial in trials if trial.run_id][-BESIDE:]
     return disturbance_of(store, run_id, beside=beside, parameters=Space.from_json(study.space).domains)
 
 
@@ -77,26 +77,28 @@ def _by_its_own(explanation: Explanation, asked: _Asked) -> Disturbance:
 
 
 def _by_others(store: Store, run: Run, others: Sequence[Run], asked: _Asked) -> Disturbance:
-    runs = [run, *(each for each in others if each.workload == run.workload and each.system == run.system)]
+    runs = [run, *(other for other in others if other.workload == run.workload and other.system == run.system)]
     segments = read_segments(store, runs)
     own = segments.get(run.run_id)
     if own is None or len(own.values) < FEWEST_SEGMENTS:
         reason = f"Nothing tells whether run {run.run_id} was disturbed: expected {FEWEST_SEGMENTS} steps of all ranks."
         return Disturbance(run.run_id, Basis.NOTHING, (), is_disturbed=False, sentence=reason)
     shares = others_shares(store, runs, ranks_of(store, runs), spans_of(store, runs))
-    seen = {run_id: Seen(each, shares.get(run_id)) for run_id, each in segments.items()}
-    beside = [each for run_id, each in seen.items() if run_id != run.run_id]
+    seen = {run_id: Seen(run_segments, shares.get(run_id)) for run_id, run_segments in segments.items()}
+    beside = [other for run_id, other in seen.items() if run_id != run.run_id]
     lost = lost_beside(seen[run.run_id], beside, asked.parameters, asked.least)
     basis = f"told beside {len(beside)} runs of other configurations, none of its own"
     return _told(Disturbance(run.run_id, Basis.OTHER_RUNS, tuple(lost), is_disturbed=False, sentence=basis), asked)
 
 
-def _told(found: Disturbance, asked: _Asked) -> Disturbance:
+def _told(disturbance: Disturbance, asked: _Asked) -> Disturbance:
     """The same with its verdict; its sentence says so far what it rests on."""
-    lost = tuple(sorted(found.lost, key=lambda each: each.ratio, reverse=True))
-    if sum(each.ratio for each in lost) < asked.least:
-        nothing = f"No known external cause took {asked.least:.0%} of the time of run {found.run_id}"
-        return replace(found, lost=lost, sentence=f"{nothing} ({found.sentence}).")
-    causes = ", ".join(f"{words(each.cause)} {each.ratio:.0%} [{each.low:.0%}-{each.high:.0%}]" for each in lost)
-    told = f"Repeat it: external causes took of the time of run {found.run_id}: {causes} ({found.sentence})."
-    return replace(found, lost=lost, is_disturbed=True, sentence=told)
+    lost = tuple(sorted(disturbance.lost, key=lambda loss: loss.ratio, reverse=True))
+    if sum(loss.ratio for loss in lost) < asked.least:
+        nothing = f"No known external cause took {asked.least:.0%} of the time of run {disturbance.run_id}"
+        return replace(disturbance, lost=lost, sentence=f"{nothing} ({disturbance.sentence}).")
+    causes = ", ".join(f"{words(loss.cause)} {loss.ratio:.0%} [{loss.low:.0%}-{loss.high:.0%}]" for loss in lost)
+    sentence = (
+        f"Repeat it: external causes took of the time of run {disturbance.run_id}: {causes} ({disturbance.sentence})."
+    )
+    return replace(disturbance, lost=lost, is_disturbed=True, sentence=sentence)

@@ -17,14 +17,14 @@ def sources_of_studies(store: Store, sought: Sought, left_out: Counter[str]) -> 
     `left_out`. Trials with a run are told by that. Raises: NotFoundError for a named study that is not there.
     """
     with store.catalog.read() as session:
-        named = {session.studies.get(each).study_id for each in sought.studies}
-        studies = [each for each in session.studies.all() if _is_sought(each, named, sought)]
-        records = {each.study_id: session.leases.records(each.study_id) for each in studies}
+        named = {session.studies.get(name).study_id for name in sought.studies}
+        studies = [candidate for candidate in session.studies.all() if _is_sought(candidate, named, sought)]
+        records = {candidate.study_id: session.leases.records(candidate.study_id) for candidate in studies}
     for study in studies:
         if study.objective != sought.objective:
             left_out["of a study with another objective"] += len(records[study.study_id])
             continue
-        untold = [each for each in records[study.study_id] if not each.run_id]
+        untold = [record for record in records[study.study_id] if not record.run_id]
         yield from source_of(study, untold, sought.space, left_out)
 
 

@@ -1,4 +1,4 @@
-"""Whether a trial that runs can still become the best, told from its steps so far.
+"""The chance of a trial that runs to still become the best, judged by its steps so far.
 
 The level of its steps, the median after warm-up, may still change: as the sampling of so few steps lets expect, and as
 machines do by themselves. How far levels of the lab's runs moved after so many steps has tails as heavy as Student's t
@@ -39,7 +39,7 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class Patience:
-    """When a trial is given up: not before `fewest_steps` after warm-up.
+    """The conditions for giving a trial up: not before `fewest_steps` after warm-up.
 
     Then when its chance to beat the incumbent is below `least_chance`, or its steps will take more than `most_times`
     the incumbent's seconds, also if they get as quick as may well be.
@@ -84,7 +84,7 @@ def stop_of(
     total_steps: int | None = None,
     patience: Patience = Patience(),
 ) -> Stop | None:
-    """Whether to stop a trial after these steps, the slowest rank's seconds, shape (n_steps,); None to go on.
+    """Return the stop of a trial after these steps, the slowest rank's seconds, shape (n_steps,); None to go on.
 
     `objective_at` maps typical seconds of a step, shape (n,), to the objective that the trial would then have, NaN
     where it would have none. Raises: InvalidInputError.

@@ -1,4 +1,4 @@
-"""Which causes of a slow run a configuration cannot have made, and why."""
+"""The causes of a slow run that a configuration cannot have made, and why."""
 
 from collections.abc import Collection, Mapping
 
@@ -58,5 +58,5 @@ MADE_BY: Mapping[str, tuple[str, ...]] = {
 
 
 def is_made_by(cause: str, parameters: Collection[str]) -> bool:
-    """Whether one of the tuned parameters may make this cause."""
+    """Return whether one of the tuned parameters may make this cause."""
     return any(word in name.lower() for name in parameters for word in MADE_BY.get(cause, ()))

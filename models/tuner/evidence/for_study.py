@@ -1,4 +1,4 @@
-"""What the store knows that a study can start from: runs of its workload, and earlier studies over its space."""
+"""The stored knowledge that a study can start from: runs of its workload, and earlier studies over its space."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,8 +33,8 @@ class StoredEarlier:
         records = self._records(study)
         described = self._described(records) | features_of(study)
         parts = (lambda: self._of_runs(study, described), lambda: self._of_studies(study, described))
-        found = [source for part in parts for source in _readable(part, study)]
-        return Earlier(bounded(found), described)
+        sources = [source for part in parts for source in _readable(part, study)]
+        return Earlier(bounded(sources), described)
 
     def _records(self, study: Study) -> list[TrialRecord]:
         with self.store.catalog.read() as session:
@@ -72,20 +72,20 @@ class StoredEarlier:
             runs_max=RUNS_MAX,
         )
         try:
-            found = evidence_of_runs(self.store, sought)
+            evidence = evidence_of_runs(self.store, sought)
         except InvalidInputError:  # an objective that the program alone tells
             return []
-        name, trials = f"{sought.workload} here", found.trials
-        own = Source(name, [each.configuration for each in trials], [each.objective for each in trials], described)
-        return [_signed(source, Aim.of(study)) for source in ((own,) if trials else ()) + found.sources]
+        name, trials = f"{sought.workload} here", evidence.trials
+        own = Source(name, [trial.configuration for trial in trials], [trial.objective for trial in trials], described)
+        return [_signed(source, Aim.of(study)) for source in ((own,) if trials else ()) + evidence.sources]
 
     def _of_studies(self, study: Study, described: Mapping[str, float | str]) -> list[Source]:
         """Sources made of the trials of other studies; those with a run are told by that where the workload is."""
         with self.store.catalog.read() as session:
-            others = [each for each in session.studies.all() if is_comparable(study, each)][:STUDIES_MAX]
-            trials = [(each, session.leases.records(each.study_id)) for each in others]
+            others = [other for other in session.studies.all() if is_comparable(study, other)][:STUDIES_MAX]
+            trials = [(other, session.leases.records(other.study_id)) for other in others]
         if "workload" in described:
-            trials = [(each, [record for record in records if not record.run_id]) for each, records in trials]
+            trials = [(other, [record for record in records if not record.run_id]) for other, records in trials]
         return list(sources_beside(study, trials))
 
 
@@ -100,4 +100,4 @@ def _signed(source: Source, aim: Aim) -> Source:
     """The source with its objectives as the study keeps them, lower is better."""
     if not aim.is_maximised:
         return source
-    return replace(source, objectives=[None if each is None else -each for each in source.objectives])
+    return replace(source, objectives=[None if objective is None else -objective for objective in source.objectives])

@@ -27,7 +27,7 @@ FEWEST_STEPS = 10  # of a run that was cut short, from which on its step times c
 
 
 def evidence_of(store: Store, sought: Sought) -> Evidence:
-    """What the stored runs and earlier studies tell of a space.
+    """Return what the stored runs and earlier studies tell of a space.
 
     Raises: InvalidInputError for an objective that runs cannot have, NotFoundError for a study that is none.
     """
@@ -37,26 +37,26 @@ def evidence_of(store: Store, sought: Sought) -> Evidence:
 
 
 def evidence_of_runs(store: Store, sought: Sought) -> Evidence:
-    """What the stored runs alone tell. Raises: InvalidInputError for an objective that runs cannot have."""
+    """Return what the stored runs alone tell. Raises: InvalidInputError for an objective that runs cannot have."""
     objective = objective_of(sought.objective, {*sought.space.domains, *sought.fixed})
-    told = _told_trials(store, sought.study_id)
+    trial_of = _told_trials(store, sought.study_id)
     left_out: Counter[str] = Counter()
     fitting: list[tuple[Run, Configuration]] = []
     for run in _runs(store, sought):
-        configuration, fault = _configuration(run, told.get(run.run_id), sought)
+        configuration, fault = _configuration(run, trial_of.get(run.run_id), sought)
         if fault:
             left_out[fault] += 1
         else:
             fitting.append((run, configuration))
-    found: list[Row] = []
-    for (run, configuration), known, is_cut in _with_outcomes(store, fitting, told):
+    rows: list[Row] = []
+    for (run, configuration), outcomes, is_cut in _with_outcomes(store, fitting, trial_of):
         values = {**sought.fixed, **run.configuration, **configuration}
-        value, fault = _objective(run, objective, values, known, is_cut=is_cut)
+        value, fault = _objective(run, objective, values, outcomes, is_cut=is_cut)
         if fault:
             left_out[fault] += 1
         else:
-            found.append(Row(run, configuration, value))
-    sources, trials = gathered(found, sought, descriptors_of(store))
+            rows.append(Row(run, configuration, value))
+    sources, trials = gathered(rows, sought, descriptors_of(store))
     return Evidence(sources, trials, dict(left_out))
 
 
@@ -84,21 +84,21 @@ def _configuration(run: Run, trial: TrialRecord | None, sought: Sought) -> tuple
     if trial is not None and trial.study_id == sought.study_id:
         return {}, "of the study itself"
     places: dict[str, Parameter | None] = {"world_size": run.world_size, "node_count": len(run.nodes)}
-    known = {name: value for name, value in places.items() if value}
+    sizes = {name: value for name, value in places.items() if value}
     said = trial.trial.configuration if trial is not None else {}
-    return covered(sought.space, {**known, **run.configuration, **said})
+    return covered(sought.space, {**sizes, **run.configuration, **said})
 
 
 def _with_outcomes(
-    store: Store, fitting: Sequence[tuple[Run, Configuration]], told: Mapping[str, TrialRecord]
+    store: Store, fitting: Sequence[tuple[Run, Configuration]], trial_of: Mapping[str, TrialRecord]
 ) -> Iterator[tuple[tuple[Run, Configuration], Mapping[str, float], bool]]:
     """Beside each run what came of it, as its trial or its steps tell, and whether it was cut short."""
     runs = [run for run, _ in fitting]
     states = _job_states(store, runs)
-    for each, outcomes in zip(fitting, outcomes_of(store, runs), strict=True):
-        trial = told.get(each[0].run_id)
-        known = outcomes | ({} if trial is None else dict(trial.outcomes))
-        yield each, known, is_cut_short(each[0], states.get(each[0].run_id, ""))
+    for pair, outcomes in zip(fitting, outcomes_of(store, runs), strict=True):
+        trial = trial_of.get(pair[0].run_id)
+        merged = outcomes | ({} if trial is None else dict(trial.outcomes))
+        yield pair, merged, is_cut_short(pair[0], states.get(pair[0].run_id, ""))
 
 
 def _job_states(store: Store, runs: Sequence[Run]) -> dict[str, str]:

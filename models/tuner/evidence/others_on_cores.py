@@ -1,4 +1,4 @@
-"""How much of the cores' time others took on a run's nodes while it made its steps.
+"""The share of the cores' time that others took on a run's nodes while it made its steps.
 
 What cores did is sampled node by node, what the run's own ranks did is sampled process by process: the difference is
 others', whatever the configuration. Nodes of one `boot_id` are one machine, counted once.
@@ -64,5 +64,5 @@ def others_shares(store: Store, runs: Sequence[Run], ranks: Sequence[Rank], span
 def _places(ranks: Sequence[Rank], spans: pd.DataFrame) -> pd.DataFrame:
     """A row a rank: its node, its process, and from when to when it made steps."""
     rows = [(rank.run_id, rank.rank, rank.node, str(rank.pid)) for rank in ranks]
-    known = pd.DataFrame(rows, columns=["run_id", "rank", "node", "device"])
-    return spans[spans["end_ns"] > spans["begin_ns"]].merge(known, on=["run_id", "rank"])
+    processes = pd.DataFrame(rows, columns=["run_id", "rank", "node", "device"])
+    return spans[spans["end_ns"] > spans["begin_ns"]].merge(processes, on=["run_id", "rank"])

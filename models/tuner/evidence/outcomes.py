@@ -22,15 +22,15 @@ OUTCOMES = (*OF_STEPS, *OF_WHOLE_RUN, *OF_PLACE)
 TOLD_MAX = 10  # names in a message
 
 
-def objective_of(text: str, known: Collection[str] = ()) -> Expression:
-    """The expression of an objective over OUTCOMES and the names that are `known` besides.
+def objective_of(text: str, parameters: Collection[str] = ()) -> Expression:
+    """The expression of an objective over OUTCOMES and the names in `parameters` besides.
 
     Raises: InvalidInputError that quotes the text and names what it asks for in vain.
     """
     expression = Expression.parse(text)
-    unknown = sorted(expression.names - {*OUTCOMES, *known})
+    unknown = sorted(expression.names - {*OUTCOMES, *parameters})
     if unknown:
-        others = ", ".join(sorted(known)[:TOLD_MAX])
+        others = ", ".join(sorted(parameters)[:TOLD_MAX])
         raise InvalidInputError(
             f"objective {text!r}: {unknown[0]} is no outcome of a run, expected one of {', '.join(OUTCOMES)}"
             f"{f', or a parameter: {others}' if others else ''}"
@@ -39,12 +39,12 @@ def objective_of(text: str, known: Collection[str] = ()) -> Expression:
 
 
 def outcomes_of(store: Store, runs: Sequence[Run]) -> list[dict[str, float]]:
-    """What is stored of each run, in the order given: those of OUTCOMES that are finite numbers."""
+    """Return what is stored of each run, in the order given: those of OUTCOMES that are finite numbers."""
     if not runs:
         return []
-    told = summaries(store, runs)
+    table = summaries(store, runs)
     nodes = pd.Series([len(run.nodes) or None for run in runs], dtype="float64")
-    rows = told.assign(node_count=nodes)[list(OUTCOMES)].astype("float64").to_dict("records")
+    rows = table.assign(node_count=nodes)[list(OUTCOMES)].astype("float64").to_dict("records")
     return [{str(name): float(value) for name, value in row.items() if np.isfinite(value)} for row in rows]
 
 

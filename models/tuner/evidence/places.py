@@ -17,7 +17,7 @@ PREFIX = "run-"  # of the trial ids that are made of run ids
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs compare: one workload, system, scale, and what is fixed."""
+    """The place where runs compare: one workload, system, scale, and what is fixed."""
 
     workload: str
     system: str
@@ -41,7 +41,7 @@ def gathered(rows: Iterable[Row], sought: Sought, systems: Descriptors) -> tuple
     for row in rows:
         places.setdefault(_place(row.run, sought), []).append(row)
     trials = [_trial(row) for row in places.pop(own, [])]
-    nearest = sorted(places.items(), key=lambda each: _farness(each[0], len(each[1]), own))
+    nearest = sorted(places.items(), key=lambda entry: _farness(entry[0], len(entry[1]), own))
     sources = [_source(place, of_place, sought.space, systems) for place, of_place in nearest]
     return tuple(sources), tuple(trials)
 
@@ -78,19 +78,19 @@ def _source(place: Place, rows: Sequence[Row], space: Space, systems: Descriptor
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    present = [value for value in values if value is not None]
+    return statistics.median(present) if present else None
 
 
 def _features(place: Place, runs: Collection[Run]) -> dict[str, float | str]:
-    """What is the same throughout: workload, system, and of scale and fixed parameters what all its runs share."""
+    """Return what is the same throughout: workload, system, and of scale and fixed parameters what all runs share."""
     features: dict[str, float | str] = {"workload": place.workload, "system": place.system}
     shared: dict[str, set[object]] = dict(zip(OF_PLACE, (set(), set()), strict=True))
     for run in runs:
         shared["world_size"].add(run.world_size)
         shared["node_count"].add(len(run.nodes) or None)
-    told = {name: next(iter(values)) for name, values in shared.items() if len(values) == 1}
-    for name, value in (*told.items(), *place.fixed):
+    common = {name: next(iter(values)) for name, values in shared.items() if len(values) == 1}
+    for name, value in (*common.items(), *place.fixed):
         if isinstance(value, str):
             features[name] = value
         elif isinstance(value, int | float):

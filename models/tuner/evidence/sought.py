@@ -1,4 +1,4 @@
-"""What a study wants to know of runs that it was never part of, and what it gets."""
+"""The question of a study about runs that it was never part of, and the evidence that answers it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from crosswind.models.tuner.space import Space
 
 @dataclass(frozen=True)
 class Sought:
-    """What a study wants to know of: `world_size` None means every scale, where the space decides on it.
+    """The question of a study: `world_size` None means every scale, where the space decides on it.
 
     `objective` is an expression over outcomes.OUTCOMES, the space's parameters and those of `fixed`, lower is better.
     `fixed` are parameters of the runs that the study does not tune: runs that have others there are sources. `related`
@@ -44,7 +44,7 @@ class Sought:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is stored tells: sources, finished trials, and how many runs and trials were left out for which reason.
+    """The stored evidence: sources, finished trials, and how many runs and trials were left out for which reason.
 
     The ids of the trials are `run-` and the run's.
     """

@@ -1,4 +1,4 @@
-"""What is known of systems: the hardware that checks before jobs found there, and how fast it was."""
+"""Knowledge of systems: the hardware that checks before jobs found there, and how fast it was."""
 
 import math
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ def descriptors_of(store: Store) -> dict[str, Mapping[str, float | str]]:
 
     Systems that nobody checked are not among them. Raises: MalformedError.
     """
-    found: dict[str, dict[str, float | str]] = {}
+    descriptors: dict[str, dict[str, float | str]] = {}
     if "preflight" not in store.lake.sets():
         return {}
     rows = store.lake.frame(_MEASURED)
     values = rows["value"].to_numpy(dtype=float).tolist()
     for system, measure, value, hardware in zip(rows["system"], rows["measure"], values, rows["hardware"], strict=True):
-        told = found.setdefault(str(system), {})
+        measured = descriptors.setdefault(str(system), {})
         if math.isfinite(value):
-            told[f"check.{measure}"] = value
+            measured[f"check.{measure}"] = value
         if isinstance(hardware, str):
-            told[f"hardware.{measure}"] = hardware
-    return dict(found)
+            measured[f"hardware.{measure}"] = hardware
+    return dict(descriptors)

@@ -63,10 +63,10 @@ def number_in(text: str, unit: str | None) -> float | None:
 
     A number without a unit counts as being in the one that is wanted.
     """
-    found = _WITH_UNIT.fullmatch(text.strip())
-    if not found:
+    match = _WITH_UNIT.fullmatch(text.strip())
+    if not match:
         return None
-    number, written = float(found[1]), WRITTEN.get(found[2].lower(), found[2].lower())
+    number, written = float(match[1]), WRITTEN.get(match[2].lower(), match[2].lower())
     if not math.isfinite(number) or not written:
         return number if math.isfinite(number) else None
     return converted(number, written, unit) if unit and written in UNITS else None

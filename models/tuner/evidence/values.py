@@ -17,11 +17,11 @@ def value_of(name: str, domain: Domain, configuration: Configuration) -> Paramet
     None where the configuration does not tell it, or tells one outside the domain. It may stand there under the same
     name, or under one that differs by its unit alone (`bucket_bytes` of `bucket_mib`).
     """
-    found = told(name, configuration)
-    return None if found is None else fitted(name, domain, found)
+    value = configured_value(name, configuration)
+    return None if value is None else fitted(name, domain, value)
 
 
-def told(name: str, configuration: Configuration) -> Parameter | None:
+def configured_value(name: str, configuration: Configuration) -> Parameter | None:
     """The value under this name, or converted from the only other name of the same stem; None where there is none."""
     if name in configuration:
         return configuration[name]
@@ -37,13 +37,13 @@ def told(name: str, configuration: Configuration) -> Parameter | None:
 def fitted(name: str, domain: Domain, value: Parameter) -> Parameter | None:
     """The value as the domain has it: the same, its number, its truth, or its text; None where none of these is in."""
     number = _number(value, split_name(name)[1])
-    return next((each for each in _readings(value, number, domain) if domain.contains(each)), None)
+    return next((reading for reading in _readings(value, number, domain) if domain.contains(reading)), None)
 
 
 def _readings(value: Parameter, number: float | None, domain: Domain) -> list[Parameter]:
     listed = domain.values() if domain.kind in ("ordinal", "categorical") else None
     if listed is not None:
-        return [each for each in listed if _is_same(each, value, number)]
+        return [choice for choice in listed if _is_same(choice, value, number)]
     if domain.kind == "boolean":
         truth = _truth(value)
         return [] if truth is None else [truth]
@@ -82,12 +82,12 @@ def _number(value: Parameter, unit: str | None) -> float | None:
 
 def covered(space: Space, configuration: Configuration) -> tuple[Configuration, str]:
     """The configuration of the space that this one holds, and what is wrong with it in words, empty if nothing is."""
-    found: dict[str, Parameter] = {}
+    fitting: dict[str, Parameter] = {}
     for name, domain in space.domains.items():
-        if told(name, configuration) is None:
+        if configured_value(name, configuration) is None:
             return {}, f"no parameter {name}"
         value = value_of(name, domain, configuration)
         if value is None:
             return {}, f"{name} is outside the space"
-        found[name] = value
-    return (found, "") if space.contains(found) else ({}, "no configuration of the space")
+        fitting[name] = value
+    return (fitting, "") if space.contains(fitting) else ({}, "no configuration of the space")

@@ -1,4 +1,4 @@
-"""Whether a trial's run that is still going on should be stopped, from the steps that are stored of it."""
+"""The decision to stop a trial's run that is still going on, from the steps that are stored of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ TIMES = frozenset(OF_STEPS) - {"step_cov_ratio"}
 
 @dataclass(frozen=True)
 class Watched:
-    """What is known of a study's trials beside their steps: the objective as `Sought` has it, and the step count.
+    """The facts of a study's trials beside their steps: the objective as `Sought` has it, and the step count.
 
     `total_steps` None means the run's parameter `steps`, if it has one.
     """
@@ -45,21 +45,21 @@ class _Scene:
     def objective_at(self, levels: Floats) -> Floats:
         """The objective at other typical seconds, all times of steps being in proportion; NaN where it has none."""
         points = np.geomspace(max(levels[0], 1e-300), levels[-1], POINTS)
-        found = np.array([self._at(float(each)) for each in points])
-        return np.asarray(np.interp(np.log(levels), np.log(points), found))
+        objectives = np.array([self._at(float(point)) for point in points])
+        return np.asarray(np.interp(np.log(levels), np.log(points), objectives))
 
     def _at(self, level: float) -> float:
         ratio = level / self.typical
         scaled = {name: value * (ratio if name in TIMES else 1.0) for name, value in self.outcomes.items()}
         whole = {} if self.total_steps is None else {"steps": self.total_steps, "run_seconds": level * self.total_steps}
         unknown = set(OF_WHOLE_RUN)
-        known = {name: value for name, value in scaled.items() if name not in unknown} | whole
-        value, _ = value_at(self.objective, self.values, known)
+        outcomes = {name: value for name, value in scaled.items() if name not in unknown} | whole
+        value, _ = value_at(self.objective, self.values, outcomes)
         return float("nan") if value is None else value
 
 
 def watch(store: Store, run_id: str, incumbent: Incumbent, watched: Watched = Watched()) -> Stop | None:
-    """Whether to stop a run that is going on, None to let it go on; also None once it has ended.
+    """Return the stop of a run that is going on, None to let it go on; also None once it has ended.
 
     Raises: NotFoundError; InvalidInputError for an objective that runs cannot have.
     """

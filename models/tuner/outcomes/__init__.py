@@ -1,1 +1,1 @@
-"""What is asked of a search: objectives, limits, and the Pareto front of several objectives."""
+"""The aims of a search: objectives, limits, and the Pareto front of several objectives."""

@@ -29,9 +29,11 @@ def expected_hypervolume_improvement(means: Floats, deviations: Floats, front: F
     inside = inside[on_front(inside)] if len(inside) else inside
     ends = np.vstack([inside, behind])  # the reference is the last row
     blocks = [slice(start, start + BLOCK) for start in range(0, len(means), BLOCK)]
-    tables = ([_shortfall(*each) for each in zip(means[b].T, deviations[b].T, ends.T, strict=True)] for b in blocks)
-    found = [_improvement(table, ends, np.arange(len(inside))) for table in tables] if blocks else [np.zeros(0)]
-    return np.concatenate(found)
+    tables = (
+        [_shortfall(*columns) for columns in zip(means[b].T, deviations[b].T, ends.T, strict=True)] for b in blocks
+    )
+    improvements = [_improvement(table, ends, np.arange(len(inside))) for table in tables] if blocks else [np.zeros(0)]
+    return np.concatenate(improvements)
 
 
 def _improvement(shortfalls: list[Floats], ends: Floats, rows: NDArray[np.intp]) -> Floats:
@@ -54,7 +56,7 @@ def _improvement(shortfalls: list[Floats], ends: Floats, rows: NDArray[np.intp])
 
 
 def _shortfall(mean: Floats, deviation: Floats, ends: Floats) -> Floats:
-    """How far below each end a normal number lies on average, above counting as 0: (n_ends, n)."""
+    """Return how far below each end a normal number lies on average, above counting as 0: (n_ends, n)."""
     deviation = np.maximum(deviation, 1e-12)
     gap = ends[:, None] - mean
     scaled = gap / deviation

@@ -11,7 +11,7 @@ NO_EXTENT = 1.0  # where the front has no extent in an objective
 
 
 def on_front(values: Floats) -> NDArray[np.bool_]:
-    """Which rows of (n, n_objectives) no other row beats or equals before them, (n,).
+    """Return which rows of (n, n_objectives) no other row beats or equals before them, (n,).
 
     Of equal rows the first counts. Raises: InvalidInputError for numbers that are not finite.
     """

@@ -1,4 +1,4 @@
-"""What a search is for: its objectives, and the limits that an answer keeps."""
+"""The goal of a search: its objectives, and the limits that an answer keeps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Goal:
         self.judge(configuration, outcomes)
 
     def judge(self, configuration: Configuration, outcomes: Mapping[str, float]) -> "Judgement":
-        """What the outcomes of one trial mean; an outcome goes before a parameter of the same name.
+        """Return what the outcomes of one trial mean; an outcome goes before a parameter of the same name.
 
         Raises: InvalidInputError where an outcome is missing, or something is no finite number.
         """
@@ -62,7 +62,7 @@ class Judgement:
 
     @property
     def keeps_limits(self) -> bool:
-        """Whether every limit holds."""
+        """Return whether every limit holds."""
         return all(smaller <= larger for smaller, larger in self.sides)
 
 

@@ -30,13 +30,13 @@ class Limit:
         expected = "expected one comparison by <= or >=, such as 'power_watts <= 300'"
         if not isinstance(text, str):
             raise InvalidInputError(f"limit is {text!r}, {expected}")
-        found = _COMPARISON.findall(text)
-        if len(found) != 1 or found[0] in ("==", "!="):
-            raise InvalidInputError(f"limit {text!r} compares by {' and '.join(found) or 'nothing'}, {expected}")
+        comparisons = _COMPARISON.findall(text)
+        if len(comparisons) != 1 or comparisons[0] in ("==", "!="):
+            raise InvalidInputError(f"limit {text!r} compares by {' and '.join(comparisons) or 'nothing'}, {expected}")
         left, right = (Expression.parse(side) for side in _COMPARISON.split(text))
         if not left.names | right.names:
             raise InvalidInputError(f"limit {text!r} names no outcome, {expected}")
-        smaller, larger = (left, right) if found[0].startswith("<") else (right, left)
+        smaller, larger = (left, right) if comparisons[0].startswith("<") else (right, left)
         return cls(text, smaller, larger)
 
     @property
@@ -45,13 +45,13 @@ class Limit:
         return self.smaller.names | self.larger.names
 
     def sides(self, values: Mapping[str, Parameter]) -> tuple[float, float]:
-        """What must stay below, and what it must stay below.
+        """Return what must stay below, and what it must stay below.
 
         Raises: InvalidInputError where an outcome is missing, or a side is no finite number.
         """
         return number_of(self.smaller, values, "limit"), number_of(self.larger, values, "limit")
 
     def holds(self, values: Mapping[str, Parameter]) -> bool:
-        """Whether these outcomes keep the limit. Raises: InvalidInputError as `sides`."""
+        """Return whether these outcomes keep the limit. Raises: InvalidInputError as `sides`."""
         smaller, larger = self.sides(values)
         return smaller <= larger

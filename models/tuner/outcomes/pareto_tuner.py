@@ -71,13 +71,15 @@ class ParetoTuner:
         is_small = space.is_enumerable and space.size <= CANDIDATES
         self._everything = Pool.of(space, space.configurations()) if is_small else None
         design = representative(self._everything or Pool.of(space, space.random(CANDIDATES, seed)), seed)
-        self._start = list({space.key(each): each for each in [*first[:FOREIGN], *design]}.values())[:START]
+        self._start = list(
+            {space.key(configuration): configuration for configuration in [*first[:FOREIGN], *design]}.values()
+        )[:START]
 
     def suggest(self, count: int) -> list[Configuration]:
         """The next configurations to try. Raises: InvalidInputError."""
         check_count(count)
         taken = self._knowledge.taken
-        untried = [each for each in self._start if self._space.key(each) not in taken]
+        untried = [configuration for configuration in self._start if self._space.key(configuration) not in taken]
         chosen = untried[: min(count, max(START - len(taken), 0))]
         return [*chosen, *self._improving(count - len(chosen), chosen)]
 
@@ -87,19 +89,19 @@ class ParetoTuner:
         A complete trial without outcomes is not suggested again, and says nothing more.
         Raises: InvalidInputError where outcomes do not suffice for the goal.
         """
-        told = outcomes or {}
-        done = [trial for trial in trials if trial.state is TrialState.DONE and trial.trial_id in told]
-        self.learn(trials, {trial.trial_id: self._judge(trial, told[trial.trial_id]) for trial in done})
+        outcomes_by_id = outcomes or {}
+        done = [trial for trial in trials if trial.state is TrialState.DONE and trial.trial_id in outcomes_by_id]
+        self.learn(trials, {trial.trial_id: self._judge(trial, outcomes_by_id[trial.trial_id]) for trial in done})
 
     def learn(self, trials: Sequence[Trial], judged: Mapping[str, Judgement]) -> None:
         """As `observe`, with what the complete trials come to by trial id. Raises: InvalidInputError."""
         self._knowledge.add(trials)
-        known = {
+        judgements = {
             trial.trial_id: (trial.configuration, judged[trial.trial_id])
             for trial in trials
             if trial.trial_id in judged
         }
-        self._judged.update(known)
+        self._judged.update(judgements)
 
     def front(self) -> list[FrontMember]:
         """Measured configurations that are on the front in the posterior mean, the best first objective first.
@@ -110,12 +112,12 @@ class ParetoTuner:
         if surfaces is None:
             return []
         within = surfaces.chance_kept()
-        means = np.stack([each.process.at_measured()[0] for each in surfaces.objectives], axis=1)
+        means = np.stack([surface.process.at_measured()[0] for surface in surfaces.objectives], axis=1)
         kept = np.flatnonzero(within >= 0.5)
         chances = self._chances(surfaces, within)
         members = kept[on_front(means[kept])] if len(kept) else kept
-        back = np.stack([each.scale.back(means[:, i]) for i, each in enumerate(surfaces.objectives)], axis=1)
-        signs = np.array([-1.0 if each.is_maximised else 1.0 for each in self.goal.objectives])
+        back = np.stack([surface.scale.back(means[:, i]) for i, surface in enumerate(surfaces.objectives)], axis=1)
+        signs = np.array([-1.0 if objective.is_maximised else 1.0 for objective in self.goal.objectives])
         return [
             FrontMember(configurations[i], tuple((signs * back[i]).tolist()), float(chances[i]), float(within[i]))
             for i in members[np.argsort(means[members, 0], kind="stable")].tolist()
@@ -130,7 +132,9 @@ class ParetoTuner:
     def _improving(self, count: int, chosen: Sequence[Configuration]) -> list[Configuration]:
         if count == 0:
             return []
-        free = self._candidates().without(self._knowledge.taken | {self._space.key(each) for each in chosen})
+        free = self._candidates().without(
+            self._knowledge.taken | {self._space.key(configuration) for configuration in chosen}
+        )
         with one_thread():
             points, _, surfaces = self._surfaces()
             if surfaces is None or len(points) < JUDGED_MIN or len(free) == 0:
@@ -158,7 +162,7 @@ class ParetoTuner:
 
     def _chances(self, surfaces: Surfaces, within: Floats) -> Floats:
         """Share of draws in which each measured configuration is on the front, (n,)."""
-        draws = [each.process.draws(DRAWS, self._seed + i) for i, each in enumerate(surfaces.objectives)]
+        draws = [surface.process.draws(DRAWS, self._seed + i) for i, surface in enumerate(surfaces.objectives)]
         kept = np.flatnonzero(within >= 0.5)
         counts = np.zeros(len(within))
         for drawn in np.stack(draws, axis=2):
@@ -167,7 +171,7 @@ class ParetoTuner:
 
     def _leaders(self) -> list[Configuration]:
         """The configurations of the newest measurements that are on the front as measured, within the limits."""
-        kept = [each for each in self._judged.values() if each[1].keeps_limits] or list(self._judged.values())
+        kept = [pair for pair in self._judged.values() if pair[1].keeps_limits] or list(self._judged.values())
         if not kept:
             return []
         front = on_front(np.array([judgement.objectives for _, judgement in kept]))
@@ -179,7 +183,7 @@ class ParetoTuner:
         if self._everything is not None:
             return self._everything
         leaders = self._leaders()
-        near = [each for leader in leaders for each in self._space.neighbours(leader, NEIGHBOURS, seed)]
+        near = [neighbour for leader in leaders for neighbour in self._space.neighbours(leader, NEIGHBOURS, seed)]
         return Pool.of(self._space, [*near, *self._space.random(CANDIDATES + len(self._knowledge.taken), seed)])
 
 

@@ -1,4 +1,4 @@
-"""What the measured outcomes say about every objective and limit, at measured and at untried configurations."""
+"""Beliefs from the measured outcomes about every objective and limit, at measured and at untried configurations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Surface:
     def of(cls, points: Floats, groups: Sequence[Floats]) -> Self:
         """Fits one group of values for each of the points (n, n_coordinates)."""
         scale = Scale.of(np.concatenate(groups))
-        return cls(process_of(points, [scale.there(each) for each in groups], is_relative=bool(scale.sign)), scale)
+        return cls(process_of(points, [scale.there(group) for group in groups], is_relative=bool(scale.sign)), scale)
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class Surfaces:
     def of(cls, points: Floats, groups: Sequence[Sequence[Judgement]]) -> Self:
         """Fits the judgements of all measurements, one group for each of the points (n, n_coordinates)."""
         objectives = [
-            Surface.of(points, [np.array([each.objectives[i] for each in group]) for group in groups])
+            Surface.of(points, [np.array([judgement.objectives[i] for judgement in group]) for group in groups])
             for i in range(len(groups[0][0].objectives))
         ]
         sides = [
-            [np.array([each.sides[i] for each in group], dtype=np.float64) for group in groups]
+            [np.array([judgement.sides[i] for judgement in group], dtype=np.float64) for group in groups]
             for i in range(len(groups[0][0].sides))
         ]
-        return cls(tuple(objectives), tuple(_margin(points, each) for each in sides))
+        return cls(tuple(objectives), tuple(_margin(points, values) for values in sides))
 
     def believing(self, X: Floats) -> "Surfaces":
         """The surfaces as if the points X had been measured at their expected values."""
-        objectives = tuple(Surface(each.process.believing(X), each.scale) for each in self.objectives)
-        return Surfaces(objectives, tuple(each.believing(X) for each in self.margins))
+        objectives = tuple(Surface(surface.process.believing(X), surface.scale) for surface in self.objectives)
+        return Surfaces(objectives, tuple(margin.believing(X) for margin in self.margins))
 
     def score(self, X: Floats) -> Floats:
         """Expected growth of the dominated volume times the chance to keep all limits, (n,).
@@ -64,19 +64,19 @@ class Surfaces:
         Source: Gelbart, Snoek and Adams 2014, "Bayesian optimization with unknown constraints".
         """
         chance = self.chance_within(X)
-        values = np.stack([each.process.at_measured()[0] for each in self.objectives], axis=1)
+        values = np.stack([surface.process.at_measured()[0] for surface in self.objectives], axis=1)
         kept = values[self.chance_kept() >= FEASIBLE]
         if len(kept) == 0:
             return chance
         front = kept[on_front(kept)]
-        predicted = [each.process.predict(X) for each in self.objectives]
-        means, deviations = (np.stack(each, axis=1) for each in zip(*predicted, strict=True))
+        predicted = [surface.process.predict(X) for surface in self.objectives]
+        means, deviations = (np.stack(columns, axis=1) for columns in zip(*predicted, strict=True))
         behind = reference(front, values)
         return chance * expected_hypervolume_improvement(means, deviations, front, behind)
 
     def chance_within(self, X: Floats) -> Floats:
         """Probability that an untried configuration keeps all limits, (n,)."""
-        chances = [ndtr(-mean / deviation) for mean, deviation in (each.predict(X) for each in self.margins)]
+        chances = [ndtr(-mean / deviation) for mean, deviation in (margin.predict(X) for margin in self.margins)]
         return np.asarray(np.prod([np.ones(len(X)), *chances], axis=0), np.float64)
 
     def chance_kept(self) -> Floats:
@@ -90,6 +90,6 @@ class Surfaces:
 
 def _margin(points: Floats, groups: Sequence[Floats]) -> RepeatedProcess:
     """By how much the smaller side oversteps the larger: the logarithm of their ratio where all are positive."""
-    if all(bool(np.all(each > 0)) for each in groups):
-        return process_of(points, [np.log(each[:, 0] / each[:, 1]) for each in groups], is_relative=True)
-    return process_of(points, [each[:, 0] - each[:, 1] for each in groups], is_relative=False)
+    if all(bool(np.all(group > 0)) for group in groups):
+        return process_of(points, [np.log(group[:, 0] / group[:, 1]) for group in groups], is_relative=True)
+    return process_of(points, [group[:, 0] - group[:, 1] for group in groups], is_relative=False)

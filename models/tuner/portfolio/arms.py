@@ -41,21 +41,21 @@ class BestRows:
 
     def scores(self, evidence: Evidence) -> Floats:
         """Smaller with every further row."""
-        found = np.zeros(len(evidence.candidates))
+        scores = np.zeros(len(evidence.candidates))
         ranked = [
             (rank / share, point)
-            for each, share in zip(evidence.sources, evidence.shares, strict=False)
+            for source, share in zip(evidence.sources, evidence.shares, strict=False)
             if share > TRUST_MIN
-            for rank, point in enumerate(each.best(ROWS_TRIED), start=1)
+            for rank, point in enumerate(source.best(ROWS_TRIED), start=1)
         ]
-        for turn, (_, point) in enumerate(sorted(ranked, key=lambda each: each[0]), start=1):
+        for turn, (_, point) in enumerate(sorted(ranked, key=lambda entry: entry[0]), start=1):
             near = np.abs(evidence.candidates - point).sum(axis=1)
             at = int(np.argmin(near))
             if near[at] < min(ALIKE, _nearest(evidence.gone, point)):
-                found[at] = max(found[at], 1 / turn)
+                scores[at] = max(scores[at], 1 / turn)
                 if evidence.chance[at] > 0.5:
                     break
-        return found
+        return scores
 
 
 class JointTrees:
@@ -65,12 +65,12 @@ class JointTrees:
 
     def scores(self, evidence: Evidence) -> Floats:
         """Expected improvement, from the first measurements on."""
-        blocks = [(each.X, np.append(each.features, 0.0)) for each in evidence.sources]
+        blocks = [(source.X, np.append(source.features, 0.0)) for source in evidence.sources]
         own = np.append(evidence.features, 1.0)
         X = np.vstack([_described(points, columns) for points, columns in [*blocks, (evidence.X, own)]])
-        y = np.concatenate([*(each.y for each in evidence.sources), evidence.y])
+        y = np.concatenate([*(source.y for source in evidence.sources), evidence.y])
         trust = np.maximum(evidence.shares[:-1] * len(evidence.sources), ROW_WEIGHT_MIN)
-        rows = [*(len(each.y) for each in evidence.sources), len(evidence.y)]
+        rows = [*(len(source.y) for source in evidence.sources), len(evidence.y)]
         weights = np.repeat(np.append(trust, OWN_WEIGHT), rows)
         forest = Forest.fitted(X, y, seed=evidence.seed, weights=weights)
         mean, deviation = forest.predict(_described(evidence.candidates, own))
@@ -87,9 +87,9 @@ class WeightedSources:
         prior = evidence.likeness
         if evidence.n_measured == 0:
             return np.exp(-(prior @ evidence.beliefs))
-        process = SourcedProcess.fitted(prior, evidence.X, evidence.told, evidence.y)
+        process = SourcedProcess.fitted(prior, evidence.X, evidence.expected, evidence.y)
         mean, deviation = process.predict(evidence.candidates, evidence.beliefs)
-        return expected_improvement(mean, deviation, float(process.predict(evidence.X, evidence.told)[0].min()))
+        return expected_improvement(mean, deviation, float(process.predict(evidence.X, evidence.expected)[0].min()))
 
 
 class RankedEnsemble:
@@ -104,7 +104,7 @@ class RankedEnsemble:
         if process is None:
             return np.exp(-mean)
         own, deviation = process.predict(evidence.candidates)
-        best = float((shares[:-1] @ evidence.told + shares[-1] * process.predict(evidence.X)[0]).min())
+        best = float((shares[:-1] @ evidence.expected + shares[-1] * process.predict(evidence.X)[0]).min())
         return expected_improvement(mean + shares[-1] * own, np.sqrt(variance + (shares[-1] * deviation) ** 2), best)
 
 
@@ -135,7 +135,7 @@ class TargetTrees:
 
 
 class Densities:
-    """How much denser the good rows lie around a candidate than the others (TPE over the candidates).
+    """Scores by how much denser the good rows lie around a candidate than the others (TPE over the candidates).
 
     Source: Bergstra, Bardenet, Bengio, Kegl 2011; kernels over all coordinates at once.
     """

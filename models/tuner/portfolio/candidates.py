@@ -1,4 +1,4 @@
-"""Which configurations are weighed now: all that are free, or some of them where there are very many."""
+"""The configurations that are weighed now: all that are free, or some of them where there are very many."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Candidates:
 
 
 class Supply(Protocol):
-    """Where candidates come from."""
+    """A supply of candidates."""
 
     def free(self, taken: Collection[str], best: Sequence[Configuration], seed: int) -> Candidates:
         """Some that are not taken, by key; `best` are measured ones, best first."""
@@ -64,13 +64,16 @@ class ListedSupply:
     def _some(
         self, free: NDArray[np.int64], best: Sequence[Configuration], rng: np.random.Generator
     ) -> NDArray[np.int64]:
-        centres = [*self._space.coordinates(best[:TOPS]), *(point for each in self._sources for point in each.best(1))]
-        tops = [point for each in self._sources for point in each.best(TOP_ROWS)]
+        centres = [
+            *self._space.coordinates(best[:TOPS]),
+            *(point for source in self._sources for point in source.best(1)),
+        ]
+        tops = [point for source in self._sources for point in source.best(TOP_ROWS)]
         distances = cdist(np.array([*centres, *tops]), self._pool.points[free], "cityblock")
         parts = [
             rng.choice(len(free), RANDOM, replace=False),
             *(np.argpartition(belief[free], PROMISING)[:PROMISING] for belief in self._beliefs),
-            *(np.argpartition(each, AROUND)[:AROUND] for each in distances[: len(centres)]),
+            *(np.argpartition(row, AROUND)[:AROUND] for row in distances[: len(centres)]),
             distances[len(centres) :].argmin(axis=1),
         ]
         return np.unique(np.concatenate(parts))
@@ -81,11 +84,13 @@ class DrawnSupply:
 
     def __init__(self, space: Space, sources: Sequence[KnownSource], tops: Sequence[Configuration]) -> None:
         self._space, self._sources = space, sources
-        self._tops = [each for each in tops if space.contains(each)]
+        self._tops = [configuration for configuration in tops if space.contains(configuration)]
 
     def free(self, taken: Collection[str], best: Sequence[Configuration], seed: int) -> Candidates:
         """Others after every trial."""
-        near = [other for each in best[:TOPS] for other in self._space.neighbours(each, NEIGHBOURS, seed)]
+        near = [
+            other for configuration in best[:TOPS] for other in self._space.neighbours(configuration, NEIGHBOURS, seed)
+        ]
         drawn = [*self._tops, *near, *self._space.random(DRAWN, seed)]
         pool = Pool.of(self._space, drawn).without(taken)
         beliefs, doubts = expectations(self._sources, pool.points)
@@ -93,7 +98,7 @@ class DrawnSupply:
 
 
 def expectations(sources: Sequence[KnownSource], points: Floats) -> tuple[Floats, Floats]:
-    """What each source expects of the points, and the deviations, each of shape (n_sources, n_points)."""
-    found = [source.process.predict(points) for source in sources]
+    """Return what each source expects of the points, and the deviations, each of shape (n_sources, n_points)."""
+    pairs = [source.process.predict(points) for source in sources]
     shape = (len(sources), len(points))
-    return np.array([mean for mean, _ in found]).reshape(shape), np.array([each for _, each in found]).reshape(shape)
+    return np.array([mean for mean, _ in pairs]).reshape(shape), np.array([std for _, std in pairs]).reshape(shape)

@@ -15,9 +15,13 @@ def foreign_points(space: Space, configurations: Sequence[Configuration]) -> tup
 
     A number beyond the space's values lies between or beside its neighbours; an unknown category lies nowhere (all 0).
     """
-    inside = [space.contains(each) for each in configurations]
+    inside = [space.contains(configuration) for configuration in configurations]
     needed = [name for name in space.domains if name not in space.requirements.conditions]
-    kept = [i for i, each in enumerate(configurations) if inside[i] or all(name in each for name in needed)]
+    kept = [
+        i
+        for i, configuration in enumerate(configurations)
+        if inside[i] or all(name in configuration for name in needed)
+    ]
     if all(inside[i] for i in kept):
         return space.coordinates([configurations[i] for i in kept]), kept
     rows = [
@@ -47,11 +51,15 @@ def _place(domain: Domain, value: Parameter) -> tuple[float, ...]:
 
 
 def _between(domain: Domain, value: float) -> float:
-    """Where a number lies among the numbers of a domain; in the middle where it has none."""
+    """Return where a number lies among the numbers of a domain; in the middle where it has none."""
     if isinstance(domain, IntDomain):
         return domain.coordinates(round(min(max(value, domain.low), domain.high)))[0]
     if isinstance(domain, FloatDomain):
         return domain.coordinates(min(max(value, domain.low), domain.high))[0]
-    known = [(float(each), domain.coordinates(each)[0]) for each in domain.values() or () if not isinstance(each, str)]
-    numbers, places = zip(*sorted(known), strict=True) if known else ((0.0,), (0.5,))
+    listed = [
+        (float(choice), domain.coordinates(choice)[0])
+        for choice in domain.values() or ()
+        if not isinstance(choice, str)
+    ]
+    numbers, places = zip(*sorted(listed), strict=True) if listed else ((0.0,), (0.5,))
     return float(np.interp(value, numbers, places))

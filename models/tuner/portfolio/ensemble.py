@@ -1,4 +1,4 @@
-"""How far each source is trusted: as far as it ranks what was measured of the target."""
+"""The trust in each source: as far as it ranks what was measured of the target."""
 
 import numpy as np
 
@@ -9,18 +9,20 @@ ROWS_MAX = 60  # pairs grow with the square; the newest rows decide
 DILUTION_PERCENTILE = 95
 
 
-def shares(told: Floats, own: Floats, deviation: Floats, y: Floats, *, seed: int) -> Floats:
-    """How often each source, and last the target's own model, ranks bootstrapped rows best, shape (n_sources + 1,).
+def shares(expected: Floats, own: Floats, deviation: Floats, y: Floats, *, seed: int) -> Floats:
+    """Return how often each source, and last the target's own model, ranks bootstrapped rows best, (n_sources + 1,).
 
-    told: (n_sources, n) expected by the sources; own, deviation: (n,) expected by the target's model without the row;
+    expected: (n_sources, n) by the sources; own, deviation: (n,) expected by the target's model without the row;
     y: (n,) measured. A source whose median loss exceeds the 95th percentile of the target's own gets nothing.
     Source: Feurer, Letham, Hutter, Bakshy 2018, "Practical transfer learning for Bayesian optimization".
     """
-    told, own, deviation, y = told[:, -ROWS_MAX:], own[-ROWS_MAX:], deviation[-ROWS_MAX:], y[-ROWS_MAX:]
+    expected, own, deviation, y = expected[:, -ROWS_MAX:], own[-ROWS_MAX:], deviation[-ROWS_MAX:], y[-ROWS_MAX:]
     rng = np.random.default_rng(seed)
     draws = rng.integers(len(y), size=(SAMPLES, len(y)))
     counts = np.array([np.bincount(draw, minlength=len(y)) for draw in draws], np.float64)
-    source_losses = np.array([_losses(_wrong(each, y)[None], counts) for each in told]).reshape(len(told), SAMPLES)
+    source_losses = np.array([_losses(_wrong(prediction, y)[None], counts) for prediction in expected]).reshape(
+        len(expected), SAMPLES
+    )
     guesses = own + deviation * rng.normal(size=(SAMPLES, len(y)))
     own_losses = _losses(np.array([_wrong(guess, y) for guess in guesses]), counts)
     dropped = np.median(source_losses, axis=1) > np.percentile(own_losses, DILUTION_PERCENTILE)

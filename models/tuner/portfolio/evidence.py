@@ -1,4 +1,4 @@
-"""What the arms of the portfolio judge by: the candidates, what was measured, and what the sources say."""
+"""The evidence that the portfolio's arms judge by: the candidates, what was measured, and what the sources say."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Evidence:
 
     `candidates` (n, n_coordinates) are free; `beliefs` and `doubts` (n_sources, n) are the sources' expected values of
     them and the deviations, `chance` (n,) how likely each is to be valid. `X` and `y` are the points with values, the
-    first `n_measured` of them measured, the others assumed; `told` (n_sources, len(y)) is what the sources expect of
-    them; `process` is the target's own, None while too little is measured. `features` describe the target as the
+    first `n_measured` of them measured, the others assumed; `expected` (n_sources, len(y)) is what the sources expect
+    of them; `process` is the target's own, None while too little is measured. `features` describe the target as the
     sources' do theirs; `place` counts the trials so far.
     """
 
@@ -35,7 +35,7 @@ class Evidence:
     y: Floats
     n_measured: int
     process: Process | None
-    told: Floats
+    expected: Floats
     gone: Floats
     sources: Sequence[KnownSource]
     features: Floats
@@ -44,7 +44,7 @@ class Evidence:
 
     @cached_property
     def shares(self) -> Floats:
-        """How far each source is trusted and, last, the target's own process; they sum to 1.
+        """The trust in each source and, last, in the target's own process; they sum to 1.
 
         Among the sources, what describes them decides at first, and how they rank what was measured later.
         """
@@ -53,13 +53,13 @@ class Evidence:
             return np.append(likeness, float(not self.sources))
         n = self.n_measured
         mean, deviation = self.process.left_out()
-        ranked = shares(self.told[:, :n], mean[:n], deviation[:n], self.y[:n], seed=self.seed)
+        ranked = shares(self.expected[:, :n], mean[:n], deviation[:n], self.y[:n], seed=self.seed)
         prior = np.append(likeness * (1 - ranked[-1]), ranked[-1])
         return (LIKENESS_WORTH * prior + n * ranked) / (LIKENESS_WORTH + n)
 
     @property
     def likeness(self) -> Floats:
-        """How like the target each source is described, shape (n_sources,); they sum to 1."""
-        distances = np.array([np.abs(each.features - self.features).sum() for each in self.sources])
+        """The likeness of each source's description to the target's, shape (n_sources,); they sum to 1."""
+        distances = np.array([np.abs(source.features - self.features).sum() for source in self.sources])
         alike = np.exp(-STEEP * distances)
         return alike / alike.sum() if len(alike) else alike

@@ -1,4 +1,4 @@
-"""What the sources say before and while the target is measured."""
+"""Knowledge of the sources before and while the target is measured."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -67,12 +67,16 @@ def feature_numbers(every: Sequence[Mapping[str, float | str]]) -> Floats:
 
     Shape (n_descriptions, n_columns), each column between 0 and 1; a missing descriptor lies in the middle.
     """
-    columns = [column for name in sorted({name for each in every for name in each}) for column in _columns(every, name)]
+    columns = [
+        column
+        for name in sorted({name for description in every for name in description})
+        for column in _columns(every, name)
+    ]
     return np.array(columns, np.float64).T.reshape(len(every), len(columns))
 
 
 def _columns(every: Sequence[Mapping[str, float | str]], name: str) -> list[list[float]]:
-    values = [each.get(name) for each in every]
+    values = [description.get(name) for description in every]
     texts = sorted({value for value in values if isinstance(value, str)})
     columns = [[float(value == text) for value in values] for text in texts]
     numbers = np.array([value if isinstance(value, int | float) else np.nan for value in values], np.float64)

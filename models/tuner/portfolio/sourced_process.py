@@ -32,26 +32,26 @@ class SourcedProcess:
     theta: Floats
     prior: Floats  # expected weights, shape (n_sources,)
     X: Floats
-    told: Floats  # what the sources expect at X, shape (n_sources, n)
+    expected: Floats  # what the sources expect at X, shape (n_sources, n)
     factor: Floats
     weights: Floats
 
     @classmethod
-    def fitted(cls, prior: Floats, X: Floats, told: Floats, y: Floats) -> Self:
-        """X: (n, n_coordinates) in the unit cube; told: (n_sources, n) and y: (n,) standardised."""
-        beside = WEIGHT_DEVIATION**2 * told.T @ told
-        rest = y - prior @ told
+    def fitted(cls, prior: Floats, X: Floats, expected: Floats, y: Floats) -> Self:
+        """X: (n, n_coordinates) in the unit cube; expected: (n_sources, n) and y: (n,) standardised."""
+        beside = WEIGHT_DEVIATION**2 * expected.T @ expected
+        rest = y - prior @ expected
         if len(y) < FITTED_MIN:
             theta = np.array([VARIANCE_PRIOR[0], *[LENGTH_PRIOR[0]] * X.shape[1], NOISE_PRIOR[0]])
         else:
             theta = best_theta(X, rest, beside)
         factor = covariance_factor(theta, X, beside)
-        return cls(theta, prior, X, told, factor, np.asarray(cho_solve((factor, True), rest)))
+        return cls(theta, prior, X, expected, factor, np.asarray(cho_solve((factor, True), rest)))
 
-    def predict(self, X: Floats, told: Floats) -> tuple[Floats, Floats]:
+    def predict(self, X: Floats, expected: Floats) -> tuple[Floats, Floats]:
         """Expected value and standard deviation without noise, each of shape (n,)."""
-        cross = kernel_between(self.theta, self.X, X) + WEIGHT_DEVIATION**2 * self.told.T @ told
+        cross = kernel_between(self.theta, self.X, X) + WEIGHT_DEVIATION**2 * self.expected.T @ expected
         explained = solve_triangular(self.factor, cross, lower=True, check_finite=False)
-        before = math.exp(self.theta[0]) + WEIGHT_DEVIATION**2 * np.einsum("ij,ij->j", told, told)
+        before = math.exp(self.theta[0]) + WEIGHT_DEVIATION**2 * np.einsum("ij,ij->j", expected, expected)
         variance = before - np.einsum("ij,ij->j", explained, explained)
-        return self.prior @ told + self.weights @ cross, np.sqrt(np.maximum(variance, 1e-12))
+        return self.prior @ expected + self.weights @ cross, np.sqrt(np.maximum(variance, 1e-12))

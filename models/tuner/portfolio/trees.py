@@ -27,5 +27,5 @@ class Forest:
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation over the trees, each of shape (n,)."""
         narrow = np.ascontiguousarray(X, dtype=np.float32)
-        each = np.array([tree.tree_.predict(narrow)[:, 0] for tree in self.model.estimators_])
-        return each.mean(0), each.std(0) + 1e-6
+        predictions = np.array([tree.tree_.predict(narrow)[:, 0] for tree in self.model.estimators_])
+        return predictions.mean(0), predictions.std(0) + 1e-6

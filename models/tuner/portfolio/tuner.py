@@ -59,8 +59,8 @@ class PortfolioTuner:
         numbers = feature_numbers([features or {}, *(source.features for source in sources)])
         self._features = numbers[0]
         with one_thread():
-            known = [KnownSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
-            self._sources = [each for each in known if each]
+            learned = [KnownSource.of(space, source, row) for source, row in zip(sources, numbers[1:], strict=True)]
+            self._sources = [source for source in learned if source]
             self._supply = self._made_supply(sources)
         self._start = [] if self._sources else self._designed()
 
@@ -69,8 +69,8 @@ class PortfolioTuner:
         check_count(count)
         chosen: list[Configuration] = []
         with one_thread():
-            while len(chosen) < count and (found := self._next(chosen)) is not None:
-                chosen.append(found)
+            while len(chosen) < count and (configuration := self._next(chosen)) is not None:
+                chosen.append(configuration)
         return chosen
 
     def observe(self, trials: Sequence[Trial]) -> None:
@@ -79,10 +79,10 @@ class PortfolioTuner:
 
     def _next(self, chosen: Sequence[Configuration]) -> Configuration | None:
         """The best free configuration beside the chosen ones; None where nothing is left."""
-        taken = self._knowledge.taken | {self._space.key(each) for each in chosen}
-        for each in self._start:
-            if len(taken) < START and self._space.key(each) not in taken:
-                return each
+        taken = self._knowledge.taken | {self._space.key(configuration) for configuration in chosen}
+        for designed in self._start:
+            if len(taken) < START and self._space.key(designed) not in taken:
+                return designed
         done, objectives = self._knowledge.done
         order = np.argsort(objectives, kind="stable")[:TOPS]
         candidates = self._supply.free(taken, [done[place] for place in order], self._seed + len(taken))
@@ -99,12 +99,12 @@ class PortfolioTuner:
         done, objectives = self._knowledge.done
         kept = telling(np.array(objectives), ROWS_MAX)
         measured = self._points([done[i] for i in kept])
-        told = expectations(self._sources, measured)[0]
+        expected = expectations(self._sources, measured)[0]
         spread = float(np.median([source.spread for source in self._sources])) if self._sources else 0.0
-        y = standardised(np.array([objectives[i] for i in kept]), told, spread)
+        y = standardised(np.array([objectives[i] for i in kept]), expected, spread)
         stopped, values = self._stopped(float(y.max()) if len(y) else 0.0)
-        X, known = np.vstack([measured, stopped]), np.concatenate([y, values])
-        process = Process.fitted(X, known) if len(y) >= MEASURED_MIN else None
+        X, observed = np.vstack([measured, stopped]), np.concatenate([y, values])
+        process = Process.fitted(X, observed) if len(y) >= MEASURED_MIN else None
         pending = self._points([*self._knowledge.pending, *chosen])
         invalid = self._points(self._knowledge.invalid)
         return Evidence(
@@ -113,10 +113,10 @@ class PortfolioTuner:
             doubts=candidates.doubts,
             chance=chance_of_success(candidates.points, measured, invalid, self._sources),
             X=np.vstack([X, pending]),
-            y=np.concatenate([known, self._expected(pending, y, process)]),
+            y=np.concatenate([observed, self._expected(pending, y, process)]),
             n_measured=len(y),
             process=process.believing(pending) if process else None,
-            told=np.hstack([told, expectations(self._sources, np.vstack([stopped, pending]))[0]]),
+            expected=np.hstack([expected, expectations(self._sources, np.vstack([stopped, pending]))[0]]),
             gone=np.vstack([X, pending, invalid]),
             sources=self._sources,
             features=self._features,
@@ -130,7 +130,7 @@ class PortfolioTuner:
         return stopped, censored(np.full(len(stopped), worst))
 
     def _expected(self, pending: Floats, y: Floats, process: Process | None) -> Floats:
-        """What points without a measurement are believed to come to."""
+        """Return what points without a measurement are believed to come to."""
         if len(pending) == 0:
             return np.empty(0)
         if process:

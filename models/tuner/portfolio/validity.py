@@ -1,4 +1,4 @@
-"""How likely a configuration is to be valid, from what failed on the target and on its sources."""
+"""The chance of a configuration to be valid, from what failed on the target and on its sources."""
 
 from collections.abc import Sequence
 

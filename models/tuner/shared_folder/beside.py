@@ -1,4 +1,4 @@
-"""What the other studies in a shared folder tell a study before its first trial."""
+"""Evidence of the other studies in a shared folder for a study before its first trial."""
 
 import logging
 from collections.abc import Iterator

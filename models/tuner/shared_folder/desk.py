@@ -57,24 +57,24 @@ class FolderDesk:
         folder = StudyFolder(self._root / folder_name(study.name), self._clock)
         if folder.create(study, request):
             return study
-        found, made_by = folder.study()
+        stored, made_by = folder.study()
         if request is not None and made_by == request:
-            return found
+            return stored
         raise ConflictError(f"study name {study.name!r} is taken: choose another")
 
     def suggest(self, study: str, count: int, lease: Lease, *, request: RequestKey | None = None) -> list[TrialRecord]:
         """Up to `count` trials for the lease's owner."""
         rules.check_count(count)
         folder = self._folder(study)
-        found = folder.study()[0]
+        stored = folder.study()[0]
         now_ns = self._clock.now_ns(folder.path)
         folder.sweep(now_ns)
-        hand_out = HandOut(folder, found, lease, self._limits, request)
+        hand_out = HandOut(folder, stored, lease, self._limits, request)
         hand_out.recall()
-        if rules.is_over(found, now_ns):
+        if rules.is_over(stored, now_ns):
             return hand_out.records
         for _ in range(ATTEMPTS):
-            if hand_out.go_on(count, lambda: self._searches.of(found), self._dead_jobs):
+            if hand_out.go_on(count, lambda: self._searches.of(stored), self._dead_jobs):
                 return hand_out.records
             time.sleep(random.SystemRandom().uniform(0, PAUSE_SECONDS))
         raise UnavailableError(f"{folder.path}: other writers were faster {ATTEMPTS} times, try again later")
@@ -127,7 +127,7 @@ class FolderDesk:
         return self._turn(self._folder(study), trial_id).record
 
     def standing(self, study: str) -> Standing:
-        """How far the study is."""
+        """Return how far the study is."""
         folder = self._folder(study)
         return rules.standing_of(folder.study()[0], self.trials(study), lambda: self._clock.now_ns(folder.path))
 
@@ -160,7 +160,7 @@ class FolderDesk:
         return turn
 
     def _change(self, study: str, trial_id: str, rule: Callable[[TrialRecord], TrialRecord]) -> TrialRecord:
-        """What the rule makes of the trial, stored; decided anew where another writer changed it first."""
+        """Change the trial by the rule and return it as stored; decided anew where another writer changed it first."""
         folder = self._folder(study)
         for _ in range(ATTEMPTS):
             turn = self._turn(folder, trial_id)

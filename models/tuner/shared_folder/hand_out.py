@@ -38,10 +38,10 @@ class HandOut:
         request = self.request
         if request is None:
             return
-        before = [each for each in self.folder.turns() if each.request and each.request.key == request.key]
-        if any(each.request != request for each in before):
+        before = [turn for turn in self.folder.turns() if turn.request and turn.request.key == request.key]
+        if any(turn.request != request for turn in before):
             raise InvalidInputError(f"Idempotency-Key {request.key!r} was used for another request: choose a new one")
-        self.records = [each.record for each in before]
+        self.records = [turn.record for turn in before]
         self._is_over = bool(before)
 
     def go_on(self, count: int, find_search: Callable[[], KeptSearch], dead_jobs: DeadJobs) -> bool:
@@ -90,7 +90,7 @@ class HandOut:
         return True
 
     def _suggested(self, records: list[TrialRecord], count: int, search: KeptSearch) -> list[Configuration]:
-        """What to try next; beside others who know the same, some of the next best ones, so that not all collide."""
+        """Return what to try next; beside others who know the same, some of the next best, so that not all collide."""
         if not self._overtaken:
             return search.proposed(records, count)
         several = search.proposed(records, min(count + min(self._overtaken, AHEAD_MAX), COUNT_MAX))

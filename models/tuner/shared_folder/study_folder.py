@@ -43,11 +43,11 @@ class StudyFolder:
     def study(self) -> tuple[Study, RequestKey | None]:
         """The study, and which request made it. Raises: NotFoundError, MalformedError."""
         path = self.path / STUDY_FILE
-        found = content_of(path)
-        if found is None:
+        content = content_of(path)
+        if content is None:
             raise NotFoundError(f"{path} is not there")
         try:
-            fields: dict[str, Any] = json.loads(found[0])
+            fields: dict[str, Any] = json.loads(content[0])
             return Study(**fields["study"]), RequestKey(**fields["request"]) if fields["request"] else None
         except (ValueError, KeyError, TypeError) as error:
             raise MalformedError(f"{path}: expected a study as Crosswind writes it: {error}") from error
@@ -59,8 +59,8 @@ class StudyFolder:
     def look(self) -> tuple[list[Turn], int]:
         """The turns, and the number of the trial that may be begun by whoever knows these."""
         generations = dict(self._generations())  # as of now, whatever another thread finds meanwhile
-        found = (self._newest(number, generations[number]) for number in sorted(generations))
-        return [turn for turn in found if turn], max(generations, default=-1) + 1
+        newest = (self._newest(number, generations[number]) for number in sorted(generations))
+        return [turn for turn in newest if turn], max(generations, default=-1) + 1
 
     def turn(self, number: int) -> Turn | None:
         """The newest turn of one trial, None where there is no such trial."""
@@ -115,8 +115,8 @@ class StudyFolder:
         """The newest turn that can be read; a damaged one counts as not taken, and its name as used."""
         if number in self._ended:
             return self._ended[number]
-        for each in range(generation, -1, -1):
-            turn = self._read(number, each)
+        for candidate in range(generation, -1, -1):
+            turn = self._read(number, candidate)
             if turn:
                 break
         else:
@@ -126,12 +126,12 @@ class StudyFolder:
         return replace(turn, generation=generation)
 
     def _read(self, number: int, generation: int) -> Turn | None:
-        found = content_of(self.path / turns.file_name(number, generation))
-        turn = turns.read(found[0]) if found else None
-        return turn.stamped(found[1]) if turn and found else None
+        content = content_of(self.path / turns.file_name(number, generation))
+        turn = turns.read(content[0]) if content else None
+        return turn.stamped(content[1]) if turn and content else None
 
 
 def folder_name(study: str) -> str:
     """The name of a study's folder: readable, safe, and another one for every name."""
-    plain = "".join(each if each.isascii() and each.isalnum() else "-" for each in study)[:40]
+    plain = "".join(character if character.isascii() and character.isalnum() else "-" for character in study)[:40]
     return f"{plain}-{sha256(study.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"

@@ -27,7 +27,9 @@ TEMPLATES: tuple[Template, ...] = (
 
 def template_named(name: object) -> Template:
     """The template of that name. Raises: InvalidInputError that names those there are."""
-    found = next((template for template in TEMPLATES if template.name == name), None)
-    if found is None:
-        raise InvalidInputError(f"template is {name!r}, expected one of {', '.join(each.name for each in TEMPLATES)}")
-    return found
+    match = next((template for template in TEMPLATES if template.name == name), None)
+    if match is None:
+        raise InvalidInputError(
+            f"template is {name!r}, expected one of {', '.join(template.name for template in TEMPLATES)}"
+        )
+    return match

@@ -1,4 +1,4 @@
-"""What a template of a study holds, and how a study file takes it over."""
+"""The parts of a study's template, and how a study file takes it over."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

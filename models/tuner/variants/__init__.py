@@ -1,4 +1,4 @@
-"""Which variant of a code for which input: choices by the features of a context, from what other contexts showed."""
+"""Choices of a code's variant for an input: by the features of a context, from what other contexts showed."""
 
 from crosswind.models.tuner.variants.chooser import VariantChooser
 from crosswind.models.tuner.variants.context_tuner import ContextTuner

@@ -46,39 +46,41 @@ class VariantChooser:
     def learn(self, experiences: Iterable[Experience]) -> Self:
         """Takes what earlier contexts showed in place of what was learned before. Raises: InvalidInputError."""
         contexts: dict[str, Context] = {}
-        told: dict[str, dict[int, float | None]] = {}
-        for each in experiences:
-            contexts[each.context.name] = each.context
-            _keep_better(told.setdefault(each.context.name, {}), self._place(each.variant), each.objective)
-        objectives, failed = _tables(list(contexts), told, len(self._variants))
+        measured: dict[str, dict[int, float | None]] = {}
+        for experience in experiences:
+            contexts[experience.context.name] = experience.context
+            _keep_better(
+                measured.setdefault(experience.context.name, {}), self._place(experience.variant), experience.objective
+            )
+        objectives, failed = _tables(list(contexts), measured, len(self._variants))
         self._precedents = Precedents.of(list(contexts.values()), objectives, failed, seed=self._seed)
         return self
 
     def observe(self, trials: Iterable[Experience]) -> None:
         """Takes what was tried on the contexts in question. Raises: InvalidInputError on a variant not known."""
-        for each in trials:
-            _keep_better(self._trials.setdefault(each.context.name, {}), self._place(each.variant), each.objective)
+        for trial in trials:
+            _keep_better(self._trials.setdefault(trial.context.name, {}), self._place(trial.variant), trial.objective)
 
     def suggest(
         self, context: Context, count: int = 1, *, pending: Collection[Configuration] = ()
     ) -> list[Configuration]:
-        """What to try next on the context, the first first: nothing tried already or pending; fewer when few are left.
+        """Return what to try next on the context, in order: nothing tried already or pending; fewer when few are left.
 
         Raises: InvalidInputError.
         """
         check_count(count)
-        known = self._hypotheses(context)
+        hypotheses = self._hypotheses(context)
         over = [*self._trials.get(context.name, {}), *(self._place(variant) for variant in pending)]
         ruled_out = [place for place, rules in enumerate(self._ruled_out(context).tolist()) if rules]
         chosen: list[int] = []
         for _ in range(min(count, len(self._variants) - len({*over, *ruled_out}))):
-            chosen.append(self._next(known, [*over, *chosen], ruled_out))
+            chosen.append(self._next(hypotheses, [*over, *chosen], ruled_out))
         return [self._variants[place] for place in chosen]
 
     def rank(self, context: Context) -> list[Choice]:
         """All variants with what is expected of them, the least expected regret first."""
-        known = self._hypotheses(context)
-        regret, failures = known.weights @ known.regret, known.weights @ known.failed
+        hypotheses = self._hypotheses(context)
+        regret, failures = hypotheses.weights @ hypotheses.regret, hypotheses.weights @ hypotheses.failed
         trials = self._trials.get(context.name, {})
         for place, objective in trials.items():
             failures[place] = float(objective is None)
@@ -87,7 +89,7 @@ class VariantChooser:
         return [self._choice(place, regret, failures, trials) for place in order.tolist()]
 
     def best(self, context: Context) -> Choice:
-        """What to use: the best of those that were tried and did not fail, else the one expected to be best."""
+        """Return what to use: the best of those that were tried and did not fail, else the one expected to be best."""
         trials = self._trials.get(context.name, {})
         solved = {place: objective for place, objective in trials.items() if objective is not None}
         ranking = self.rank(context)
@@ -99,20 +101,20 @@ class VariantChooser:
     def _choice(self, place: int, regret: Floats, failures: Floats, trials: Mapping[int, float | None]) -> Choice:
         return Choice(self._variants[place], float(regret[place]), float(failures[place]), place in trials)
 
-    def _next(self, known: Hypotheses, tried: list[int], ruled_out: list[int]) -> int:
+    def _next(self, hypotheses: Hypotheses, tried: list[int], ruled_out: list[int]) -> int:
         """Of the variants not tried, the one that saves most beyond the best of the tried in each hypothesis."""
-        expected = known.weights @ known.regret
-        if len(tried) and len(known.regret):
-            so_far = known.regret[:, tried].min(axis=1, keepdims=True)
-            saved = known.weights @ np.maximum(so_far - known.regret, 0)
+        expected = hypotheses.weights @ hypotheses.regret
+        if len(tried) and len(hypotheses.regret):
+            so_far = hypotheses.regret[:, tried].min(axis=1, keepdims=True)
+            saved = hypotheses.weights @ np.maximum(so_far - hypotheses.regret, 0)
             expected = 1e-6 * expected - saved
         expected[[*tried, *ruled_out]] = np.inf
         return int(expected.argmin())
 
     def _hypotheses(self, context: Context) -> Hypotheses:
-        """What the context may be like, weighed by its features and by the trials on it."""
-        known = self._precedents.about(context).without(self._ruled_out(context))
-        return known.after(self._trials.get(context.name, {}))
+        """Return what the context may be like, weighed by its features and by the trials on it."""
+        hypotheses = self._precedents.about(context).without(self._ruled_out(context))
+        return hypotheses.after(self._trials.get(context.name, {}))
 
     def _ruled_out(self, context: Context) -> Claims:
         return np.array([not self._applies(variant, context) for variant in self._variants])
@@ -128,17 +130,21 @@ def _key(variant: Configuration) -> Key:
     return frozenset(variant.items())
 
 
-def _keep_better(told: dict[int, float | None], place: int, objective: float | None) -> None:
+def _keep_better(objectives: dict[int, float | None], place: int, objective: float | None) -> None:
     """Of several measurements the least counts; one that went well outweighs a failure."""
-    known = told.get(place)
-    told[place] = objective if known is None else min(known, objective if objective is not None else known)
+    previous = objectives.get(place)
+    objectives[place] = (
+        objective if previous is None else min(previous, objective if objective is not None else previous)
+    )
 
 
-def _tables(names: Sequence[str], told: Mapping[str, Mapping[int, float | None]], count: int) -> tuple[Floats, Floats]:
+def _tables(
+    names: Sequence[str], measured: Mapping[str, Mapping[int, float | None]], count: int
+) -> tuple[Floats, Floats]:
     """Objectives and failures, shape (len(names), count), NaN where there is nothing."""
     objectives, failed = np.full((2, len(names), count), np.nan)
     for row, name in enumerate(names):
-        for place, objective in told[name].items():
+        for place, objective in measured[name].items():
             objectives[row, place] = np.nan if objective is None else objective
             failed[row, place] = float(objective is None)
     return objectives, failed

@@ -27,10 +27,10 @@ class ContextTuner:
                 f"the space has {space.size} configurations, expected at most {VARIANTS_MAX} to choose by a context"
             )
         self._context = context
-        told = list(experiences)
+        remembered = list(experiences)
         self._chooser = VariantChooser(space.configurations(), seed)
-        self._chooser.learn(each for each in told if each.context != context)
-        self._chooser.observe(each for each in told if each.context == context)
+        self._chooser.learn(experience for experience in remembered if experience.context != context)
+        self._chooser.observe(experience for experience in remembered if experience.context == context)
 
     def suggest(self, count: int) -> list[Configuration]:
         """Distinct configurations; fewer where the space has no more for this context. Raises: InvalidInputError."""

@@ -1,4 +1,4 @@
-"""What a variant came to in a context: the words of the code-variant question."""
+"""The outcome of a variant in a context: the words of the code-variant question."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the features say of each variant by itself, where the whole context may be unlike any that came before."""
+"""Forecasts from the features of each variant by itself, where the whole context may be unlike any that came before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FAILURE_WEIGHT = 0.1  # failures are carried along: splits follow the regrets
 
 @dataclass(frozen=True)
 class Shown:
-    """What n contexts showed of m variants, each of shape (n, m): regret, failed (1.0), and whether it was measured.
+    """The experience of n contexts with m variants, each (n, m): regret, failed (1.0), and whether it was measured.
 
     What was not measured is filled with the variant's mean over the other contexts.
     """
@@ -45,12 +45,12 @@ class Forecast:
 
     def of_context(self, features: Floats) -> tuple[Floats, Floats]:
         """Regrets and failures, each of shape (1, m), from features (1, k)."""
-        told = np.array([forest.predict(features)[0] for forest in self.forests])
-        return np.expm1(told[:, 0])[None], told[:, 1][None] / FAILURE_WEIGHT
+        predicted = np.array([forest.predict(features)[0] for forest in self.forests])
+        return np.expm1(predicted[:, 0])[None], predicted[:, 1][None] / FAILURE_WEIGHT
 
 
 def _forest(features: Floats, shown: Shown, place: int, seed: int) -> ExtraTreesRegressor:
     used = shown.is_measured[:, place]
     used = used if used.any() else np.ones_like(used)
-    told = np.column_stack([np.log1p(shown.regret[used, place]), FAILURE_WEIGHT * shown.failed[used, place]])
-    return ExtraTreesRegressor(TREES, max_features=0.5, random_state=seed).fit(features[used], told)
+    targets = np.column_stack([np.log1p(shown.regret[used, place]), FAILURE_WEIGHT * shown.failed[used, place]])
+    return ExtraTreesRegressor(TREES, max_features=0.5, random_state=seed).fit(features[used], targets)

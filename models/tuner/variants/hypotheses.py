@@ -1,4 +1,4 @@
-"""What a context may be like, and what trials on it say of that."""
+"""Hypotheses on what a context may be like, and what trials on it say of that."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a sparse matrix shows without being solved: numbers from which to choose a solver and preconditioner.
+"""Features that a sparse matrix shows without being solved: numbers from which to choose solver and preconditioner.
 
 Each costs a few passes over the non-zeros; those of `matrix_probes` cost some products of matrix and vector. Ratios are
 in [0, 1] unless said otherwise; logarithms are natural.
@@ -118,7 +118,7 @@ def _lines(rows: Matrix) -> Integers:
 
 
 def _profile(line: Integers, column: Integers, count: int) -> Floats:
-    """How far left of the diagonal each row begins: its square is the work of factorising within the envelope."""
+    """Return how far left of the diagonal each row begins: its square is the work to factorise within the envelope."""
     first = np.arange(count)
     np.minimum.at(first, line, column)
     return (np.arange(count) - first).astype(np.float64)
@@ -134,15 +134,15 @@ def _levels(rows: Matrix, start: int) -> int:
 
 
 def _spread(rows: Matrix) -> dict[str, float]:
-    """How many magnitudes the diagonal, the rows, and the couplings within a row span."""
+    """Return how many magnitudes the diagonal, the rows, and the couplings within a row span."""
     diagonal = np.abs(rows.diagonal())
-    known = np.log(diagonal[diagonal > 0]) if (diagonal > 0).any() else np.zeros(1)
+    log_diagonal = np.log(diagonal[diagonal > 0]) if (diagonal > 0).any() else np.zeros(1)
     line = _lines(rows)
     off = line != rows.indices
     logs = np.log(np.maximum(np.abs(rows.data[off]), TINY)) if off.any() else np.zeros(1)
     return {
-        "log_diagonal_range": float(known.max() - known.min()),
-        "log_diagonal_std": float(known.std()),
+        "log_diagonal_range": float(log_diagonal.max() - log_diagonal.min()),
+        "log_diagonal_std": float(log_diagonal.std()),
         "log_coupling_std": float(logs.std()),
         "log_coupling_std_in_row": float(np.sqrt(_within(line[off], logs, rows.shape[0]))) if off.any() else 0.0,
     }

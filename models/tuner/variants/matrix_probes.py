@@ -1,4 +1,4 @@
-"""What a little work on a sparse matrix shows of the solvers' costs: some iterations, a coarse matrix factorised."""
+"""Features of solvers' costs after a little work on a sparse matrix: some iterations, a coarse matrix factorised."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -21,7 +21,7 @@ HUB = 10  # times as many entries as the median row
 
 
 def probe_features(rows: Matrix, is_symmetric: bool) -> dict[str, float]:
-    """What iterations and a factorisation should cost, and their ratio, on which the choice between them turns.
+    """Return what iterations and a factorisation should cost, and their ratio, on which the choice between them turns.
 
     `log_direct_to_plain`, `_jacobi` are logarithms of the multiplications of a factorisation over those of iterations.
     """
@@ -34,11 +34,11 @@ def probe_features(rows: Matrix, is_symmetric: bool) -> dict[str, float]:
 
 
 def _krylov(rows: Matrix, is_symmetric: bool) -> dict[str, float]:
-    """What a few iterations from a random right side show.
+    """Return what a few iterations from a random right side show.
 
     `log_products_NAME` is the logarithm of the products of matrix and vector to a residual of 1e-8 if it went on
     falling as it did in the first PRODUCTS of CG (BiCGSTAB where not symmetric), without a preconditioner and with
-    division by the diagonal; `_late` tells it from the latter part of them. `log_products_gmres` is told by GMRES on
+    division by the diagonal; `_late` tells it from the latter part of them. `log_products_gmres` comes from GMRES on
     the matrix divided by its diagonal. A Ritz value left of zero says that the matrix is not definite; a wide spread,
     that it is ill-conditioned. Source: Saad, Iterative methods for sparse linear systems, 2003, algorithms 6.9, 6.18
     and 7.7.
@@ -61,7 +61,7 @@ def _krylov(rows: Matrix, is_symmetric: bool) -> dict[str, float]:
 
 
 def _fill(rows: Matrix) -> dict[str, float]:
-    """How a factorisation of the matrix' graph fills up, told from two coarse graphs.
+    """Return how a factorisation of the matrix' graph fills up, judged by two coarse graphs.
 
     `log_fill_work` is the logarithm of the expected multiplications; `fill_growth` how fast a row's share of them grows
     with the rows: about 0 for a line, 1/2 for a surface, 4/3 for a body, 2 where everything is near everything
@@ -115,10 +115,10 @@ def _work_per_row(graph: Matrix) -> float:
 def _needed(name: str, residuals: Iterator[tuple[int, float]]) -> dict[str, float]:
     """From (products, norm over the first one): the least within each of PRODUCTS tells how fast it falls."""
     with np.errstate(all="ignore"):
-        told = [(0, 1.0), *((count, norm) for count, norm in residuals if np.isfinite(norm))]
+        finite = [(0, 1.0), *((count, norm) for count, norm in residuals if np.isfinite(norm))]
     few, many = PRODUCTS
     early, late = (
-        float(np.log(max(min(norm for count, norm in told if count <= most), LEAST_RESIDUAL))) for most in PRODUCTS
+        float(np.log(max(min(norm for count, norm in finite if count <= most), LEAST_RESIDUAL))) for most in PRODUCTS
     )
     return {
         f"log_products_{name}": _log_products(late, many),

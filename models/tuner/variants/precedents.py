@@ -22,7 +22,7 @@ FORECAST = 0.7  # of the weight, before any trial, is the forecast's: settled on
 
 @dataclass(frozen=True)
 class Precedents:
-    """What contexts showed, and how a new one is likened to them.
+    """The experience of earlier contexts, and how a new one is likened to them.
 
     A regret is the objective over the context's best, minus 1, at most REGRET_MAX, and FAILED where it failed.
     """
@@ -34,14 +34,14 @@ class Precedents:
     def of(cls, contexts: Sequence[Context], objectives: Floats, failed: Floats, seed: int) -> Self:
         """From objectives (n, m), NaN where there is none, and whether it failed (n, m), NaN where not measured."""
         kept = np.asarray(np.isfinite(objectives).any(axis=1))
-        known = [context for context, keeps in zip(contexts, kept.tolist(), strict=True) if keeps]
+        solved = [context for context, keeps in zip(contexts, kept.tolist(), strict=True) if keeps]
         is_measured = ~np.isnan(failed[kept])
         filled = np.where(is_measured, failed[kept], _means(failed[kept]))
         shown = Shown(_regret(objectives[kept], failed[kept]), filled, is_measured)
-        return cls(shown, Likeness.of(known, shown, seed))
+        return cls(shown, Likeness.of(solved, shown, seed))
 
     def about(self, context: Context) -> "Hypotheses":
-        """What the new context may be like, before anything was tried on it."""
+        """Return what the new context may be like, before anything was tried on it."""
         regret, failed = self.shown.regret, self.shown.failed
         if self.likeness is None:
             return Hypotheses(regret, failed, np.full(len(regret), 1 / max(len(regret), 1)))
@@ -91,7 +91,7 @@ class Likeness:
         return np.where(np.isnan(matrix), self.medians, matrix)
 
     def weights(self, features: Floats) -> Floats:
-        """How probable it is that the context of these features is like each of the n, shape (n,); their sum is 1."""
+        """Return how probably the context of these features is like each of the n, shape (n,); their sum is 1."""
         same = self.leaves == self.trees.apply(features)
         return np.asarray((same / same.sum(axis=0)).mean(axis=1))
 
@@ -104,6 +104,6 @@ def _regret(objectives: Floats, failed: Floats) -> Floats:
 
 def _means(columns: Floats) -> Floats:
     """The mean of what is known of each column, FAILED's half where nothing is; shape (m,)."""
-    known = np.isfinite(columns)
-    total = np.where(known, columns, 0).sum(axis=0)
-    return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), FAILED / 2)
+    is_finite = np.isfinite(columns)
+    total = np.where(is_finite, columns, 0).sum(axis=0)
+    return np.where(is_finite.any(axis=0), total / np.maximum(is_finite.sum(axis=0), 1), FAILED / 2)

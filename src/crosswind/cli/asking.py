@@ -67,13 +67,13 @@ def configuration_of(words: list[str]) -> Configuration:
 
 
 def get(server: str, path: str) -> Mapping[str, Any]:
-    """What the server answers. Raises: InvalidInputError, NotFoundError, UnavailableError, MalformedError."""
+    """Return what the server answers. Raises: InvalidInputError, NotFoundError, UnavailableError, MalformedError."""
     with closing(Client(server, ship_token())) as client:
         return _said(server, client.get(path))
 
 
 def post(server: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the server answers. Raises: InvalidInputError, NotFoundError, UnavailableError, MalformedError."""
+    """Return what the server answers. Raises: InvalidInputError, NotFoundError, UnavailableError, MalformedError."""
     with closing(Client(server, ship_token())) as client:
         content = json.dumps(body, allow_nan=False).encode()
         return _said(server, client.post(path, content, {"Content-Type": "application/json"}))
@@ -105,6 +105,6 @@ def _value(word: str, text: str) -> Parameter:
 
 
 def at_hand(name: str, settings: Settings, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the store here answers, by a function of `at_hand`, which is heavy to import."""
-    told: Mapping[str, Any] = getattr(import_module("crosswind.cli.at_hand"), name)(settings, asked)
-    return told
+    """Return what the store here answers, by a function of `at_hand`, which is heavy to import."""
+    answer: Mapping[str, Any] = getattr(import_module("crosswind.cli.at_hand"), name)(settings, asked)
+    return answer

@@ -18,7 +18,7 @@ from crosswind.models.next_run.registered import next_run_desk
 from crosswind.settings import Settings
 
 Asked = Mapping[str, Any]
-SCALES, PRICES = ([field.name for field in fields(each)] for each in (Scales, Price))
+SCALES, PRICES = ([field.name for field in fields(kind)] for kind in (Scales, Price))
 
 
 def predictions(settings: Settings, asked: Asked) -> Asked:
@@ -66,6 +66,6 @@ def _question(asked: Asked) -> Question:
     return Question(**{name: asked[name] for name in names if name in asked})
 
 
-def _told(found: object) -> Asked:
-    told: Asked = plain(found)
-    return told
+def _told(record: object) -> Asked:
+    answer: Asked = plain(record)
+    return answer

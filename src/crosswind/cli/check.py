@@ -65,12 +65,12 @@ def _checked(arguments: argparse.Namespace, settings: Settings) -> int:
     began_ns = time.time_ns()
     peers = meet(arguments.wait, silence_seconds=arguments.seconds + SLACK_SECONDS)
     try:
-        found = check(peers, names, folder, arguments.seconds)
+        checked = check(peers, names, folder, arguments.seconds)
     finally:
         peers.close()
-    if found is None:
+    if checked is None:
         return FINE
-    report = _report(found, peers, began_ns, settings, server=server_of(arguments))
+    report = _report(checked, peers, began_ns, settings, server=server_of(arguments))
     if not arguments.no_record:
         report = _recorded(report, settings)
     _tell(report, arguments)
@@ -82,23 +82,25 @@ def _check_range(option: str, value: float, least: float, most: float) -> None:
         raise InvalidInputError(f"{option} {value:g}: expected {least:g} to {most:g}")
 
 
-def _left_out(found: Checked, measured: Sequence[Measured]) -> Iterator[str]:
-    """What the time was too short for."""
-    possible = len(found.nodes) * (len(found.nodes) - 1) // 2
-    links = sum(each.measure == "bandwidth" for each in measured)
+def _left_out(checked: Checked, measured: Sequence[Measured]) -> Iterator[str]:
+    """Yield what the time was too short for."""
+    possible = len(checked.nodes) * (len(checked.nodes) - 1) // 2
+    links = sum(measurement.measure == "bandwidth" for measurement in measured)
     if 0 < links < possible:
         yield f"{links} of {possible} links were measured in the time; --seconds gives more"
 
 
-def _report(found: Checked, peers: Peers, began_ns: int, settings: Settings, *, server: str | None) -> Report:
-    if not found.measured:
-        reasons = "; ".join(dict.fromkeys(each.reason for each in found.failed)) or "no measure needs one node alone"
+def _report(checked: Checked, peers: Peers, began_ns: int, settings: Settings, *, server: str | None) -> Report:
+    if not checked.measured:
+        reasons = (
+            "; ".join(dict.fromkeys(failure.reason for failure in checked.failed)) or "no measure needs one node alone"
+        )
         raise InvalidInputError(f"nothing could be measured: {reasons:.500}")
-    measured = (*found.measured, *link_values(found.measured))
+    measured = (*checked.measured, *link_values(checked.measured))
     earlier, note = history(settings, server)
-    failures = [(each.node, each.measure, each.reason) for each in found.failed]
-    verdict = judged(found.nodes, measured, failures, earlier)
-    notes = tuple(each for each in (peers.note, note, *_left_out(found, measured)) if each)
+    failures = [(failure.node, failure.measure, failure.reason) for failure in checked.failed]
+    verdict = judged(checked.nodes, measured, failures, earlier)
+    notes = tuple(remark for remark in (peers.note, note, *_left_out(checked, measured)) if remark)
     return Report(
         check_id=new_ulid(),
         system=settings.system,
@@ -106,7 +108,7 @@ def _report(found: Checked, peers: Peers, began_ns: int, settings: Settings, *, 
         seconds=(time.time_ns() - began_ns) * 1e-9,
         method=peers.method,
         ranks=peers.place.world_size,
-        nodes=found.nodes,
+        nodes=checked.nodes,
         measured=measured,
         verdict=verdict,
         exclude=exclude_line(verdict.excluded),
@@ -144,6 +146,6 @@ def _say_if_any(line: str) -> None:
 
 
 def _complain(report: Report) -> None:
-    """What a script's output has no place for."""
-    notes: Sequence[str] = (*(f"{each.node}: {each.reason}" for each in report.verdict.blames), *report.notes)
+    """Write what a script's output has no place for to the error output."""
+    notes: Sequence[str] = (*(f"{blame.node}: {blame.reason}" for blame in report.verdict.blames), *report.notes)
     sys.stderr.write("".join(f"crosswind: check: {note}{os.linesep}" for note in notes))

@@ -1,4 +1,4 @@
-"""What earlier checks of this system measured, from a server or the store at hand; a check does not depend on it."""
+"""Measurements of earlier checks of this system, from a server or the local store; a check does not depend on them."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -25,19 +25,19 @@ def history(settings: Settings, server: str | None) -> tuple[tuple[Earlier, ...]
 
 
 def _asked(server: str, system: str) -> tuple[Earlier, ...]:
-    told = get(server, f"/v1/checks?{urlencode({'system': system})}")
+    answer = get(server, f"/v1/checks?{urlencode({'system': system})}")
     try:
-        return tuple(map(_earlier, told["earlier"]))
+        return tuple(map(_earlier, answer["earlier"]))
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedError(f"{server}: answered no earlier checks: {error!r:.200}") from error
 
 
-def _earlier(told: Mapping[str, Any]) -> Earlier:
+def _earlier(entry: Mapping[str, Any]) -> Earlier:
     names = ("measure", "method", "hardware", "node", "device", "peer")
-    at_ns, values = tuple(map(int, told["at_ns"])), tuple(map(float, told["values"]))
+    at_ns, values = tuple(map(int, entry["at_ns"])), tuple(map(float, entry["values"]))
     if len(at_ns) != len(values) or not values or not min(values) > 0:
         raise ValueError(f"{len(values)} values at {len(at_ns)} times, expected as many, above 0")
-    return Earlier(**{name: str(told[name]) for name in names}, at_ns=at_ns, values=values)
+    return Earlier(**{name: str(entry[name]) for name in names}, at_ns=at_ns, values=values)
 
 
 def _at_hand(settings: Settings) -> tuple[Earlier, ...]:
@@ -45,7 +45,7 @@ def _at_hand(settings: Settings) -> tuple[Earlier, ...]:
     if not (settings.home / "lake" / "set=preflight").is_dir():
         return ()
     lake = import_module("crosswind.data.lake").Lake(settings.home / "lake")
-    told: tuple[Earlier, ...] = import_module("crosswind.models.preflight.history").earlier_checks(
+    earlier: tuple[Earlier, ...] = import_module("crosswind.models.preflight.history").earlier_checks(
         lake, settings.system
     )
-    return told
+    return earlier

@@ -1,4 +1,4 @@
-"""What a check found, for people."""
+"""Results of a check, for people."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -48,7 +48,7 @@ def amount(value: float | None, unit: str) -> str:
         return seconds(value)
     if unit == "ratio":
         return f"{value:.3f}"
-    scale, prefix = next((each for each in PREFIXES if value >= each[0]), (1.0, ""))
+    scale, prefix = next((pair for pair in PREFIXES if value >= pair[0]), (1.0, ""))
     return f"{value / scale:.3g} {prefix}{unit.replace('bytes', 'B')}"
 
 
@@ -61,15 +61,15 @@ def _head(report: Report) -> Iterator[str]:
 
 def _tables(report: Report) -> Iterator[str]:
     findings = report.verdict.findings
-    of_nodes = [each for each in findings if not each.peer]
-    links = [each for each in findings if each.peer]
-    told = links if len(links) <= LINKS_TOLD else [each for each in links if each.is_slow]
-    rows = [_row(each) for each in (*sorted(of_nodes, key=_place), *sorted(told, key=_place))]
+    of_nodes = [finding for finding in findings if not finding.peer]
+    links = [link for link in findings if link.peer]
+    shown = links if len(links) <= LINKS_TOLD else [link for link in links if link.is_slow]
+    rows = [_row(finding) for finding in (*sorted(of_nodes, key=_place), *sorted(shown, key=_place))]
     if rows:
         yield table(HEADINGS, rows)
-    if len(told) < len(links):
+    if len(shown) < len(links):
         yield from _middles(links)
-    reduced = [each for each in report.measured if each.measure == ALL_REDUCE]
+    reduced = [measurement for measurement in report.measured if measurement.measure == ALL_REDUCE]
     if reduced:
         yield f"all-reduce, {reduced[0].method}: {', '.join(map(_reduced, reduced))}"
 
@@ -85,10 +85,10 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 def _middles(links: Sequence[Finding]) -> Iterator[str]:
     for measure in ("latency", "bandwidth"):
-        values = sorted(each.value for each in links if each.measure == measure)
+        values = sorted(link.value for link in links if link.measure == measure)
         if values:
             low, middle, high = (
-                amount(each, QUANTITIES[measure].unit) for each in (values[0], median(values), values[-1])
+                amount(quantile, QUANTITIES[measure].unit) for quantile in (values[0], median(values), values[-1])
             )
             yield f"{measure} of {len(values)} links: {middle} in the median, {low} to {high}"
 
@@ -100,7 +100,7 @@ def _reduced(value: Measured) -> str:
 def _verdict(report: Report) -> Iterator[str]:
     verdict = report.verdict
     yield ""
-    yield from (printable(f"{each.node}: {each.measure}: {each.reason}") for each in verdict.blames)
+    yield from (printable(f"{blame.node}: {blame.measure}: {blame.reason}") for blame in verdict.blames)
     yield from (printable(f"not told: {note}") for note in verdict.notes)
     yield (
         f"leave out: {report.exclude or ', '.join(map(printable, verdict.excluded))}"
@@ -110,7 +110,7 @@ def _verdict(report: Report) -> Iterator[str]:
 
 
 def _fine(report: Report) -> str:
-    if all(each.basis is Basis.NOBODY for each in report.verdict.findings):
+    if all(finding.basis is Basis.NOBODY for finding in report.verdict.findings):
         return "nothing to compare with, so no node is blamed"
     return "no node is to be left out"
 

@@ -22,22 +22,28 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Compares them."""
     with Store.open(settings.home, database=settings.database) as store:
         first, second = (run_named(store, name).run_id for name in (arguments.first, arguments.second))
-        found = compare_runs(store, first, second)
+        comparison = compare_runs(store, first, second)
     if arguments.json:
-        say_json(found)
+        say_json(comparison)
     else:
-        say("\n".join(_lines(found)))
+        say("\n".join(_lines(comparison)))
     return 0
 
 
-def _lines(found: Comparison) -> list[str]:
-    rows = [(share.cause, share.seconds) for share in found.shares] + [("unexplained", found.unexplained)]
-    scale = max(abs(found.difference.value), *(abs(interval.value) for _, interval in rows)) or 1.0
-    lines = [found.sentence, "", f"  {found.faster}: {seconds(found.faster_seconds)} in {found.faster_steps} steps"]
-    if found.more_steps_seconds:
-        lines.append(f"  {found.slower_steps - found.faster_steps:+} steps: {seconds(found.more_steps_seconds)}")
+def _lines(comparison: Comparison) -> list[str]:
+    rows = [(share.cause, share.seconds) for share in comparison.shares] + [("unexplained", comparison.unexplained)]
+    scale = max(abs(comparison.difference.value), *(abs(interval.value) for _, interval in rows)) or 1.0
+    lines = [
+        comparison.sentence,
+        "",
+        f"  {comparison.faster}: {seconds(comparison.faster_seconds)} in {comparison.faster_steps} steps",
+    ]
+    if comparison.more_steps_seconds:
+        lines.append(
+            f"  {comparison.slower_steps - comparison.faster_steps:+} steps: {seconds(comparison.more_steps_seconds)}"
+        )
     lines += [bar(name, interval, scale) for name, interval in rows]
-    lines += [f"  {found.slower}: {seconds(found.slower_seconds)} in {found.slower_steps} steps", ""]
-    lines += [f"evidence: {words(share.cause)}: {share.evidence}" for share in found.shares[:3]]
-    differing = [f"differs: {name}: {one}, {other}" for name, (one, other) in found.differing.items()]
+    lines += [f"  {comparison.slower}: {seconds(comparison.slower_seconds)} in {comparison.slower_steps} steps", ""]
+    lines += [f"evidence: {words(share.cause)}: {share.evidence}" for share in comparison.shares[:3]]
+    differing = [f"differs: {name}: {one}, {other}" for name, (one, other) in comparison.differing.items()]
     return [printable(line) for line in [*lines, *differing]]

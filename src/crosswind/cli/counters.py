@@ -29,57 +29,57 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     system = arguments.system or settings.system
     if server := server_of(arguments):
         asked = {"workload": arguments.workload, "system": system}
-        told = get(server, f"/v1/counters?{urlencode({name: value for name, value in asked.items() if value})}")
+        answer = get(server, f"/v1/counters?{urlencode({name: value for name, value in asked.items() if value})}")
     else:
-        told = import_module("crosswind.cli.effects_at_hand").counters(settings, arguments.workload, system)
+        answer = import_module("crosswind.cli.effects_at_hand").counters(settings, arguments.workload, system)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
-        say(counters_text(told, arguments.limit))
+        say(counters_text(answer, arguments.limit))
     return 0
 
 
-def counters_text(told: Told, limit: int) -> str:
-    """What was compared, the first counters in a table, and what cannot be said."""
-    tested = [each for each in told["counters"] if not each["follows_duration"]]
-    mattering = sum(each["matters"] for each in tested)
-    lines = [*heading(told), _found(told, len(tested), mattering)]
+def counters_text(answer: Told, limit: int) -> str:
+    """Return what was compared, the first counters in a table, and what cannot be said."""
+    tested = [counter for counter in answer["counters"] if not counter["follows_duration"]]
+    mattering = sum(counter["matters"] for counter in tested)
+    lines = [*heading(answer), _found(answer, len(tested), mattering)]
     if tested:
         lines += ["", _table(tested[:limit])]
     if len(tested) > limit:
         lines.append(f"and {count(len(tested) - limit, 'counter')} more: --limit")
-    return "\n".join([*lines, *(f"warning: {each}" for each in told["warnings"])])
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])
 
 
-def heading(told: Told) -> list[str]:
-    """Whose runs were compared."""
-    whose = f"{printable(told['workload'])} on " if told["workload"] else ""
-    compared = f"{told['compared_runs']} of {count(told['runs'], 'completed run')} compared with their cohorts"
-    return [f"{whose}{printable(told['system'])}: {compared}"]
+def heading(answer: Told) -> list[str]:
+    """Return whose runs were compared."""
+    whose = f"{printable(answer['workload'])} on " if answer["workload"] else ""
+    compared = f"{answer['compared_runs']} of {count(answer['runs'], 'completed run')} compared with their cohorts"
+    return [f"{whose}{printable(answer['system'])}: {compared}"]
 
 
-def _found(told: Told, tested: int, mattering: int) -> str:
-    following = len(told["counters"]) - tested
-    if not told["counters"]:
-        return f"no counter was tested, {told['sampled']} were sampled"
-    tested_words = count(len(told["counters"]), "counter")
-    rest = f"{following} only follow the run's length, {told['constant']} more did not vary in enough runs"
+def _found(answer: Told, tested: int, mattering: int) -> str:
+    following = len(answer["counters"]) - tested
+    if not answer["counters"]:
+        return f"no counter was tested, {answer['sampled']} were sampled"
+    tested_words = count(len(answer["counters"]), "counter")
+    rest = f"{following} only follow the run's length, {answer['constant']} more did not vary in enough runs"
     return f"{mattering} of {tested_words} go with slow runs (q < 0.05); {rest}"
 
 
 def _table(effects: list[Told]) -> str:
     headings = ("counter", "rho", "90 %", "per deviation", "q", "steady", "trees", "distance")
-    return table(headings, [_row(each) for each in effects])
+    return table(headings, [_row(effect) for effect in effects])
 
 
-def _row(told: Told) -> tuple[str, ...]:
+def _row(effect: Told) -> tuple[str, ...]:
     return (
-        ("* " if told["matters"] else "  ") + told["shown"]["name"],
-        f"{told['rho']:+.2f}",
-        f"[{told['rho_low']:+.2f} .. {told['rho_high']:+.2f}]",
-        times(told["deviation_ratio"]),
-        f"{told['q']:.2g}",
-        percent(told["stability"]),
-        percent(told["importance"]),
-        NONE if told["distance_correlation"] is None else f"{told['distance_correlation']:.2f}",
+        ("* " if effect["matters"] else "  ") + effect["shown"]["name"],
+        f"{effect['rho']:+.2f}",
+        f"[{effect['rho_low']:+.2f} .. {effect['rho_high']:+.2f}]",
+        times(effect["deviation_ratio"]),
+        f"{effect['q']:.2g}",
+        percent(effect["stability"]),
+        percent(effect["importance"]),
+        NONE if effect["distance_correlation"] is None else f"{effect['distance_correlation']:.2f}",
     )

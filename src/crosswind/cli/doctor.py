@@ -101,6 +101,6 @@ def _clock() -> Iterator[Finding]:
 
 def _packages() -> Iterator[Finding]:
     for module, extra in EXTRAS.items():
-        found = importlib.util.find_spec(module) is not None
-        advice = "" if found else f"pip install 'crosswind[{extra}]'"
-        yield Finding(f"package {module}", found, "installed" if found else "missing", advice)
+        is_installed = importlib.util.find_spec(module) is not None
+        advice = "" if is_installed else f"pip install 'crosswind[{extra}]'"
+        yield Finding(f"package {module}", is_installed, "installed" if is_installed else "missing", advice)

@@ -24,5 +24,5 @@ def interference(
 ) -> Told:
     """As GET /v1/interference; `groups` has the switch of each node, where that is known."""
     with Store.open(settings.home, database=settings.database) as store:
-        found = rank_neighbours(store, workload, system, groups=groups)
-        return InterferenceView.model_validate(found).model_dump(mode="json")
+        ranking = rank_neighbours(store, workload, system, groups=groups)
+        return InterferenceView.model_validate(ranking).model_dump(mode="json")

@@ -29,32 +29,32 @@ def unit_of(joules: float) -> str:
     return next(unit for least, unit in UNITS if joules >= least)
 
 
-def forecast_words(told: Told) -> str:
+def forecast_words(energy: Told) -> str:
     """The energy of an answer: `1.2 kWh [1.0 .. 1.5], from 12 metered runs of ...`."""
-    unit = unit_of(told["joules"])
-    middle, low, high = (number(told[name] / JOULES[unit]) for name in ("joules", "low_joules", "high_joules"))
-    return f"{middle} {unit} [{low} .. {high}]{_rest(told)}, {power_words(told)}"
+    unit = unit_of(energy["joules"])
+    middle, low, high = (number(energy[name] / JOULES[unit]) for name in ("joules", "low_joules", "high_joules"))
+    return f"{middle} {unit} [{low} .. {high}]{_rest(energy)}, {power_words(energy)}"
 
 
-def power_words(told: Told) -> str:
-    """What a node's power is taken from: `from 12 metered runs of the workload on this system; 510 W a node`."""
-    power = "" if told["node_watts"] is None else f"; {number(told['node_watts'])} W a node"
-    return f"{BASES[told['basis']].format(**told)}{power}"
+def power_words(energy: Told) -> str:
+    """Return what a node's power is taken from: `from 12 metered runs of the workload on this system; 510 W a node`."""
+    power = "" if energy["node_watts"] is None else f"; {number(energy['node_watts'])} W a node"
+    return f"{BASES[energy['basis']].format(**energy)}{power}"
 
 
-def measured_words(told: Told) -> str:
-    """What meters told of a run: `1.2 kWh, measured by pm_counters; 510 W a node`."""
-    covered = "" if told["coverage"] >= 1 else f" over {percent(told['coverage'])} of the time"
-    words = f"measured by {told['meter']}{covered}; {number(told['node_watts'])} W a node"
-    unit = unit_of(told["joules"])
-    return f"{number(told['joules'] / JOULES[unit])} {unit}{_rest(told)}, {words}"
+def measured_words(energy: Told) -> str:
+    """Return what meters showed of a run: `1.2 kWh, measured by pm_counters; 510 W a node`."""
+    covered = "" if energy["coverage"] >= 1 else f" over {percent(energy['coverage'])} of the time"
+    words = f"measured by {energy['meter']}{covered}; {number(energy['node_watts'])} W a node"
+    unit = unit_of(energy["joules"])
+    return f"{number(energy['joules'] / JOULES[unit])} {unit}{_rest(energy)}, {words}"
 
 
-def _rest(told: Told) -> str:
-    """What the meters hear, where that is not all, and the carbon, where it is known."""
-    grams = told["carbon_grams"]
+def _rest(energy: Told) -> str:
+    """Return what the meters hear, where that is not all, and the carbon, where it is known."""
+    grams = energy["carbon_grams"]
     carbon = "" if grams is None else f" ({_mass(grams)} CO2e)"
-    return f"{carbon}{SCOPES[told['scope']]}"
+    return f"{carbon}{SCOPES[energy['scope']]}"
 
 
 def _mass(grams: float) -> str:

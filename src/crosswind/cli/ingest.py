@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 @dataclass
 class _Taking:
-    """What is stored, and what became of it."""
+    """An ingestion under way: the store, and the outcome of every path and URL so far."""
 
     store: Store
     context: Context
@@ -102,21 +102,21 @@ class _Taking:
         except ProjectError as error:
             self.failures.append(str(error).replace(str(path), named))
         except Exception as error:  # noqa: BLE001  anybody's reader
-            told = f"{type(error).__name__}: {error}"
-            self.failures.append(f"{named}: the reader {reader.name} failed, nothing is stored: {told:.300}")
+            reason = f"{type(error).__name__}: {error}"
+            self.failures.append(f"{named}: the reader {reader.name} failed, nothing is stored: {reason:.300}")
 
     def _folder(self, folder: Path) -> None:
         if is_spool(folder):
             add(self.loaded, load_spool(self.store, folder))
             return
-        known = 0
-        for found in found_below(folder, self.format):
-            if found.reader is None:
-                (self.failures if found.is_failure else self.unknown).append(found.reason)
+        readable = 0
+        for candidate in found_below(folder, self.format):
+            if candidate.reader is None:
+                (self.failures if candidate.is_failure else self.unknown).append(candidate.reason)
                 continue
-            known += 1
-            self._file(found.path, found.reader)
-        if not known:
+            readable += 1
+            self._file(candidate.path, candidate.reader)
+        if not readable:
             raise MalformedError(f"{folder}: holds nothing of a known format")
 
 
@@ -138,7 +138,7 @@ def _why(report: Report) -> str:
 
 
 def is_spool(folder: Path) -> bool:
-    """Whether agents or probes wrote here, or nobody did yet."""
+    """Return whether agents or probes wrote here, or nobody did yet."""
     names = [path.name for path in folder.iterdir()]
     return not names or any(name.endswith((".segment", ".open")) or name == "ingest.lock" for name in names)
 

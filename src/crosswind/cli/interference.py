@@ -35,11 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says who goes with slow runs."""
-    told = _asked(arguments, settings)
+    answer = _asked(arguments, settings)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
-        say(interference_text(told, arguments.limit))
+        say(interference_text(answer, arguments.limit))
     return 0
 
 
@@ -54,57 +54,61 @@ def _asked(arguments: argparse.Namespace, settings: Settings) -> Told:
     if arguments.topology is not None:
         groups = import_module("crosswind.data.topology").switches_of(arguments.topology)
     at_hand = import_module("crosswind.cli.effects_at_hand")
-    told: Told = at_hand.interference(settings, arguments.workload, system, groups=groups)
-    return told
+    answer: Told = at_hand.interference(settings, arguments.workload, system, groups=groups)
+    return answer
 
 
-def interference_text(told: Told, limit: int) -> str:
-    """What was compared, who was beside, the surest candidates in a table, and what cannot be said."""
-    suspects = told["suspects"]
-    lines = [*heading(told), _beside(told), *map(_blamed, (each for each in suspects if each["is_blamed"]))]
-    if suspects and not any(each["is_blamed"] for each in suspects):
+def interference_text(answer: Told, limit: int) -> str:
+    """Return what was compared, who was beside, the surest candidates in a table, and what cannot be said."""
+    suspects = answer["suspects"]
+    lines = [
+        *heading(answer),
+        _beside(answer),
+        *map(_blamed, (suspect for suspect in suspects if suspect["is_blamed"])),
+    ]
+    if suspects and not any(suspect["is_blamed"] for suspect in suspects):
         lines.append("nobody is held to slow runs down: what is seen may be luck (q < 0.05 would not)")
     if suspects:
         lines += ["", _table(suspects[:limit])]
     if len(suspects) > limit:
         lines.append(f"and {count(len(suspects) - limit, 'candidate')} more: --limit")
-    return "\n".join([*lines, *(f"warning: {each}" for each in told["warnings"])])
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])
 
 
-def _beside(told: Told) -> str:
-    seen = ", ".join(count(told["seen"][kind], kind) for kind in ("user", "workload", "job"))
-    tested = f"{count(told['candidates'], 'candidate')} often enough to be tested"
-    apart = f", {told['inseparable']} of them cannot be told from drift" if told["inseparable"] else ""
-    return f"{count(told['accompanied_runs'], 'run')} had somebody beside: {seen}; {tested}{apart}"
+def _beside(answer: Told) -> str:
+    seen = ", ".join(count(answer["seen"][kind], kind) for kind in ("user", "workload", "job"))
+    tested = f"{count(answer['candidates'], 'candidate')} often enough to be tested"
+    apart = f", {answer['inseparable']} of them cannot be told from drift" if answer["inseparable"] else ""
+    return f"{count(answer['accompanied_runs'], 'run')} had somebody beside: {seen}; {tested}{apart}"
 
 
-def _blamed(told: Told) -> str:
-    by = f"[{times(told['slowdown_low_ratio'])} .. {times(told['slowdown_high_ratio'])}]"
-    rising = None if told["dose"] is None else told["dose"]["is_rising"]
+def _blamed(suspect: Told) -> str:
+    by = f"[{times(suspect['slowdown_low_ratio'])} .. {times(suspect['slowdown_high_ratio'])}]"
+    rising = None if suspect["dose"] is None else suspect["dose"]["is_rising"]
     more = "" if rising is None else f"; {'more' if rising else 'no more'} delay with more of it"
-    where = "" if told["candidate"]["scope"] == "node" else " on the same switch"
+    where = "" if suspect["candidate"]["scope"] == "node" else " on the same switch"
     return (
-        f"{_name(told['candidate'])}{where}: {count(told['exposed_runs'], 'run')} beside it took "
-        f"{times(told['slowdown_ratio'])} the time {by} (q {told['q']:.2g}){more}"
+        f"{_name(suspect['candidate'])}{where}: {count(suspect['exposed_runs'], 'run')} beside it took "
+        f"{times(suspect['slowdown_ratio'])} the time {by} (q {suspect['q']:.2g}){more}"
     )
 
 
 def _table(suspects: list[Told]) -> str:
     headings = ("beside", "where", "runs", "share", "time", "90 %", "q", "steady", "explained by")
-    return table(headings, [_row(each) for each in suspects])
+    return table(headings, [_row(suspect) for suspect in suspects])
 
 
-def _row(told: Told) -> tuple[str, ...]:
+def _row(suspect: Told) -> tuple[str, ...]:
     return (
-        ("* " if told["is_blamed"] else "  ") + _name(told["candidate"]),
-        told["candidate"]["scope"],
-        str(told["exposed_runs"]),
-        percent(told["mean_share"]),
-        times(told["slowdown_ratio"]),
-        f"[{told['slowdown_low_ratio']:.2f} .. {told['slowdown_high_ratio']:.2f}]",
-        f"{told['q']:.2g}",
-        percent(told["stability"]),
-        _name(told["rides_with"]) if told["rides_with"] else "",
+        ("* " if suspect["is_blamed"] else "  ") + _name(suspect["candidate"]),
+        suspect["candidate"]["scope"],
+        str(suspect["exposed_runs"]),
+        percent(suspect["mean_share"]),
+        times(suspect["slowdown_ratio"]),
+        f"[{suspect['slowdown_low_ratio']:.2f} .. {suspect['slowdown_high_ratio']:.2f}]",
+        f"{suspect['q']:.2g}",
+        percent(suspect["stability"]),
+        _name(suspect["rides_with"]) if suspect["rides_with"] else "",
     )
 
 

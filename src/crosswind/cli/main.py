@@ -25,12 +25,12 @@ class Verb:
 
     @property
     def module(self) -> str:
-        """Where the verb lives."""
+        """The name of the verb's module."""
         return f"crosswind.cli.{self.name}{'_' if iskeyword(self.name) else ''}"
 
 
 class VerbModule(Protocol):
-    """What every verb's module has."""
+    """The interface of every verb's module."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Adds the verb's arguments."""
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb = next((word for word in words if not word.startswith("-")), None)
     try:
         arguments = build_parser(verb).parse_args(words)
-        module = load(next(known for known in VERBS if known.name == verb))
+        module = load(next(candidate for candidate in VERBS if candidate.name == verb))
         return module.execute(arguments, Settings.from_environment())
     except UnavailableError as error:
         return _fail(error, TRY_LATER)
@@ -102,10 +102,12 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
         epilog="`crosswind VERB --help` says more; `crosswind demo` shows it all in two minutes.",
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for known in VERBS:
-        subparser = verbs.add_parser(known.name, help=known.help, description=f"{known.help}.", allow_abbrev=False)
-        if known.name == verb:
-            load(known).configure(subparser)
+    for command in VERBS:
+        subparser = verbs.add_parser(
+            command.name, help=command.help, description=f"{command.help}.", allow_abbrev=False
+        )
+        if command.name == verb:
+            load(command).configure(subparser)
             subparser.add_argument("--json", action="store_true", help="print one JSON value for machines")
     return parser
 

@@ -1,4 +1,4 @@
-"""How verbs speak: text for people, one JSON value for machines."""
+"""Output of verbs: text for people, one JSON value for machines."""
 
 import json
 import math

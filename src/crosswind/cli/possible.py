@@ -1,4 +1,4 @@
-"""What the store can answer now, for people."""
+"""Questions that the store can answer now, for people."""
 
 from crosswind.cli.output import say
 from crosswind.dashboards.wording import count
@@ -8,8 +8,8 @@ from crosswind.data.possibilities import Kept, possibilities
 def tell_possible(kept: Kept) -> None:
     """Says how much there is, and for each kind of question whether it can be answered, and why."""
     say(_stored(kept))
-    for each in possibilities(kept):
-        say(f"  {each.name}: {'yes' if each.is_possible else 'no'}: {each.because}")
+    for possibility in possibilities(kept):
+        say(f"  {possibility.name}: {'yes' if possibility.is_possible else 'no'}: {possibility.because}")
 
 
 def _stored(kept: Kept) -> str:

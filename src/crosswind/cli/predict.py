@@ -42,9 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Predicts it."""
     _check_together(arguments)
-    told, text = _one(arguments, settings) if arguments.nodes is None else _scales(arguments, settings)
+    answer, text = _one(arguments, settings) if arguments.nodes is None else _scales(arguments, settings)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
         say(text)
     return 0
@@ -63,8 +63,8 @@ def _one(arguments: argparse.Namespace, settings: Settings) -> tuple[Mapping[str
     outcome = OUTCOMES[arguments.outcome] if arguments.outcome else None
     asked = {**run_of(arguments, settings), "outcome": outcome, "limit_seconds": arguments.limit}
     server = server_of(arguments)
-    told = post(server, "/v1/predictions", asked) if server else at_hand("predictions", settings, asked)
-    return told, answer_text(told)
+    answer = post(server, "/v1/predictions", asked) if server else at_hand("predictions", settings, asked)
+    return answer, answer_text(answer)
 
 
 def _scales(arguments: argparse.Namespace, settings: Settings) -> tuple[Mapping[str, Any], str]:
@@ -79,8 +79,8 @@ def _scales(arguments: argparse.Namespace, settings: Settings) -> tuple[Mapping[
         **{name: getattr(arguments, name) for name in PRICES},
     }
     server = server_of(arguments)
-    told = post(server, "/v1/scaling-advice", asked) if server else at_hand("scaling", settings, asked)
-    return told, scaling_text(told)
+    answer = post(server, "/v1/scaling-advice", asked) if server else at_hand("scaling", settings, asked)
+    return answer, scaling_text(answer)
 
 
 def node_counts(words: str) -> list[int]:

@@ -27,19 +27,19 @@ BASES = {
 Told = Mapping[str, Any]
 
 
-def answer_text(told: Told) -> str:
+def answer_text(answer: Told) -> str:
     """The distribution in one line, then what it rests on and is worth."""
-    lines = [f"{OUTCOME_WORDS[told['outcome']]}: {band(told['quantiles'])}"]
-    if told["exceedance"] is not None:
-        lines.append(f"longer than {seconds(told['limit_seconds'])}: {chance(told['exceedance'])}")
-    if told["energy"] is not None:
-        lines.append(line(ENERGY_OF[told["outcome"]], forecast_words(told["energy"])))
-    return "\n".join([*lines, *basis_lines(told), *_memory(told["memory"]), *_evidence(told)])
+    lines = [f"{OUTCOME_WORDS[answer['outcome']]}: {band(answer['quantiles'])}"]
+    if answer["exceedance"] is not None:
+        lines.append(f"longer than {seconds(answer['limit_seconds'])}: {chance(answer['exceedance'])}")
+    if answer["energy"] is not None:
+        lines.append(line(ENERGY_OF[answer["outcome"]], forecast_words(answer["energy"])))
+    return "\n".join([*lines, *basis_lines(answer), *_memory(answer["memory"]), *_evidence(answer)])
 
 
 def band(quantiles: Sequence[Told]) -> str:
     """The median and the 90 % interval: `4.62 s [2.93 s .. 11.3 s]`."""
-    level = {each["level"]: each["seconds"] for each in quantiles}
+    level = {quantile["level"]: quantile["seconds"] for quantile in quantiles}
     return f"{seconds(level[0.5])} [{seconds(level[0.05])} .. {seconds(level[0.95])}]"
 
 
@@ -50,12 +50,12 @@ def chance(probability: float) -> str:
     return "at least 95 %" if probability >= 0.95 else percent(probability)
 
 
-def basis_lines(told: Told) -> list[str]:
-    """What an answer rests on, what such answers were worth, and what to beware of."""
-    lines = [line("from", BASES[told["basis"]].format(**told)), *_worth(told["worth"])]
-    if told["is_outside"]:
-        lines.append(colour(line("outside", f"{_far(told['distance'])}: the interval is a guess"), YELLOW))
-    return [*lines, *(line("warning", warning) for warning in told["warnings"])]
+def basis_lines(answer: Told) -> list[str]:
+    """Return what an answer rests on, what such answers were worth, and what to beware of."""
+    lines = [line("from", BASES[answer["basis"]].format(**answer)), *_worth(answer["worth"])]
+    if answer["is_outside"]:
+        lines.append(colour(line("outside", f"{_far(answer['distance'])}: the interval is a guess"), YELLOW))
+    return [*lines, *(line("warning", warning) for warning in answer["warnings"])]
 
 
 def line(what: str, words: str) -> str:
@@ -88,16 +88,16 @@ def _memory(memory: Told | None) -> list[str]:
         return [line("memory", needed)]
     fits = "which fits" if memory["fits"] else "which does NOT fit"
     has = f"{number(memory['device_bytes'] / GIGABYTE)} GB"
-    told = line("memory", f"{needed}, {memory['device']} has {has}: {fits}")
-    return [told if memory["fits"] else colour(told, YELLOW)]
+    text = line("memory", f"{needed}, {memory['device']} has {has}: {fits}")
+    return [text if memory["fits"] else colour(text, YELLOW)]
 
 
-def _evidence(told: Told) -> list[str]:
+def _evidence(answer: Told) -> list[str]:
     """The nearest runs; what all of them have in common with the question is not said again."""
-    runs = told["evidence"]
+    runs = answer["evidence"]
     if not runs:
         return []
-    names = [name for name in ("workload", "system") if any(run[name] != told[name] for run in runs)]
+    names = [name for name in ("workload", "system") if any(run[name] != answer[name] for run in runs)]
     headings = ("nearest run", *names, "ranks", "took", "distance")
     rows = [
         (

@@ -29,39 +29,39 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     asked = {name: getattr(arguments, name) for name in ("system", "workload", "runs")}
     if server := server_of(arguments):
         query = urlencode({name: value for name, value in asked.items() if value is not None})
-        told = get(server, f"/v1/regressions?{query}")
+        answer = get(server, f"/v1/regressions?{query}")
     else:
-        told = import_module("crosswind.cli.stragglers_at_hand").changes(settings, asked)
+        answer = import_module("crosswind.cli.stragglers_at_hand").changes(settings, asked)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
-        say(regressions_text(told))
+        say(regressions_text(answer))
     return 0
 
 
-def regressions_text(told: Told) -> str:
+def regressions_text(answer: Told) -> str:
     """Every change in a line, with what is suspected below it."""
-    lines = [line for each in told["changes"] for line in _change(each)]
+    lines = [line for change in answer["changes"] for line in _change(change)]
     if not lines:
-        lines = [f"No lasting change in {count(told['runs'], 'completed run')}."]
-    lines.append(f"from: {count(told['runs'], 'run')} of {count(told['workloads'], 'workload')}")
-    if told["too_few"]:
-        lines.append(f"too few runs to tell: {printable(', '.join(told['too_few'][:10]))}")
-    return "\n".join([*lines, *(f"warning: {each}" for each in told["warnings"])])
+        lines = [f"No lasting change in {count(answer['runs'], 'completed run')}."]
+    lines.append(f"from: {count(answer['runs'], 'run')} of {count(answer['workloads'], 'workload')}")
+    if answer["too_few"]:
+        lines.append(f"too few runs to tell: {printable(', '.join(answer['too_few'][:10]))}")
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])
 
 
-def _change(each: Told) -> list[str]:
-    words = "slower" if each["ratio"] > 1 else "faster"
-    compared = f"{count(each['runs_since'], 'run')} against {each['runs_before']}"
-    name = printable(f"{each['workload']} on {each['system']}")
-    head = f"{name}: {words} since {utc(each['since_ns'])}, {times(each['ratio'])} the time of before ({compared})"
-    return [head, *(f"  {_suspect(one)}" for one in each["suspects"] or ())] + (
-        [] if each["suspects"] else ["  nothing that is recorded of the runs changed with it"]
+def _change(change: Told) -> list[str]:
+    words = "slower" if change["ratio"] > 1 else "faster"
+    compared = f"{count(change['runs_since'], 'run')} against {change['runs_before']}"
+    name = printable(f"{change['workload']} on {change['system']}")
+    head = f"{name}: {words} since {utc(change['since_ns'])}, {times(change['ratio'])} the time of before ({compared})"
+    return [head, *(f"  {_suspect(one)}" for one in change["suspects"] or ())] + (
+        [] if change["suspects"] else ["  nothing that is recorded of the runs changed with it"]
     )
 
 
-def _suspect(each: Told) -> str:
-    off = "at that very run" if not each["runs_off"] else f"{count(each['runs_off'], 'run')} off"
-    often = "" if each["switches"] == 1 else f", of {each['switches']} changes in all"
-    changed = printable(f"{each['fact']}: {each['before'][:60]} -> {each['since'][:60]}")
-    return f"{changed} ({off}{often}; exact to {percent(each['exactness'])})"
+def _suspect(suspect: Told) -> str:
+    off = "at that very run" if not suspect["runs_off"] else f"{count(suspect['runs_off'], 'run')} off"
+    often = "" if suspect["switches"] == 1 else f", of {suspect['switches']} changes in all"
+    changed = printable(f"{suspect['fact']}: {suspect['before'][:60]} -> {suspect['since'][:60]}")
+    return f"{changed} ({off}{often}; exact to {percent(suspect['exactness'])})"

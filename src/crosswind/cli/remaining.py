@@ -27,11 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says what is left of it."""
-    told = _told(arguments, settings)
+    answer = _told(arguments, settings)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
-        say(_text(told))
+        say(_text(answer))
     return 0
 
 
@@ -42,15 +42,15 @@ def _told(arguments: argparse.Namespace, settings: Settings) -> Mapping[str, Any
     return at_hand("remaining_of_run", settings, {"run_id": arguments.run_id, "total_steps": arguments.steps})
 
 
-def _text(told: Mapping[str, Any]) -> str:
+def _text(answer: Mapping[str, Any]) -> str:
     lines = [
-        f"step {told['steps_done']} of {told['total_steps']} after {seconds(told['seconds_done'])} of steps",
-        f"remaining: {band(told['remaining'])}",
-        f"all steps: {band(told['total'])}",
+        f"step {answer['steps_done']} of {answer['total_steps']} after {seconds(answer['seconds_done'])} of steps",
+        f"remaining: {band(answer['remaining'])}",
+        f"all steps: {band(answer['total'])}",
     ]
-    if told["next_step"]:
-        lines.append(f"next step: {band(told['next_step'])}")
-    if told["changed_at"]:
-        lines.append(line("pace", f"changed at step {', '.join(map(str, told['changed_at']))}"))
-    earlier = f"{count(told['earlier_runs'], 'earlier run')} of the workload"
-    return "\n".join([*lines, line("from", f"{earlier}, {told['cohort_runs']} of this configuration and scale")])
+    if answer["next_step"]:
+        lines.append(f"next step: {band(answer['next_step'])}")
+    if answer["changed_at"]:
+        lines.append(line("pace", f"changed at step {', '.join(map(str, answer['changed_at']))}"))
+    earlier = f"{count(answer['earlier_runs'], 'earlier run')} of the workload"
+    return "\n".join([*lines, line("from", f"{earlier}, {answer['cohort_runs']} of this configuration and scale")])

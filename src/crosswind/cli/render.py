@@ -33,7 +33,7 @@ def explanation_text(explanation: Explanation) -> str:
         lines.append(f"sure: {explanation.confidence:.0%} of redrawn expectations name this cause first")
     if explanation.also:
         lines.append(f"also: {', '.join(map(words, explanation.also))}")
-    lines += [f"missing: {each}" for each in explanation.missing]
+    lines += [f"missing: {gap}" for gap in explanation.missing]
     lines += [
         f"next: {explanation.next_action}",
         f"from: {explanation.steps} steps, compared with {explanation.cohort_runs} other runs of its cohort",

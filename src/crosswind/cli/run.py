@@ -56,7 +56,7 @@ def tag_of(text: str) -> tuple[str, str]:
 
 
 def store_or_keep(settings: Settings) -> str:
-    """What became of the spool: stored, or kept where that is not possible now."""
+    """Return what became of the spool: stored, or kept where that is not possible now."""
     if importlib.util.find_spec("pyarrow") is None:
         return f"kept in {settings.spool}: crosswind ingest stores it where crosswind[server] is installed"
     try:

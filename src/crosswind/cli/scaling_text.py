@@ -19,11 +19,11 @@ BASES = {
 Told = Mapping[str, Any]
 
 
-def scaling_text(told: Told) -> str:
+def scaling_text(advice: Told) -> str:
     """A line a number of nodes, what they cost, what to ask for, and what all that rests on."""
-    points, answers = told["curve"]["points"], told["answers"]
+    points, answers = advice["curve"]["points"], advice["answers"]
     counts = [str(point["node_count"]) for point in points]
-    lines = [table(HEADINGS, [_line(point) for point in points]), *_prices(points), "", _advice(told), ""]
+    lines = [table(HEADINGS, [_line(point) for point in points]), *_prices(points), "", _advice(advice), ""]
     lines += _energy_from(answers, points)
     for basis, words in BASES.items():
         if of_it := _where(counts, [answer["basis"] == basis for answer in answers]):
@@ -33,7 +33,9 @@ def scaling_text(told: Told) -> str:
         lines.append(colour(line("outside", told_so), YELLOW))
     if small := _where(counts, [bool(answer["memory"]) and answer["memory"]["fits"] is False for answer in answers]):
         lines.append(colour(line("memory", f"by formulas it does NOT fit on {small}"), YELLOW))
-    everywhere = [each for each in answers[0]["warnings"] if all(each in other["warnings"] for other in answers)]
+    everywhere = [
+        warning for warning in answers[0]["warnings"] if all(warning in other["warnings"] for other in answers)
+    ]
     return "\n".join([*lines, *(line("warning", warning) for warning in everywhere)])
 
 
@@ -50,7 +52,7 @@ def _line(point: Told) -> tuple[str, ...]:
 
 def _prices(points: Sequence[Told]) -> list[str]:
     """A table of what was priced; none where nothing was."""
-    priced = [each for each in PRICED if points[0][each[1]] is not None]
+    priced = [price for price in PRICED if points[0][price[1]] is not None]
     if not priced:
         return []
     rows = [
@@ -68,17 +70,17 @@ def _priced(value: float | None, size: float, unit: str) -> str:
 
 
 def _energy_from(answers: Sequence[Told], points: Sequence[Told]) -> list[str]:
-    """What the joules rest on, where nobody asked with the watts of a node."""
-    told = [answer["energy"] for answer, point in zip(answers, points, strict=True) if point["energy_origin"]]
-    return [line("energy", power_words(told[0]))] if told else []
+    """Return what the joules rest on, where nobody asked with the watts of a node."""
+    energies = [answer["energy"] for answer, point in zip(answers, points, strict=True) if point["energy_origin"]]
+    return [line("energy", power_words(energies[0]))] if energies else []
 
 
-def _advice(told: Told) -> str:
-    curve = told["curve"]
+def _advice(advice: Told) -> str:
+    curve = advice["curve"]
     which = f"knee {curve['knee']}, fewest node-hours {curve['cheapest']}, fastest {curve['fastest']}"
-    if told["advised"] is None:
+    if advice["advised"] is None:
         return f"no number of nodes keeps the deadline with 95 % ({which})"
-    return f"ask for {count(told['advised'], 'node')}{_change(told['change'])} ({which})"
+    return f"ask for {count(advice['advised'], 'node')}{_change(advice['change'])} ({which})"
 
 
 def _change(change: int | None) -> str:
@@ -89,5 +91,5 @@ def _change(change: int | None) -> str:
 
 def _where(counts: Sequence[str], claims: Sequence[bool]) -> str:
     """`1, 4 nodes`; empty where nothing is claimed."""
-    told = [each for each, claim in zip(counts, claims, strict=True) if claim]
-    return f"{', '.join(told)} {'node' if told == ['1'] else 'nodes'}" if told else ""
+    claimed = [node_count for node_count, claim in zip(counts, claims, strict=True) if claim]
+    return f"{', '.join(claimed)} {'node' if claimed == ['1'] else 'nodes'}" if claimed else ""

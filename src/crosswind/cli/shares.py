@@ -28,35 +28,35 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     asked = {"batch": arguments.batch, "now_batch": arguments.now_batch}
     if server := server_of(arguments):
         query = urlencode({name: value for name, value in asked.items() if value is not None})
-        told = get(server, f"/v1/runs/{quote(arguments.run_id, safe='')}/batch-shares?{query}")
+        answer = get(server, f"/v1/runs/{quote(arguments.run_id, safe='')}/batch-shares?{query}")
     else:
-        told = at_hand("batch_shares_of_run", settings, {"run_id": arguments.run_id, **asked})
+        answer = at_hand("batch_shares_of_run", settings, {"run_id": arguments.run_id, **asked})
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
-        say(shares_text(told))
+        say(shares_text(answer))
     return 0
 
 
-def shares_text(told: Told) -> str:
+def shares_text(answer: Told) -> str:
     """A row for each rank, then the gain."""
     rows = [
         (
-            str(each["rank"]),
-            each["node"] or NONE,
-            seconds(each["compute_seconds"]),
-            f"{each['samples_now']:g}",
-            str(each["samples"]),
-            seconds(each["shared_compute_seconds"]),
+            str(rank["rank"]),
+            rank["node"] or NONE,
+            seconds(rank["compute_seconds"]),
+            f"{rank['samples_now']:g}",
+            str(rank["samples"]),
+            seconds(rank["shared_compute_seconds"]),
         )
-        for each in told["ranks"]
+        for rank in answer["ranks"]
     ]
-    before, after = seconds(told["equal_step_seconds"]), seconds(told["shared_step_seconds"])
-    interval = f"[{told['gain_low_ratio']:+.1%} .. {told['gain_high_ratio']:+.1%}]"
+    before, after = seconds(answer["equal_step_seconds"]), seconds(answer["shared_step_seconds"])
+    interval = f"[{answer['gain_low_ratio']:+.1%} .. {answer['gain_high_ratio']:+.1%}]"
     lines = [
-        table(("rank", "node", "computes", "samples now", f"of {told['batch']}", "would compute"), rows),
+        table(("rank", "node", "computes", "samples now", f"of {answer['batch']}", "would compute"), rows),
         "",
-        f"gain: {told['gain_ratio']:+.1%} {interval} of the step, {before} with equal shares and {after} with these",
-        f"from: {told['steps']} steps at {told['now_batch']:g} samples ({told['present']})",
+        f"gain: {answer['gain_ratio']:+.1%} {interval} of the step, {before} with equal shares and {after} with these",
+        f"from: {answer['steps']} steps at {answer['now_batch']:g} samples ({answer['present']})",
     ]
-    return "\n".join([*lines, *(f"warning: {each}" for each in told["warnings"])])
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])

@@ -46,14 +46,14 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _energy(store: Store, run: Run, settings: Settings) -> dict[str, Any] | None:
-    """What meters told of the run, in the words of GET /v1/runs/{run_id}; None where they told too little."""
+    """Return what meters showed of the run, as GET /v1/runs/{run_id} words it; None where they showed too little."""
     measured = measured_energy(store, [run]).get(run.run_id)
     if measured is None:
         return None
     carbon = None if settings.intensity is None else settings.intensity.of(measured.energy).grams
-    told = {"scope": measured.scope, "meter": measured.meter, "coverage": measured.coverage}
+    metering = {"scope": measured.scope, "meter": measured.meter, "coverage": measured.coverage}
     watts = {"node_watts": measured.node_watts, "carbon_grams": carbon}
-    return {"joules": measured.energy.joules, "origin": measured.energy.origin, **told, **watts}
+    return {"joules": measured.energy.joules, "origin": measured.energy.origin, **metering, **watts}
 
 
 def run_named(store: Store, name: str) -> Run:
@@ -63,16 +63,16 @@ def run_named(store: Store, name: str) -> Run:
         if not newest:
             raise NotFoundError("no runs are stored yet: crosswind run -- torchrun ... records one")
         return newest[0]
-    found = [run for run in all_runs(store) if run.run_id == name] or [
+    matches = [run for run in all_runs(store) if run.run_id == name] or [
         run for run in all_runs(store) if len(name) >= 4 and run.run_id.endswith(name)
     ]
-    if not found:
+    if not matches:
         raise NotFoundError(f"run {name!r} is not stored: crosswind runs lists what is")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise InvalidInputError(
-            f"run {name!r} could be {', '.join(run.run_id for run in found[:5])}: give more of the id"
+            f"run {name!r} could be {', '.join(run.run_id for run in matches[:5])}: give more of the id"
         )
-    return found[0]
+    return matches[0]
 
 
 def _lines(run: Run, outcome: dict[str, float | None], ranks: list[Rank], late: list[dict[str, float]]) -> list[str]:
@@ -87,9 +87,9 @@ def _lines(run: Run, outcome: dict[str, float | None], ranks: list[Rank], late: 
         lines.append(f"{outcome['steps']:.0f} steps: p50 {seconds(outcome['step_p50_seconds'])}{variability}")
         lines += [f"  {phase:<10} {seconds(outcome[f'{phase}_seconds'])} a step" for phase in PHASES]
     lines += [
-        f"rank {each['rank']:.0f} was last to arrive in {each['share']:.0%} of the steps, "
-        f"by {seconds(each['late_seconds'])} in the median of them"
-        for each in late[:MOST_LATECOMERS]
+        f"rank {latecomer['rank']:.0f} was last to arrive in {latecomer['share']:.0%} of the steps, "
+        f"by {seconds(latecomer['late_seconds'])} in the median of them"
+        for latecomer in late[:MOST_LATECOMERS]
     ]
     lines += [f"rank {rank.rank} on {rank.node}, pid {rank.pid}" for rank in ranks]
     lines += [f"{name} {value}" for name, value in {**run.tags, **run.software}.items()]

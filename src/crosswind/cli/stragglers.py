@@ -42,23 +42,23 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.topology:
             raise InvalidInputError("--topology: expected without a server, which does not read this file")
         query = urlencode({name: value for name, value in asked.items() if value is not None})
-        told = get(server, f"/v1/stragglers?{query}")
+        answer = get(server, f"/v1/stragglers?{query}")
     else:
-        told = import_module("crosswind.cli.stragglers_at_hand").ranking(settings, asked, arguments.topology)
+        answer = import_module("crosswind.cli.stragglers_at_hand").ranking(settings, asked, arguments.topology)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
-        say(ranking_text(told))
+        say(ranking_text(answer))
     return 0
 
 
 def _live(arguments: argparse.Namespace, settings: Settings) -> int:
     shown: list[str] = []
-    for told in _looks(arguments, settings):
+    for answer in _looks(arguments, settings):
         if arguments.json:
-            say_json(told)
+            say_json(answer)
             continue
-        text = live_text(told)
+        text = live_text(answer)
         if shown != [text]:
             say(text)
         shown = [text]
@@ -74,23 +74,23 @@ def _looks(arguments: argparse.Namespace, settings: Settings) -> Iterator[Told]:
     yield from import_module("crosswind.cli.stragglers_at_hand").watched(settings, arguments.live, arguments.follow)
 
 
-def ranking_text(told: Told) -> str:
+def ranking_text(answer: Told) -> str:
     """A verdict, the table, and what to beware of."""
-    named = [each for each in told["ranked"] if each["named"]]
-    lines = [_verdict(told, named)]
-    if told["ranked"]:
-        lines += ["", table(HEADINGS, [_row(each) for each in told["ranked"]]), ""]
-    runs = f"from: {count(told['runs'], 'run')}, {told['compared_runs']} with ranks on several nodes"
-    more = f"; {told['timed_runs']} by their time alone" if told["timed_runs"] else ""
-    noise = told["noise_ratio"]
+    named = [candidate for candidate in answer["ranked"] if candidate["named"]]
+    lines = [_verdict(answer, named)]
+    if answer["ranked"]:
+        lines += ["", table(HEADINGS, [_row(candidate) for candidate in answer["ranked"]]), ""]
+    runs = f"from: {count(answer['runs'], 'run')}, {answer['compared_runs']} with ranks on several nodes"
+    more = f"; {answer['timed_runs']} by their time alone" if answer["timed_runs"] else ""
+    noise = answer["noise_ratio"]
     lines.append(runs + more + ("" if noise is None else f"; a node differs by {percent(noise)} from run to run"))
-    return "\n".join([*lines, *(f"warning: {each}" for each in told["warnings"])])
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])
 
 
-def _verdict(told: Told, named: list[Any]) -> str:
+def _verdict(answer: Told, named: list[Any]) -> str:
     if not named:
-        return f"No straggler: none of {told['compared']} compared is slower by more than 5 % with 95 % certainty."
-    worst = max(named, key=lambda each: float(each["low_ratio"]))
+        return f"No straggler: none of {answer['compared']} compared is slower by more than 5 % with 95 % certainty."
+    worst = max(named, key=lambda candidate: float(candidate["low_ratio"]))
     since = f" since {utc(worst['since_ns'])}" if worst["since"] != "first run" else ""
     who = f"{worst['kind']} {printable(worst['name'])}"
     more = f"; {count(len(named) - 1, 'other')} named" if len(named) > 1 else ""
@@ -98,31 +98,35 @@ def _verdict(told: Told, named: list[Any]) -> str:
     return f"{who} takes {times(worst['ratio'])} the time of its peers{since}{more}.{advice}"
 
 
-def _row(each: Told) -> tuple[str, ...]:
-    since = each["since"] if each["since_ns"] is None else f"{each['since']} {utc(each['since_ns'])}"
+def _row(candidate: Told) -> tuple[str, ...]:
+    since = (
+        candidate["since"] if candidate["since_ns"] is None else f"{candidate['since']} {utc(candidate['since_ns'])}"
+    )
     return (
-        "*" if each["named"] else "",
-        each["kind"],
-        each["name"],
-        times(each["ratio"]),
-        f"[{each['low_ratio']:.2f} .. {each['high_ratio']:.2f}]",
-        percent(each["chance_slower"]),
-        str(each["runs"]),
-        since if each["kind"] == "node" else "",
-        "" if each["was_ratio"] is None else times(each["was_ratio"]),
-        each["basis"],
+        "*" if candidate["named"] else "",
+        candidate["kind"],
+        candidate["name"],
+        times(candidate["ratio"]),
+        f"[{candidate['low_ratio']:.2f} .. {candidate['high_ratio']:.2f}]",
+        percent(candidate["chance_slower"]),
+        str(candidate["runs"]),
+        since if candidate["kind"] == "node" else "",
+        "" if candidate["was_ratio"] is None else times(candidate["was_ratio"]),
+        candidate["basis"],
     )
 
 
-def live_text(told: Told) -> str:
+def live_text(answer: Told) -> str:
     """Whom the run waits for now, then everybody it waited for."""
-    now = [each for each in told["episodes"] if each["last_step"] is None]
-    lines = [f"{printable(told['run_id'])} ({told['state']}, {count(told['ranks'], 'rank')}): {_now(told, now)}"]
-    if told["episodes"]:
-        lines += ["", table(EPISODE_HEADINGS, [_episode(each) for each in told["episodes"]]), ""]
-    lines += _what_if(told["slowdown"])
-    lines.append(f"from: {count(told['steps'], 'step')}; noticed from the newest rows at the time")
-    return "\n".join([*lines, *(f"warning: {each}" for each in told["warnings"])])
+    now = [episode for episode in answer["episodes"] if episode["last_step"] is None]
+    lines = [
+        f"{printable(answer['run_id'])} ({answer['state']}, {count(answer['ranks'], 'rank')}): {_now(answer, now)}"
+    ]
+    if answer["episodes"]:
+        lines += ["", table(EPISODE_HEADINGS, [_episode(episode) for episode in answer["episodes"]]), ""]
+    lines += _what_if(answer["slowdown"])
+    lines.append(f"from: {count(answer['steps'], 'step')}; noticed from the newest rows at the time")
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])
 
 
 def _what_if(slowdown: Told | None) -> list[str]:
@@ -133,39 +137,39 @@ def _what_if(slowdown: Told | None) -> list[str]:
     return [f"what if: with equal ranks it would be {times(slowdown['whole'])} faster, {mended}"]
 
 
-def _now(told: Told, now: list[Any]) -> str:
-    if not told["steps"]:
+def _now(answer: Told, now: list[Any]) -> str:
+    if not answer["steps"]:
         return "nothing can be told"
-    is_running = told["state"] == "running"
-    among = now if is_running else told["episodes"]
+    is_running = answer["state"] == "running"
+    among = now if is_running else answer["episodes"]
     if not among:
         return "nobody is waited for" if is_running else "nobody was waited for"
-    each = max(among, key=lambda one: float(one["lag_seconds"]) * (1 if is_running else _length(told, one)))
-    part = "" if each["rank"] is None else f" in {each['phase']}"
-    when = f"since step {each['first_step']}" if is_running else f"in steps {_steps(each)}"
+    episode = max(among, key=lambda one: float(one["lag_seconds"]) * (1 if is_running else _length(answer, one)))
+    part = "" if episode["rank"] is None else f" in {episode['phase']}"
+    when = f"since step {episode['first_step']}" if is_running else f"in steps {_steps(episode)}"
     waits = "waits" if is_running else "waited most"
-    return f"{waits} for {_who(each)}{part}, {seconds(each['lag_seconds'])} a step {when}"
+    return f"{waits} for {_who(episode)}{part}, {seconds(episode['lag_seconds'])} a step {when}"
 
 
-def _length(told: Told, each: Told) -> int:
-    last = told["newest_step"] if each["last_step"] is None else each["last_step"]
-    return int(last - each["first_step"] + 1)
+def _length(answer: Told, episode: Told) -> int:
+    last = answer["newest_step"] if episode["last_step"] is None else episode["last_step"]
+    return int(last - episode["first_step"] + 1)
 
 
-def _steps(each: Told) -> str:
-    return f"{each['first_step']} to {'the end' if each['last_step'] is None else each['last_step']}"
+def _steps(episode: Told) -> str:
+    return f"{episode['first_step']} to {'the end' if episode['last_step'] is None else episode['last_step']}"
 
 
-def _who(each: Told) -> str:
-    return "the fabric" if each["rank"] is None else f"rank {each['rank']}"
+def _who(episode: Told) -> str:
+    return "the fabric" if episode["rank"] is None else f"rank {episode['rank']}"
 
 
-def _episode(each: Told) -> tuple[str, ...]:
+def _episode(episode: Told) -> tuple[str, ...]:
     return (
-        _who(each),
-        each["phase"],
-        _steps(each),
-        seconds(each["noticed_after_seconds"]),
-        seconds(each["lag_seconds"]),
-        percent(each["lag_ratio"]),
+        _who(episode),
+        episode["phase"],
+        _steps(episode),
+        seconds(episode["noticed_after_seconds"]),
+        seconds(episode["lag_seconds"]),
+        percent(episode["lag_ratio"]),
     )

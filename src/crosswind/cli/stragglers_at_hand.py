@@ -20,16 +20,16 @@ def ranking(settings: Settings, asked: Told, topology: str | None) -> Told:
     """As GET /v1/stragglers; with switches where a topology.conf tells them."""
     switches = switches_of(Path(topology)) if topology else None
     with Store.open(settings.home, database=settings.database) as store:
-        found = fleet_ranking(store, asked["system"], asked["workload"], runs=asked["runs"], switches=switches)
-    told = {**vars(found), "compared": len(found.ranked), "ranked": found.ranked[: asked["limit"]]}
-    return StragglersView.model_validate(told).model_dump(mode="json")
+        stragglers = fleet_ranking(store, asked["system"], asked["workload"], runs=asked["runs"], switches=switches)
+    fields = {**vars(stragglers), "compared": len(stragglers.ranked), "ranked": stragglers.ranked[: asked["limit"]]}
+    return StragglersView.model_validate(fields).model_dump(mode="json")
 
 
 def changes(settings: Settings, asked: Told) -> Told:
     """As GET /v1/regressions."""
     with Store.open(settings.home, database=settings.database) as store:
-        found = regressions(store, asked["system"], asked["workload"], runs=asked["runs"])
-    return RegressionsView.model_validate(found).model_dump(mode="json")
+        report = regressions(store, asked["system"], asked["workload"], runs=asked["runs"])
+    return RegressionsView.model_validate(report).model_dump(mode="json")
 
 
 def watched(settings: Settings, run_id: str, every_seconds: float | None) -> Iterator[Told]:
@@ -37,8 +37,8 @@ def watched(settings: Settings, run_id: str, every_seconds: float | None) -> Ite
     with Store.open(settings.home, database=settings.database) as store:
         watch = RunWatch.of(store, run_id)
         while True:
-            told = RunStragglersView.model_validate(watch.look()).model_dump(mode="json")
-            yield told
-            if every_seconds is None or told["state"] != "running":
+            view = RunStragglersView.model_validate(watch.look()).model_dump(mode="json")
+            yield view
+            if every_seconds is None or view["state"] != "running":
                 return
             time.sleep(every_seconds)

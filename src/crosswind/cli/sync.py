@@ -22,7 +22,7 @@ TRY_LATER = 75
 
 @dataclass
 class Round:
-    """What one look at all spools did."""
+    """Counts and problems of one look at all spools."""
 
     spools: int = 0
     batches: int = 0
@@ -132,15 +132,15 @@ def _shipping(url: str) -> Take:
 
 
 def _repeat(look: Callable[[], Round], seconds: float, *, as_json: bool) -> None:
-    stop, told = stop_on_signals(), None
+    stop, last_problems = stop_on_signals(), None
     while not stop.is_set():
         try:
             done = look()
         except ProjectError as error:  # a folder or a database that is away for a while
             done = Round(problems=[str(error)])
-        if done.batches or done.problems != told:
+        if done.batches or done.problems != last_problems:
             _tell(done, as_json=as_json)
-        told = done.problems
+        last_problems = done.problems
         stop.wait(seconds)
 
 

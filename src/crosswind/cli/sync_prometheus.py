@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def is_meant(words: Sequence[str]) -> bool:
-    """Whether the first word is the source, which a folder of that name is not called. Raises: InvalidInputError."""
+    """Return whether the first word means the source, not a folder of that name. Raises: InvalidInputError."""
     if SOURCE not in words[:1]:
         return False
     if len(words) != 2:
@@ -83,7 +83,7 @@ def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], N
         if arguments.json:
             say_json(asdict(pulled))
             return
-        span = " to ".join(_moment(each) for each in (pulled.since_ms, max(pulled.since_ms, pulled.until_ms)))
+        span = " to ".join(_moment(time_ms) for time_ms in (pulled.since_ms, max(pulled.since_ms, pulled.until_ms)))
         say(
             printable(
                 f"{url}: {pulled.samples} samples of {span} UTC as {pulled.rows} rows, {pulled.windows} questions"
@@ -104,12 +104,12 @@ def _moment(milliseconds: int) -> str:
 
 
 def _repeat(pull: Callable[[], None], seconds: float, *, as_json: bool) -> None:
-    stop, told = stop_on_signals(), ""
+    stop, last_problem = stop_on_signals(), ""
     while not stop.wait(seconds):
         try:
             pull()
-            told = ""
+            last_problem = ""
         except ProjectError as error:  # a server or a database that is away for a while
-            if str(error) != told:
+            if str(error) != last_problem:
                 say_json({"problem": str(error)}) if as_json else say(printable(f"problem: {error}"))
-            told = str(error)
+            last_problem = str(error)

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def is_meant(words: Sequence[str]) -> bool:
-    """Whether the first word is the source, which a folder of that name is not called. Raises: InvalidInputError."""
+    """Return whether the first word means the source, not a folder of that name. Raises: InvalidInputError."""
     if SOURCE not in words[:1]:
         return False
     if len(words) > 1:
@@ -74,16 +74,16 @@ def _repeat(arguments: argparse.Namespace, settings: Settings, since: int | None
 
     if shutil.which("sacct") is None:  # that does not pass with time
         raise UnavailableError(ABSENT.format("sacct"))
-    stop, failures, chance, told = stop_on_signals(), 0, random.Random(), ""  # noqa: S311 - jitter
+    stop, failures, chance, last_problem = stop_on_signals(), 0, random.Random(), ""  # noqa: S311 - jitter
     while not stop.is_set():
         try:
             _ask(settings, since, stop, as_json=arguments.json)
-            since, failures, told = None, 0, ""
+            since, failures, last_problem = None, 0, ""
         except ProjectError as error:  # a database that is away for a while
             failures += 1
-            if str(error) != told and not stop.is_set():
+            if str(error) != last_problem and not stop.is_set():
                 _tell_problem(str(error), as_json=arguments.json)
-            told = str(error)
+            last_problem = str(error)
         stop.wait(delay_seconds(arguments.every, failures, chance))
 
 

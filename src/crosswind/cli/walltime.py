@@ -33,18 +33,18 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says what to ask for."""
     asked = {**run_of(arguments, settings), "confidence": arguments.confidence, "startup_seconds": arguments.startup}
     server = server_of(arguments)
-    told = post(server, "/v1/walltime-advice", asked) if server else at_hand("walltime", settings, asked)
+    answer = post(server, "/v1/walltime-advice", asked) if server else at_hand("walltime", settings, asked)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     elif arguments.directive:
-        say(told["limit"]["directive"])
+        say(answer["limit"]["directive"])
     else:
-        say(_text(told))
+        say(_text(answer))
     return 0
 
 
-def _text(told: Mapping[str, Any]) -> str:
-    limit, begun = told["limit"], told["startup_seconds"]
+def _text(answer: Mapping[str, Any]) -> str:
+    limit, begun = answer["limit"], answer["startup_seconds"]
     before = f", after {seconds(begun)} of starting up" if begun else ""
     taken = f"with {percent(limit['confidence'])}: the run takes at most {seconds(limit['quantile_seconds'])}{before}"
-    return "\n".join([limit["directive"], line("enough", taken), *basis_lines(told["answer"])])
+    return "\n".join([limit["directive"], line("enough", taken), *basis_lines(answer["answer"])])

@@ -33,29 +33,29 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     }
     if server := server_of(arguments):
         query = urlencode({name: value for name, value in asked.items() if value is not None})
-        told = get(server, f"/v1/weather?{query}")
+        answer = get(server, f"/v1/weather?{query}")
     else:
-        told = import_module("crosswind.cli.weather_at_hand").weather(settings, asked)
+        answer = import_module("crosswind.cli.weather_at_hand").weather(settings, asked)
     if arguments.json:
-        say_json(told)
+        say_json(answer)
     else:
-        say(weather_text(told, hourly=arguments.workload is not None))
+        say(weather_text(answer, hourly=arguments.workload is not None))
     return 0
 
 
-def weather_text(told: Told, *, hourly: bool) -> str:
-    """What runs now, each workload in a line, its changes, its hours if wanted, and what that rests on."""
-    going = [count(told["running_runs"], "run"), count(told["running_jobs"], "job")]
-    lines = [f"{printable(told['system'])} at {utc(told['now_ns'])}: {' and '.join(going)} in progress"]
-    for each in told["workloads"]:
-        lines += [f"{printable(each['workload'])}: {_standing(each)}", *_changes(each)]
-    if not told["workloads"]:
+def weather_text(answer: Told, *, hourly: bool) -> str:
+    """Return what runs now, each workload in a line, its changes, its hours if wanted, and what that rests on."""
+    going = [count(answer["running_runs"], "run"), count(answer["running_jobs"], "job")]
+    lines = [f"{printable(answer['system'])} at {utc(answer['now_ns'])}: {' and '.join(going)} in progress"]
+    for workload in answer["workloads"]:
+        lines += [f"{printable(workload['workload'])}: {_standing(workload)}", *_changes(workload)]
+    if not answer["workloads"]:
         lines.append(
-            f"no workload completed a run in the last 28 days; the newest ended {utc(told['newest_ended_ns'])}"
+            f"no workload completed a run in the last 28 days; the newest ended {utc(answer['newest_ended_ns'])}"
         )
     if hourly:
-        lines += ["", *(_hours(each) for each in told["workloads"]), ""]
-    return "\n".join([*lines, *_basis(told), *(f"warning: {each}" for each in told["warnings"])])
+        lines += ["", *(_hours(forecast) for forecast in answer["workloads"]), ""]
+    return "\n".join([*lines, *_basis(answer), *(f"warning: {warning}" for warning in answer["warnings"])])
 
 
 def _standing(of: Told) -> str:
@@ -85,34 +85,34 @@ def _later(of: Told) -> str:
 
 
 def _changes(of: Told) -> list[str]:
-    return [f"  {_change(each)}" for each in of["changes"]]
+    return [f"  {_change(change)}" for change in of["changes"]]
 
 
-def _change(told: Told) -> str:
-    words = "slower" if told["ratio"] > 1 else "faster"
-    compared = f"{count(told['runs_since'], 'run')} against {told['runs_before']}"
-    return f"{words} since {utc(told['since_ns'])}: {times(told['ratio'])} the time of before ({compared})"
+def _change(change: Told) -> str:
+    words = "slower" if change["ratio"] > 1 else "faster"
+    compared = f"{count(change['runs_since'], 'run')} against {change['runs_before']}"
+    return f"{words} since {utc(change['since_ns'])}: {times(change['ratio'])} the time of before ({compared})"
 
 
 def _hours(of: Told) -> str:
-    rows = [(_clock(each["at_ns"]), times(each["ratio"]), _band(each)) for each in of["hours"]]
+    rows = [(_clock(hour["at_ns"]), times(hour["ratio"]), _band(hour)) for hour in of["hours"]]
     return table(("begun at", "ratio", "90 % band"), rows)
 
 
-def _basis(told: Told) -> list[str]:
-    compared = f"{count(told['compared_runs'], 'run')} compared with earlier ones like them"
-    if told["chosen"] is None:
+def _basis(answer: Told) -> list[str]:
+    compared = f"{count(answer['compared_runs'], 'run')} compared with earlier ones like them"
+    if answer["chosen"] is None:
         return [f"from: {compared}"]
     rows = [
         (
-            each["name"] + (" *" if each["name"] == told["chosen"] else ""),
-            _skill(each["skill"]),
-            *(_skill(horizon["skill"]) for horizon in each["by_horizon"]),
-            percent(each["coverage_90"]),
+            candidate["name"] + (" *" if candidate["name"] == answer["chosen"] else ""),
+            _skill(candidate["skill"]),
+            *(_skill(horizon["skill"]) for horizon in candidate["by_horizon"]),
+            percent(candidate["coverage_90"]),
         )
-        for each in told["candidates"]
+        for candidate in answer["candidates"]
     ]
-    ahead = [f"{each['hours']:g} h ahead" for each in told["candidates"][0]["by_horizon"]]
+    ahead = [f"{horizon['hours']:g} h ahead" for horizon in answer["candidates"][0]["by_horizon"]]
     heading = f"from: {compared}; asked again about the newer half, skill over the same band at every hour (* answers):"
     return [heading, table(("candidate", "skill", *ahead, "in its 90 % band"), rows)]
 

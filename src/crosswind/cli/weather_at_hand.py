@@ -12,5 +12,5 @@ from crosswind.settings import Settings
 def weather(settings: Settings, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """As GET /v1/weather."""
     with Store.open(settings.home, database=settings.database) as store:
-        found = WeatherDesk(store).answer(asked["system"], asked["workload"], hours=asked["hours"])
-        return WeatherView.model_validate(found).model_dump(mode="json")
+        answer = WeatherDesk(store).answer(asked["system"], asked["workload"], hours=asked["hours"])
+        return WeatherView.model_validate(answer).model_dump(mode="json")

@@ -53,15 +53,15 @@ def test_a_study_goes_on_while_its_server_is_away_and_the_server_learns_of_it(tm
         tune.create("away", SPACE, "--trials", "4")
         code, _, complained = tune("exec", "away", "--ahead", "2", *shell)
         assert code == 0, complained
-        assert [each["trial"]["state"] for each in tune.trials("away")] == ["done", "leased", "leased"]
+        assert [record["trial"]["state"] for record in tune.trials("away")] == ["done", "leased", "leased"]
     code, said, complained = tune("exec", "away", "--trials", "3", *shell)
     assert (code, len(said.splitlines())) == (75, 2), complained
     assert "going on with a trial leased beforehand" in complained
     with serving(tmp_path / "server", urlsplit(url).port or 0):
         assert tune("exec", "away", *shell)[0] == 0
-        told = [each["trial"] for each in tune.trials("away")]
-        assert [each["state"] for each in told] == ["done"] * 4
-        assert [each["objective"] for each in told] == [each["configuration"]["x"] for each in told]
+        trials = [record["trial"] for record in tune.trials("away")]
+        assert [trial["state"] for trial in trials] == ["done"] * 4
+        assert [trial["objective"] for trial in trials] == [trial["configuration"]["x"] for trial in trials]
         assert tune("exec", "away", *shell)[0] == 4
 
 
@@ -105,7 +105,7 @@ def test_what_is_kept_is_used_up_before_a_study_ends(desk: Vanishing, tmp_path: 
     desk.create(replace(STUDY, study_id="short", name="short", trials_max=3))
     ahead, study = Ahead(tmp_path / FOLDER, HERE, 2), desk.standing("short").study
     got = [ahead.next_trial(desk, desk.suggest, study, ALICE) for _ in range(4)]
-    ids = {each.trial.trial_id for each in got if each is not None}
+    ids = {record.trial.trial_id for record in got if record is not None}
     assert (len(ids), got[-1]) == (3, None)
 
 
@@ -124,9 +124,9 @@ def test_what_was_kept_for_half_a_day_is_the_next_that_is_run_and_no_lease_is_lo
     ahead.next_trial(desk, desk.suggest, study, ALICE)
     kept = [record.trial_id for record in desk.trials(NAME)][1:]
     left(tmp_path / FOLDER, 40_000)
-    told = ahead.next_trial(desk, desk.suggest, study, replace(ALICE, job=None))
-    assert told is not None
-    assert told.trial_id == kept[0]
+    leased = ahead.next_trial(desk, desk.suggest, study, replace(ALICE, job=None))
+    assert leased is not None
+    assert leased.trial_id == kept[0]
     assert len(list((tmp_path / FOLDER).glob("*.json"))) == 2
     assert [record.losses for record in desk.trials(NAME)] == [0] * 4
 
@@ -139,9 +139,9 @@ def test_what_is_old_stays_kept_while_the_desk_is_away(desk: Vanishing, tmp_path
     ahead, study = Ahead(tmp_path / FOLDER, HERE, 1), study_of(desk)
     ahead.next_trial(desk, desk.suggest, study, ALICE)
     left(tmp_path / FOLDER, 40_000)
-    told = ahead.next_trial(Gone(tmp_path / "studies"), desk.suggest, study, ALICE)
-    assert told is not None
-    assert told.trial_id == desk.trials(NAME)[1].trial_id
+    leased = ahead.next_trial(Gone(tmp_path / "studies"), desk.suggest, study, ALICE)
+    assert leased is not None
+    assert leased.trial_id == desk.trials(NAME)[1].trial_id
 
 
 def test_a_trial_is_not_begun_with_a_lease_about_to_run_out(desk: Vanishing, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who asks: jobs that are requeued keep their name, processes side by side get one each; answers of rank 0."""
+"""Names of askers: jobs that are requeued keep theirs, processes side by side get one each; answers of rank 0."""
 
 from pathlib import Path
 

@@ -45,13 +45,13 @@ def tune(
 def solve(tune: Tune, size: int, context: str = "") -> str:
     """Asks for a solver for a matrix of this size and tells how it went: direct is quick below 10, multigrid above."""
     context = context or f"size={size},density=0.01"
-    [told] = json.loads(tune("next", "solvers", "--context", context, "--json"))
-    solver = told["configuration"]["solver"]
+    [suggestion] = json.loads(tune("next", "solvers", "--context", context, "--json"))
+    solver = suggestion["configuration"]["solver"]
     if solver == "risky":
-        tune("tell", "solvers", told["trial_id"], "--failed", "diverged", "--context", context)
+        tune("tell", "solvers", suggestion["trial_id"], "--failed", "diverged", "--context", context)
     else:
         seconds = {"direct": 1.0 if size < 10 else 9.0, "multigrid": 3.0 if size < 10 else 2.0}[solver]
-        tune("tell", "solvers", told["trial_id"], str(seconds), "--context", context)
+        tune("tell", "solvers", suggestion["trial_id"], str(seconds), "--context", context)
     return str(solver)
 
 
@@ -71,14 +71,14 @@ def test_a_job_script_need_not_repeat_the_context(tune: Tune, monkeypatch: pytes
         name, _, value = line.removeprefix("export ").partition("=")
         monkeypatch.setenv(name, value.strip("'"))
     trial_id = next(line.partition("=")[2] for line in exported.splitlines() if "CROSSWIND_TRIAL=" in line)
-    [told] = json.loads(tune("tell", "solvers", trial_id, "2.5", "--json"))
-    assert told["outcomes"] == {"context.density": 0.5, "context.size": 3.0}
+    [record] = json.loads(tune("tell", "solvers", trial_id, "2.5", "--json"))
+    assert record["outcomes"] == {"context.density": 0.5, "context.size": 3.0}
 
 
 def test_fail_keeps_the_context_too(tune: Tune) -> None:
-    [told] = json.loads(tune("next", "solvers", "--context", "size=3", "--json"))
+    [suggestion] = json.loads(tune("next", "solvers", "--context", "size=3", "--json"))
     words = ("--reason", "diverged", "--context", "size=3", "--json")
-    [failed] = json.loads(tune("fail", "solvers", told["trial_id"], *words))
+    [failed] = json.loads(tune("fail", "solvers", suggestion["trial_id"], *words))
     assert failed["reason"] == 'diverged context={"size": 3.0}'
 
 
@@ -103,8 +103,8 @@ def test_what_is_made_larger_is_not_chosen_by_context(tune: Tune, tmp_path: Path
     path = tmp_path / "faster.yaml"
     path.write_text(STUDY.replace("solvers", "faster") + "direction: maximise\n")
     tune("create", str(path))
-    [told] = json.loads(tune("next", "faster", "--context", "size=3", "--json"))
-    tune("tell", "faster", told["trial_id"], "5", "--context", "size=3")
+    [suggestion] = json.loads(tune("next", "faster", "--context", "size=3", "--json"))
+    tune("tell", "faster", suggestion["trial_id"], "5", "--context", "size=3")
     assert "objective is -5.0, expected a positive finite number" in tune(
         "next", "faster", "--context", "size=3", code=2
     )
@@ -151,10 +151,10 @@ print("seconds", {"direct": 1.0 if size < 10 else 9.0, "multigrid": 3.0 if size 
         assert codes <= {0, 7}
     records = json.loads(tune("status", "solvers", "--json"))["trials"]
     assert len(records) == 30
-    failed = [each for each in records if each["trial"]["state"] == "failed"]
+    failed = [record for record in records if record["trial"]["state"] == "failed"]
     assert len(failed) == 10
-    assert all(each["reason"].startswith("exit code 7 context=") for each in failed)
-    assert {each["outcomes"]["context.size"] for each in records if each["outcomes"]} == {
+    assert all(record["reason"].startswith("exit code 7 context=") for record in failed)
+    assert {record["outcomes"]["context.size"] for record in records if record["outcomes"]} == {
         *map(float, (1, 2, 3, 4, 5, 16, 17, 18, 19, 20))
     }
     assert solve(tune, 2500, "size=2500") == "multigrid"
@@ -181,7 +181,7 @@ def test_numbers_come_from_the_command_line_or_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         ("size", "expected NAME=NUMBER"),
         ("=3", "expected NAME=NUMBER"),
@@ -190,19 +190,19 @@ def test_numbers_come_from_the_command_line_or_a_file(tmp_path: Path) -> None:
         ("codec=wav", "context codec is 'wav', expected a finite number"),
     ],
 )
-def test_words_that_are_no_context_are_refused(word: str, told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_words_that_are_no_context_are_refused(word: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         context_in(word)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [("[1]", "expected a JSON object"), ("{", "expected a JSON object"), ("{}", "has 0 numbers, expected 1 to 200")],
 )
-def test_a_file_that_holds_no_context_is_refused(tmp_path: Path, content: str, told: str) -> None:
+def test_a_file_that_holds_no_context_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "matrix.json"
     path.write_text(content)
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=message):
         context_in(str(path))
     path.write_text('{"is_symmetric": true}')
     with pytest.raises(InvalidInputError, match="context is_symmetric is True, expected a finite number"):
@@ -221,8 +221,8 @@ def test_a_trial_carries_its_context_whether_it_was_measured_or_failed() -> None
 
 
 def test_a_long_reason_leaves_room_for_the_context() -> None:
-    told = as_reason("x" * 5000, {"size": 3.0})
-    assert (len(told), told[-24:]) == (4000, 'xxx context={"size": 3.0}'[-24:])
+    reason = as_reason("x" * 5000, {"size": 3.0})
+    assert (len(reason), reason[-24:]) == (4000, 'xxx context={"size": 3.0}'[-24:])
     many = {f"a number with a rather long name {number}": 1.0 for number in range(200)}
     assert as_reason("diverged", many) == "diverged"
 

@@ -54,9 +54,9 @@ def test_of_runs_that_were_all_disturbed_the_least_one_counts_and_tells_by_how_m
     asked = [doubts.wants_again(done(f"r{number}", number)) for number in range(REPEATS + 1)]
     assert asked == [True] * REPEATS + [False]
     assert "That was the last of 2 repeats: the least disturbed run counts." in capsys.readouterr().err
-    told = doubts.believed(done("r2", 2.0))
-    assert told is not None
-    assert (told.run_id, told.objective, told.outcomes) == ("r1", 1.0, {"run_seconds": 1.0, LOST: 0.2})
+    believed = doubts.believed(done("r2", 2.0))
+    assert believed is not None
+    assert (believed.run_id, believed.objective, believed.outcomes) == ("r1", 1.0, {"run_seconds": 1.0, LOST: 0.2})
 
 
 def test_a_repeat_that_breaks_takes_nothing_back_and_one_that_is_preempted_gives_the_trial_back() -> None:
@@ -64,9 +64,9 @@ def test_a_repeat_that_breaks_takes_nothing_back_and_one_that_is_preempted_gives
     assert doubts.wants_again(done("r1", 9.0))
     broken, back = Tell("ddp", "t1", TrialState.FAILED, reason="exit code 1"), Tell("ddp", "t1", None)
     assert not doubts.wants_again(broken)
-    told = doubts.believed(broken)
-    assert told is not None
-    assert (told.run_id, told.outcomes[LOST]) == ("r1", 0.4)
+    believed = doubts.believed(broken)
+    assert believed is not None
+    assert (believed.run_id, believed.outcomes[LOST]) == ("r1", 0.4)
     assert doubts.believed(back) == back
     assert doubts.believed(None) == doubts.believed(broken)
     assert Doubts(judging()).believed(broken) == broken
@@ -86,12 +86,12 @@ def test_a_disturbed_trial_runs_its_program_again_under_another_run(tmp_path: Pa
     program = Program(command, settings.spool, pattern=re.compile(r"loss=(\S+)"), agent_seconds=None, injects=False)
     with store_desk(settings) as desk, asking_process(60.0) as holder:
         desk.create(STUDY)
-        [told] = desk.suggest("ddp", 1, holder)
+        [leased] = desk.suggest("ddp", 1, holder)
         unsent = Unsent.below(settings.spool, ("store", ""))
         evaluation = Evaluation(desk, STUDY, program, holder, unsent)
         evaluation.doubts = lambda: Doubts(judging(0.5, 0.0))
-        ended = evaluation.evaluate(told, "01J00000000000000000000001")
-        kept = desk.trial("ddp", told.trial_id)
+        ended = evaluation.evaluate(leased, "01J00000000000000000000001")
+        kept = desk.trial("ddp", leased.trial_id)
     assert ended.exit_code == OK
     assert (kept.trial.state, kept.trial.objective) == (TrialState.DONE, 8.0)
     assert kept.run_id not in {None, "01J00000000000000000000001"}
@@ -102,7 +102,7 @@ class Trials:
     """A desk that knows which runs the study's other trials had."""
 
     def __init__(self, run_ids: Sequence[str]) -> None:
-        self._told = [TrialRecord(Trial({"batch": 1}, TrialState.DONE, 1.0), "s1", run_id=each) for each in run_ids]
+        self._told = [TrialRecord(Trial({"batch": 1}, TrialState.DONE, 1.0), "s1", run_id=run_id) for run_id in run_ids]
 
     def trials(self, study: str) -> list[TrialRecord]:
         assert study == "ddp"
@@ -120,10 +120,10 @@ def test_measured_runs_are_judged_by_the_store_at_hand(tmp_path: Path, capsys: p
         def opened() -> Iterator[Store]:
             yield store
 
-        hogged = [each for each in injected if each.kind == "cpu_hog" and each.strength >= 2]
-        quiet = {run.run_id for run in runs} - {each.run_id for each in injected}
+        hogged = [injection for injection in injected if injection.kind == "cpu_hog" and injection.strength >= 2]
+        quiet = {run.run_id for run in runs} - {injection.run_id for injection in injected}
         by_id = {run.run_id: run for run in runs}
-        alike = [each for each in sorted(quiet) if cohort_key(by_id[each]) == cohort_key(by_id[hogged[0].run_id])]
+        alike = [run_id for run_id in sorted(quiet) if cohort_key(by_id[run_id]) == cohort_key(by_id[hogged[0].run_id])]
         judge = stored_judge(opened, Trials(alike), STUDY)  # type: ignore[arg-type]
         disturbed, undisturbed, unknown = judge(hogged[0].run_id), judge(alike[0]), judge("nobody")
     assert disturbed is not None

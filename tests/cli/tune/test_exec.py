@@ -136,10 +136,10 @@ def test_only_rank_0_asks_and_the_others_run_the_same_trial(tune: Command) -> No
 
 def test_a_tell_that_nobody_takes_is_told_by_the_next_call(tune: Command) -> None:
     tune.create("later")
-    [told] = json.loads(tune("next", "later", "--json")[1])
+    [suggestion] = json.loads(tune("next", "later", "--json")[1])
     spool = {"CROSSWIND_SPOOL": str(tune.folder / "spool")}
     unsent = Command(tune.folder, "http://127.0.0.1:9")
-    code, _, complained = unsent("tell", "later", told["trial_id"], "2.5", **spool)
+    code, _, complained = unsent("tell", "later", suggestion["trial_id"], "2.5", **spool)
     assert (code, "told by the next call" in complained) == (0, True)
     [kept] = (tune.folder / "spool" / "tune-unsent").glob("*.json")
     kept.write_text(kept.read_text().replace("http://127.0.0.1:9", tune.server))

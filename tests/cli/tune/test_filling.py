@@ -1,4 +1,4 @@
-"""How a configuration gets into a command line, the environment, and a file."""
+"""Filling of a configuration into a command line, the environment, and a file."""
 
 import json
 import tomllib
@@ -35,8 +35,8 @@ def test_a_value_is_never_filled_again() -> None:
 
 
 def test_variables_have_our_prefix_and_keep_names_that_are_variables() -> None:
-    told = variables({"NCCL_ALGO": "Ring", "batch-size": 8, "fused": False}, {"batch-size": "BATCH"})
-    assert told == {
+    environment = variables({"NCCL_ALGO": "Ring", "batch-size": 8, "fused": False}, {"batch-size": "BATCH"})
+    assert environment == {
         "CROSSWIND_PARAM_NCCL_ALGO": "Ring",
         "CROSSWIND_PARAM_BATCH_SIZE": "8",
         "CROSSWIND_PARAM_FUSED": "false",

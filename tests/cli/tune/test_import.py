@@ -35,16 +35,16 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CROSSWIND_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    told = asking(capsys)
+    verb = asking(capsys)
     for name, study in (("table", STUDY), ("optuna", OPTUNA), ("kernel", KERNEL)):
         Path(f"{name}.yaml").write_text(study)
-        assert told("tune", "create", f"{name}.yaml")[0] == 0
-    return told
+        assert verb("tune", "create", f"{name}.yaml")[0] == 0
+    return verb
 
 
 def trials(ask: Ask, study: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(ask("tune", "status", study, "--json")[1])["trials"]
-    return [each["trial"] for each in found]  # type: ignore[misc]
+    records: list[dict[str, object]] = json.loads(ask("tune", "status", study, "--json")[1])["trials"]
+    return [record["trial"] for record in records]  # type: ignore[misc]
 
 
 def test_rows_of_a_table_that_fit_become_trials_once(ask: Ask) -> None:
@@ -57,11 +57,11 @@ def test_rows_of_a_table_that_fit_become_trials_once(ask: Ask) -> None:
     again = json.loads(ask("tune", "import", "table", "old.csv", "--json")[1])
     assert (again["trials"], len(again["refused"])) == (3, 1)
     stored = trials(ask, "table")
-    assert sorted((each["state"], each["objective"]) for each in stored if each["state"] == "done") == [
+    assert sorted((trial["state"], trial["objective"]) for trial in stored if trial["state"] == "done") == [
         ("done", 0.25),
         ("done", 0.5),
     ]
-    assert [each["state"] for each in stored].count("failed") == 1
+    assert [trial["state"] for trial in stored].count("failed") == 1
     assert len(stored) == 3
     assert json.loads(ask("tune", "best", "table", "--json")[1])["configuration"] == {"batch": 16, "mode": "slow"}
 
@@ -69,8 +69,8 @@ def test_rows_of_a_table_that_fit_become_trials_once(ask: Ask) -> None:
 def test_what_was_taken_over_is_not_suggested_again(ask: Ask) -> None:
     Path("old.tsv").write_text("batch\tmode\tloss\n" + "".join(f"{batch}\tfast\t0.5\n" for batch in range(1, 65)))
     assert ask("tune", "import", "table", "old.tsv")[0] == 0
-    [told] = json.loads(ask("tune", "next", "table", "--json")[1])
-    assert told["configuration"]["mode"] == "slow"
+    [suggestion] = json.loads(ask("tune", "next", "table", "--json")[1])
+    assert suggestion["configuration"]["mode"] == "slow"
 
 
 def test_a_larger_objective_counts_as_better_where_the_study_maximises(ask: Ask) -> None:
@@ -87,9 +87,9 @@ def test_a_study_of_optuna_is_taken_over_with_the_parameters_that_are_searched(a
     assert (code, complaint) == (0, "")
     assert "8 trials taken over into optuna, 0 do not fit" in said
     stored = trials(ask, "optuna")
-    assert {each["state"] for each in stored} == {"done", "failed", "pruned"}
-    assert min(each["objective"] for each in stored if each["objective"] is not None) == pytest.approx(4.13259129047242)  # type: ignore[type-var]
-    assert all(set(each["configuration"]) == {"workers", "lr"} for each in stored)  # type: ignore[call-overload]
+    assert {row["state"] for row in stored} == {"done", "failed", "pruned"}
+    assert min(row["objective"] for row in stored if row["objective"] is not None) == pytest.approx(4.13259129047242)  # type: ignore[type-var]
+    assert all(set(row["configuration"]) == {"workers", "lr"} for row in stored)  # type: ignore[call-overload]
 
 
 def test_a_file_of_several_studies_asks_which_one_is_meant(ask: Ask) -> None:
@@ -102,12 +102,12 @@ def test_a_file_of_several_studies_asks_which_one_is_meant(ask: Ask) -> None:
 
 def test_of_a_cache_of_kernel_tuner_what_lies_in_the_space_is_taken_over(ask: Ask) -> None:
     cache = RECORDED / "kernel_tuner/scale.json"
-    within = [each for each in json.loads(cache.read_text())["cache"].values() if each["mode"] == "a"]
+    within = [entry for entry in json.loads(cache.read_text())["cache"].values() if entry["mode"] == "a"]
     code, said, _ = ask("tune", "import", "kernel", str(cache))
     assert code == 0
     assert said.startswith(f"{len(within)} trials taken over into kernel, ")
-    done = [each["objective"] for each in trials(ask, "kernel") if each["state"] == "done"]
-    assert sorted(done) == sorted(each["time"] for each in within if isinstance(each["time"], float))  # type: ignore[type-var]
+    done = [trial["objective"] for trial in trials(ask, "kernel") if trial["state"] == "done"]
+    assert sorted(done) == sorted(entry["time"] for entry in within if isinstance(entry["time"], float))  # type: ignore[type-var]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a job script calls between two runs imports the standard library alone where a server is asked."""
+"""Verbs that a job script calls between two runs import the standard library alone where a server is asked."""
 
 import subprocess
 import sys

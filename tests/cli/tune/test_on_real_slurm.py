@@ -30,17 +30,17 @@ echo "step_seconds=0.$2"
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     home = tmp_path_factory.mktemp("slurm")
-    with serving(home / "server") as url, running(home / "slurm", 2) as found:
-        train = found.home / "train"
+    with serving(home / "server") as url, running(home / "slurm", 2) as cluster:
+        train = cluster.home / "train"
         train.write_text(TRAIN)
         train.chmod(0o755)
-        kept = {name: text for name, text in found.environment.items() if not name.startswith("CROSSWIND_")}
+        kept = {name: text for name, text in cluster.environment.items() if not name.startswith("CROSSWIND_")}
         path = f"{Path(sys.executable).parent}:{kept['PATH']}"
-        kept |= {"PATH": path, "CROSSWIND_SERVER": url, "CROSSWIND_HOME": str(found.home / "client")}
-        found.environment = kept | {"TRAIN": str(train), "STUDY": "ddp", "SHARED": str(found.home)}
-        (found.home / "space.json").write_text(json.dumps(SPACE))
-        found.ask("crosswind", "tune", "create", "ddp", "space.json", "--objective", "step_seconds")
-        yield found
+        kept |= {"PATH": path, "CROSSWIND_SERVER": url, "CROSSWIND_HOME": str(cluster.home / "client")}
+        cluster.environment = kept | {"TRAIN": str(train), "STUDY": "ddp", "SHARED": str(cluster.home)}
+        (cluster.home / "space.json").write_text(json.dumps(SPACE))
+        cluster.ask("crosswind", "tune", "create", "ddp", "space.json", "--objective", "step_seconds")
+        yield cluster
 
 
 def test_every_script_of_the_guide_is_a_batch_script() -> None:
@@ -68,9 +68,9 @@ def test_the_scripts_share_one_study_and_a_requeued_job_resumes_its_trial(slurm:
         slurm.wait_for_job(submit(slurm, name, *options), "COMPLETED")
     assert [trial["state"] for trial in trials(slurm)] == ["done"] * 4
     slurm.wait_for_job(submit(slurm, "single"), "COMPLETED")  # takes all that is left
-    told = trials(slurm)
-    assert len({(trial["bucket_mb"], trial["batch"]) for trial in told}) == 6
-    assert all(trial["step_seconds"] == float(f"0.{trial['bucket_mb']}") for trial in told)
+    finished = trials(slurm)
+    assert len({(trial["bucket_mb"], trial["batch"]) for trial in finished}) == 6
+    assert all(trial["step_seconds"] == float(f"0.{trial['bucket_mb']}") for trial in finished)
 
 
 def submit(slurm: Slurm, name: str, *options: str) -> str:
@@ -81,6 +81,6 @@ def submit(slurm: Slurm, name: str, *options: str) -> str:
 
 def trials(slurm: Slurm) -> list[dict[str, Any]]:
     """The study's trials, as exported, with their checkpoints."""
-    told = json.loads(slurm.ask("crosswind", "tune", "status", "ddp", "--json"))["trials"]
+    records = json.loads(slurm.ask("crosswind", "tune", "status", "ddp", "--json"))["trials"]
     rows = json.loads(slurm.ask("crosswind", "tune", "export", "ddp", "--format", "json"))
-    return [{**row, "checkpoint": record["checkpoint"]} for row, record in zip(rows, told, strict=True)]
+    return [{**row, "checkpoint": record["checkpoint"]} for row, record in zip(rows, records, strict=True)]

@@ -28,25 +28,29 @@ def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys:
         runs = {run.run_id: run for run in all_runs(store) if run.tags.get("split") in {"train", "calibrate"}}
         with store.catalog.read() as session:
             injected = session.injections.of_runs(list(runs))
-        hogged = next(each.run_id for each in injected if each.kind == "cpu_hog" and each.strength >= 2)
-        quiet = sorted(runs.keys() - {each.run_id for each in injected})
-        alike = [each for each in quiet if cohort_key(runs[each]) == cohort_key(runs[hogged])]
-        expected = {each: disturbance_of(store, each, beside=alike, parameters=SPACE) for each in (hogged, alike[0])}
+        hogged = next(
+            injection.run_id for injection in injected if injection.kind == "cpu_hog" and injection.strength >= 2
+        )
+        quiet = sorted(runs.keys() - {injection.run_id for injection in injected})
+        alike = [candidate for candidate in quiet if cohort_key(runs[candidate]) == cohort_key(runs[hogged])]
+        expected = {
+            judged: disturbance_of(store, judged, beside=alike, parameters=SPACE) for judged in (hogged, alike[0])
+        }
     with serving(tmp_path / "home") as url:
         desk = RemoteDesk(url)
         desk.create(STUDY)
         for run_id in alike:
-            [told] = desk.suggest("ddp", 1, Lease("alice", 60))
-            desk.complete("ddp", told.trial_id, 1.0, run_id=run_id)
-        found = {each: desk.disturbance("ddp", each) for each in expected}
+            [leased] = desk.suggest("ddp", 1, Lease("alice", 60))
+            desk.complete("ddp", leased.trial_id, 1.0, run_id=run_id)
+        disturbances = {judged: desk.disturbance("ddp", judged) for judged in expected}
         with pytest.raises(NotFoundError, match="run 'nobody' is not in the catalog"):
             desk.disturbance("ddp", "nobody")
         with pytest.raises(NotFoundError, match="study 'another'"):
             desk.disturbance("another", hogged)
         settings = Settings.from_environment({"CROSSWIND_HOME": str(tmp_path / "client")})
         assert records_of(("server", url), settings, desk, STUDY).judge("nobody") is None
-    assert found == expected
-    assert [each.is_disturbed for each in found.values()] == [True, False]
+    assert disturbances == expected
+    assert [disturbance.is_disturbed for disturbance in disturbances.values()] == [True, False]
     assert "nothing tells whether run nobody was disturbed" in capsys.readouterr().err
 
 
@@ -61,6 +65,6 @@ def test_what_a_server_takes_leaves_the_spool_and_what_is_no_segment_is_told(tmp
     fill(tmp_path / "spool", "n1", segments=2)
     (tmp_path / "spool" / "notes.segment").write_bytes(b"")
     with serving(tmp_path / "home") as url:
-        told = shipped(tmp_path / "spool", url)
-    assert told == f"2 segments of {tmp_path / 'spool'} shipped to {url}, 1 refused and kept aside"
+        message = shipped(tmp_path / "spool", url)
+    assert message == f"2 segments of {tmp_path / 'spool'} shipped to {url}, 1 refused and kept aside"
     assert list((tmp_path / "spool").glob("*.segment")) == []

@@ -1,4 +1,4 @@
-"""What a study in a shared folder says of itself: from a study file to its best configuration."""
+"""Answers of a study in a shared folder about itself: from a study file to its best configuration."""
 
 import csv
 import io
@@ -44,10 +44,10 @@ def searched(tune: Tune, folder: Path, *, trials: int, direction: str = "minimis
     path.write_text(STUDY.format(objective="step_p50_seconds", direction=direction))
     tune("create", str(path))
     for _ in range(trials):
-        [told] = json.loads(tune("next", "ddp", "--json"))
-        configuration = told["configuration"]
+        [suggestion] = json.loads(tune("next", "ddp", "--json"))
+        configuration = suggestion["configuration"]
         assert configuration["threads"] * configuration["batch"] <= 64
-        tune("tell", "ddp", told["trial_id"], str(configuration["threads"] + configuration["batch"] / 100))
+        tune("tell", "ddp", suggestion["trial_id"], str(configuration["threads"] + configuration["batch"] / 100))
 
 
 def test_the_best_configuration_is_told_with_how_sure_that_is(tune: Tune, tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_the_best_configuration_is_told_with_how_sure_that_is(tune: Tune, tmp_pa
 
 def test_of_what_is_made_larger_the_largest_is_best(tune: Tune, tmp_path: Path) -> None:
     searched(tune, tmp_path, trials=8, direction="maximise")
-    found = json.loads(tune("best", "ddp", "--json"))
-    assert (found["configuration"], found["objective"]) == ({"threads": 4, "batch": 16}, 4.16)
-    assert found["answer"]["low"] < 4.16 < found["answer"]["high"]
+    best = json.loads(tune("best", "ddp", "--json"))
+    assert (best["configuration"], best["objective"]) == ({"threads": 4, "batch": 16}, 4.16)
+    assert best["answer"]["low"] < 4.16 < best["answer"]["high"]
 
 
 def test_few_trials_tell_no_interval_and_none_tell_nothing(tune: Tune, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_budget_ends_a_study_and_export_has_every_trial(tune: Tune, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("constraints: [threads > 9]", "threads > 9"),
         ("parameters: {a: {kind: int, low: 9, high: 1}}", "low is 9"),
@@ -99,7 +99,7 @@ def test_a_budget_ends_a_study_and_export_has_every_trial(tune: Tune, tmp_path: 
     ],
 )
 def test_a_study_file_that_cannot_be_is_refused_by_field(
-    tune: Tune, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, told: str
+    tune: Tune, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, message: str
 ) -> None:
     path = tmp_path / "bad.yaml"
     field = line.partition(":")[0]
@@ -108,7 +108,7 @@ def test_a_study_file_that_cannot_be_is_refused_by_field(
     path.write_text(yaml.safe_dump(kept))
     assert main(["tune", "create", str(path)]) == 2
     said = capsys.readouterr().err
-    assert told in said
+    assert message in said
     assert "bad.yaml" in said or field in said
     assert not (tmp_path / "studies").exists() or not any((tmp_path / "studies").iterdir())
 
@@ -119,10 +119,10 @@ def told_with_power(tune: Tune, folder: Path, more: str) -> None:
     path.write_text(STUDY.format(objective="step_p50_seconds", direction="minimise") + more)
     tune("create", str(path))
     for _ in range(8):
-        [told] = json.loads(tune("next", "ddp", "--json"))
-        threads = told["configuration"]["threads"]
-        seconds, power = 1 / threads + told["configuration"]["batch"] / 100, 100 * threads
-        tune("tell", "ddp", told["trial_id"], str(seconds), "--outcome", f"power_watts={power}")
+        [suggestion] = json.loads(tune("next", "ddp", "--json"))
+        threads = suggestion["configuration"]["threads"]
+        seconds, power = 1 / threads + suggestion["configuration"]["batch"] / 100, 100 * threads
+        tune("tell", "ddp", suggestion["trial_id"], str(seconds), "--outcome", f"power_watts={power}")
 
 
 def test_the_best_within_a_limit_is_told_with_what_exceeds_it(tune: Tune, tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_of_several_objectives_all_that_no_other_beats_are_told(tune: Tune, tmp_
     path.write_text("\n".join(line for line in study.splitlines() if not line.startswith("direction")))
     tune("create", str(path))
     for _ in range(8):
-        [told] = json.loads(tune("next", "ddp", "--json"))
-        threads = told["configuration"]["threads"]
-        seconds = 1 / threads + told["configuration"]["batch"] / 100
-        tune("tell", "ddp", told["trial_id"], str(seconds), "--outcome", f"power_watts={100 * threads}")
+        [suggestion] = json.loads(tune("next", "ddp", "--json"))
+        threads = suggestion["configuration"]["threads"]
+        seconds = 1 / threads + suggestion["configuration"]["batch"] / 100
+        tune("tell", "ddp", suggestion["trial_id"], str(seconds), "--outcome", f"power_watts={100 * threads}")
     said = tune("best", "ddp")
     assert "of these no other is better in every objective:" in said
     assert len(json.loads(tune("status", "ddp", "--json"))["front"]) == 3  # the smallest batch of every thread count

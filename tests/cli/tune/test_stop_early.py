@@ -55,7 +55,7 @@ def test_a_trial_that_is_surely_worse_is_stopped_and_pruned(tune: Tune) -> None:
     third = evaluate(tune, steps=20, seconds=0.01)
     assert third.returncode == 0, third.stderr
     trials = json.loads(tune("status", "study", "--json").stdout)["trials"]
-    assert [each["trial"]["state"] for each in trials] == ["done", "pruned", "done"]
+    assert [record["trial"]["state"] for record in trials] == ["done", "pruned", "done"]
 
 
 def test_an_objective_that_steps_do_not_tell_is_refused_and_the_trial_given_back(tune: Tune) -> None:

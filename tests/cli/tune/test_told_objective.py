@@ -18,17 +18,17 @@ STUDY = Study("S", "s", {}, "loss", "1", 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "outcomes"),
     [
         ("0.25\n", {"loss": 0.25}),
         ('{"loss": 2, "memory_bytes": 1e9, "note": "x"}', {"loss": 2.0, "memory_bytes": 1e9}),
         ('{"loss": 3}\n{"loss": 1}\n', {"loss": 1.0}),
     ],
 )
-def test_a_file_tells_a_number_or_named_numbers(tmp_path: Path, text: str, told: dict[str, float]) -> None:
+def test_a_file_tells_a_number_or_named_numbers(tmp_path: Path, text: str, outcomes: dict[str, float]) -> None:
     path = tmp_path / "result"
     path.write_text(text)
-    assert outcomes_in(path, "loss", None) == told
+    assert outcomes_in(path, "loss", None) == outcomes
 
 
 def test_the_last_match_in_a_file_counts(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_output_passes_on_unchanged_while_it_is_heard() -> None:
         "from crosswind.cli.tune.told_objective import compiled, listening\n"
         "with listening(compiled(r'loss=(\\S+)'), 'loss') as heard:\n"
         "    subprocess.run(['printf', 'a\\\\rb\\\\nloss=4\\\\nloss=2'])\n"
-        "os.write(2, str(heard.told['loss']).encode())\n"
+        "os.write(2, str(heard.numbers['loss']).encode())\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert ended.stdout == b"a\rb\nloss=4\nloss=2"
@@ -72,7 +72,7 @@ def test_output_passes_on_unchanged_while_it_is_heard() -> None:
 def test_listening_gives_the_output_back() -> None:
     with listening(compiled("(x)"), "loss") as heard:
         pass
-    assert heard.told == {}
+    assert heard.numbers == {}
 
 
 def test_steps_in_the_spool_tell_what_show_tells(tmp_path: Path) -> None:

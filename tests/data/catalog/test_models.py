@@ -41,7 +41,7 @@ def test_a_version_comes_back_as_it_was_stored(catalog: Catalog) -> None:
         session.models.add(replace(FIRST, name="other", version=3))
     with catalog.read() as session:
         assert session.models.get("step-time", 1) == FIRST
-        assert [(each.name, each.version) for each in session.models.all()] == [("other", 3), ("step-time", 1)]
+        assert [(version.name, version.version) for version in session.models.all()] == [("other", 3), ("step-time", 1)]
         assert session.models.newest("step-time") == FIRST
         assert session.models.promoted("step-time") is None
         assert session.models.newest("nobody") is None
@@ -66,7 +66,7 @@ def test_promoting_retires_the_one_before_and_tells_why(catalog: Catalog) -> Non
         assert session.models.promoted("step-time") == second
     assert (first.state, first.promoted_ns, first.note) == (ModelState.RETIRED, 5, "version 2 was promoted")
     assert (second.state, second.promoted_ns, second.note) == (ModelState.PROMOTED, 6, "better")
-    assert [(each.at_ns, each.state.value) for each in first.history] == [(5, "promoted"), (6, "retired")]
+    assert [(change.at_ns, change.state.value) for change in first.history] == [(5, "promoted"), (6, "retired")]
 
 
 def test_promoting_the_promoted_one_changes_nothing(catalog: Catalog) -> None:
@@ -159,7 +159,7 @@ def test_two_who_register_at_once_get_two_versions(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"loss": float("nan")}, "loss is nan"),
         ({"loss": -1.0}, "loss is -1.0"),
@@ -170,8 +170,8 @@ def test_two_who_register_at_once_get_two_versions(catalog: Catalog) -> None:
         ({"coverage": ((0.5, 1.5),)}, "coverage at level 0.5 is 1.5"),
     ],
 )
-def test_evidence_that_is_none_is_refused(change: dict[str, object], told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_evidence_that_is_none_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         replace(EVIDENCE, **change)  # type: ignore[arg-type]
 
 

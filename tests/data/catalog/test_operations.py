@@ -46,9 +46,9 @@ def test_what_somebody_does_not_know_how_to_do_is_left_to_others(catalog: Catalo
     with catalog.write() as session:
         assert not session.operations.is_any_free(0, names=[])
         assert session.operations.claim("old", now_ns=1, lease_until_ns=2, names=[]) is None
-        found = session.operations.claim("new", now_ns=1, lease_until_ns=2, names=["b"])
-        assert found is not None
-        assert found.operation_id == "o1"
+        operation = session.operations.claim("new", now_ns=1, lease_until_ns=2, names=["b"])
+        assert operation is not None
+        assert operation.operation_id == "o1"
 
 
 def test_what_waits_or_runs_already_is_not_asked_for_twice(catalog: Catalog) -> None:
@@ -60,9 +60,9 @@ def test_what_waits_or_runs_already_is_not_asked_for_twice(catalog: Catalog) -> 
         assert session.operations.add_unless_open(again).operation_id == "o0"
         session.operations.fail("o0", "one", now_ns=2, error="broke")
         assert session.operations.add_unless_open(again) == again
-        assert [each.operation_id for each in session.operations.find("train")] == ["o9", "o0"]
+        assert [operation.operation_id for operation in session.operations.find("train")] == ["o9", "o0"]
         waiting = session.operations.find("train", states=[OperationState.WAITING])
-        assert [each.operation_id for each in waiting] == ["o9"]
+        assert [operation.operation_id for operation in waiting] == ["o9"]
 
 
 def test_a_dead_owners_operation_is_taken_over_once_its_lease_ran_out(catalog: Catalog) -> None:
@@ -121,10 +121,10 @@ def test_many_who_claim_at_once_share_the_operations_without_repeat(catalog: Cat
     def work(owner: str) -> None:
         while True:
             with catalog.write() as session:
-                found = session.operations.claim(owner, now_ns=1, lease_until_ns=2, names=NAMES)
-            if found is None:
+                operation = session.operations.claim(owner, now_ns=1, lease_until_ns=2, names=NAMES)
+            if operation is None:
                 return
-            claimed.append(found.operation_id)
+            claimed.append(operation.operation_id)
 
     threads = [threading.Thread(target=work, args=(f"owner {number}",)) for number in range(4)]
     for thread in threads:

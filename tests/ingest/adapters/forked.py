@@ -26,7 +26,7 @@ def imported(program: Path) -> Iterator[str]:
     """The modules that its first lines import."""
     for node in ast.parse(program.read_text()).body:
         if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
 

@@ -20,5 +20,5 @@ def require(package: str) -> None:
 
 
 def recorded(folder: Path, *command: str, processes: int = 2) -> Trained:
-    """What came of a program whose ranks are started by hand, or that starts them itself."""
+    """Return the record of a program whose ranks are started by hand, or that starts them itself."""
     return came_of(folder, by_hand(folder, command, ranks=processes, python=PYTHON))

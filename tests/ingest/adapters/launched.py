@@ -1,4 +1,4 @@
-"""How the training programs of `programs/` are started, and what they print; nothing is left running."""
+"""Ways to start the training programs of `programs/`, and what they print; nothing is left running."""
 
 import os
 import signal
@@ -62,7 +62,7 @@ def by_hand(folder: Path, command: Sequence[str], *, ranks: int, python: Path) -
 
 
 def printed(folder: Path, commands: Sequence[Sequence[str]], environments: Sequence[Mapping[str, str]]) -> str:
-    """What processes that train together print, once all of them have ended well."""
+    """Return what processes that train together print, once all of them have ended well."""
     shared = {
         "CROSSWIND_SPOOL": str(folder / "spool"),
         "CROSSWIND_RUN_ID": RUN_ID,

@@ -1,4 +1,4 @@
-"""What came of a program of `programs/` in which a callback opens the runs."""
+"""Record of a program of `programs/` in which a callback opens the runs."""
 
 from pathlib import Path
 
@@ -15,6 +15,6 @@ FAILED_TRAINED_FAILED = {
 def own_runs(folder: Path, program: str, python: Path = THIS_PYTHON) -> dict[str, tuple[str, int]]:
     """The state and the number of steps of every run."""
     by_hand(folder, (program,), ranks=1, python=python)
-    told = [record for record in records(folder / "spool", "run") if record["state"] != "running"]
+    ended = [record for record in records(folder / "spool", "run") if record["state"] != "running"]
     steps = rows(folder / "spool", "step")["run_id"].value_counts()
-    return {str(record["run_id"]): (str(record["state"]), int(steps[record["run_id"]])) for record in told}
+    return {str(record["run_id"]): (str(record["state"]), int(steps[record["run_id"]])) for record in ended}

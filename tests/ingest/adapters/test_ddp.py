@@ -77,10 +77,10 @@ def test_both_ranks_saw_the_reduction_of_all_gradients(spool: Path) -> None:
 
 
 def test_it_ends_on_all_ranks_at_once(spool: Path) -> None:
-    found = (
-        rows(spool, "collective").query("step > 0").assign(end=lambda each: each["ts_ns"] + each["duration_seconds"])
+    collectives = (
+        rows(spool, "collective").query("step > 0").assign(end=lambda frame: frame["ts_ns"] + frame["duration_seconds"])
     )
-    ends = found.pivot_table(index="step", columns="rank", values="end")
+    ends = collectives.pivot_table(index="step", columns="rank", values="end")
     assert (ends[0] - ends[1]).abs().median() < 20e6
 
 
@@ -93,8 +93,8 @@ def test_show_names_the_rank_that_others_waited_for(spool: Path, tmp_path: Path)
     verb((*program, "ingest", str(copy)))
     said = verb((*program, "show")).stdout
     assert f"rank {LATE} was last to arrive in " in said
-    told = json.loads(verb((*program, "show", "--json")).stdout)
-    first = told["latecomers"][0]
+    answer = json.loads(verb((*program, "show", "--json")).stdout)
+    first = answer["latecomers"][0]
     assert (first["rank"], first["share"] >= 0.95, first["late_seconds"] > 0.9e-3 * DELAY_MS) == (LATE, True, True)
 
 
@@ -156,15 +156,15 @@ def test_a_model_that_comes_to_train_other_parts_is_looked_at_anew(
             hook = last.weight.register_hook(lambda _: time.sleep(late))  # just before the last gradient is ready
             model(torch.ones(4, 8), is_first).sum().backward()
             hook.remove()
-    found = rows(tmp_path, "collective").merge(rows(tmp_path, "step"), on="step", suffixes=("", "_step"))
-    comes_after = (found["ts_ns"] - found["ts_ns_step"]) > 0.9e9 * late
-    assert list(found["step"]) == list(range(20))
+    collectives = rows(tmp_path, "collective").merge(rows(tmp_path, "step"), on="step", suffixes=("", "_step"))
+    comes_after = (collectives["ts_ns"] - collectives["ts_ns_step"]) > 0.9e9 * late
+    assert list(collectives["step"]) == list(range(20))
     assert comes_after[:10].all()
     assert comes_after[16:].all()  # by then it has noticed
 
 
 def reductions(spool: Path, model: DistributedDataParallel, passes: Callable[[int], None]) -> tuple[int, list[int]]:
-    """How many passes DDP reduced, by a communication hook, and the steps in which one was told."""
+    """Return the number of passes DDP reduced, by a communication hook, and the steps in which one was recorded."""
     reduced = 0
 
     def count(_: Any, bucket: distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -215,8 +215,8 @@ def test_what_is_frozen_later_ends_no_watch(
             model.module.second.requires_grad_(requires_grad=False)
         model(torch.ones(4, 8), way=True).sum().backward()
 
-    reduced, told = reductions(tmp_path, model, passes)
-    assert (reduced, told) == (8, list(range(8)))
+    reduced, reported = reductions(tmp_path, model, passes)
+    assert (reduced, reported) == (8, list(range(8)))
 
 
 def test_a_look_without_gradients_before_the_backward_pass_hides_nothing(

@@ -1,4 +1,4 @@
-"""What every adapter is promised, held to real training."""
+"""Promises of every adapter, held to real training."""
 
 import subprocess
 import sys
@@ -57,7 +57,8 @@ FURTHER = {"hybrid.py", "parameter_server.py asynchronous"}  # of an adapter tha
 def marked(trainings: Sequence[Training]) -> list[Any]:
     thorough = pytest.mark.thorough
     return [
-        pytest.param(each, id=each.command, marks=[thorough] if each.command in FURTHER else []) for each in trainings
+        pytest.param(candidate, id=candidate.command, marks=[thorough] if candidate.command in FURTHER else [])
+        for candidate in trainings
     ]
 
 
@@ -84,7 +85,9 @@ def test_the_weights_are_those_of_a_training_without_the_probe(training: Trained
     assert training.is_undisturbed
 
 
-@pytest.mark.parametrize("of_pytorch", marked([each for each in ALL if each.launch in {forked, torchrun}]))
+@pytest.mark.parametrize(
+    "of_pytorch", marked([candidate for candidate in ALL if candidate.launch in {forked, torchrun}])
+)
 def test_pytorch_is_after_the_run_what_it_was_before(of_pytorch: Training, train: Train) -> None:
     assert done(of_pytorch, train).is_restored
 

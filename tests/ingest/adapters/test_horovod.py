@@ -61,11 +61,11 @@ def test_functions_report_what_they_reduce_and_are_put_back(hvd: types.ModuleTyp
         assert hvd.allreduce(torch.ones(4)).tolist() == [1, 1, 1, 1]
         hvd.synchronize(hvd.allreduce_async_(torch.ones(8)))
 
-    found = reported(tmp_path, hvd, step)
+    collectives = reported(tmp_path, hvd, step)
     assert vars(hvd) == before
-    assert found["size_bytes"].tolist() == [16, 32, 16, 32]
-    assert set(zip(found["operation"], found["group"], strict=True)) == {("all_reduce", "world")}
-    assert (found["duration_seconds"] > 0).all()
+    assert collectives["size_bytes"].tolist() == [16, 32, 16, 32]
+    assert set(zip(collectives["operation"], collectives["group"], strict=True)) == {("all_reduce", "world")}
+    assert (collectives["duration_seconds"] > 0).all()
 
 
 def test_a_process_set_is_a_group_of_its_own(hvd: types.ModuleType, tmp_path: Path) -> None:
@@ -95,16 +95,16 @@ def test_what_cannot_be_measured_ends_the_watch_alone(
     hvd: types.ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     answers = []
-    found = reported(tmp_path, hvd, lambda: answers.append(hvd.allreduce("no tensor")))
+    collectives = reported(tmp_path, hvd, lambda: answers.append(hvd.allreduce("no tensor")))
     assert answers == ["no tensor", "no tensor"]
-    assert found.empty
+    assert collectives.empty
     [warning] = [record.getMessage() for record in caplog.records]
     expected = "crosswind does not see collectives any more: AttributeError: 'str' object has no attribute 'numel'"
     assert warning == expected
 
 
 def distributed(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
-    """What `hvd.DistributedOptimizer` gives: a class of the optimizer's own name that stands in Horovod's module."""
+    """Return what `hvd.DistributedOptimizer` gives: a class of the optimizer's own name, in Horovod's module."""
 
     def synchronize(self: object) -> None:
         """Waits for all gradients."""
@@ -118,18 +118,18 @@ def test_an_optimizer_reports_its_wait_for_all_gradients(tmp_path: Path) -> None
     optimizer = distributed(torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1))
     assert type(optimizer).__name__ == "SGD"
     before = type(optimizer).synchronize  # type: ignore[attr-defined]
-    found = reported(tmp_path, optimizer, partial(methodcaller("synchronize"), optimizer))
+    collectives = reported(tmp_path, optimizer, partial(methodcaller("synchronize"), optimizer))
     assert type(optimizer).synchronize is before  # type: ignore[attr-defined]
-    assert found["operation"].tolist() == ["all_reduce"] * 2
-    assert (found["duration_seconds"] > 0).all()
+    assert collectives["operation"].tolist() == ["all_reduce"] * 2
+    assert (collectives["duration_seconds"] > 0).all()
 
 
 def test_gradients_that_were_there_already_have_no_known_end(hvd: types.ModuleType, tmp_path: Path) -> None:
     parameter = torch.ones(1, requires_grad=True)
     optimizer = distributed(torch.optim.SGD([parameter], lr=0.1))
     type(optimizer)._handles[parameter] = (hvd.allreduce_async_(torch.zeros(1)), None)  # type: ignore[attr-defined]
-    found = reported(tmp_path, optimizer, partial(methodcaller("synchronize"), optimizer))
-    assert found["duration_seconds"].isna().all()
+    collectives = reported(tmp_path, optimizer, partial(methodcaller("synchronize"), optimizer))
+    assert collectives["duration_seconds"].isna().all()
 
 
 def test_other_optimizers_are_left_to_others() -> None:

@@ -21,4 +21,4 @@ def test_the_late_process_is_told_by_its_arrival_alone(training: Trained) -> Non
 
 
 def test_what_is_watched_can_be_lowered_as_before(training: Trained) -> None:
-    assert all(rank["is_lowered"] for rank in training.told)
+    assert all(rank["is_lowered"] for rank in training.reports)

@@ -47,4 +47,4 @@ def test_the_late_rank_comes_last_to_the_all_reduce_and_its_victim_waits(trainin
 
 
 def test_watched_or_not_it_is_the_same_communicator(training: Trained) -> None:
-    assert all(rank["is_equal"] for rank in training.told)
+    assert all(rank["is_equal"] for rank in training.reports)

@@ -20,4 +20,4 @@ def test_the_late_worker_is_last_to_the_all_reduce_and_its_victim_waits(training
 
 
 def test_what_is_watched_has_its_concrete_function_as_before(training: Trained) -> None:
-    assert all(rank["is_concrete"] for rank in training.told)
+    assert all(rank["is_concrete"] for rank in training.reports)

@@ -1,4 +1,4 @@
-"""What came of a training program of `programs/`."""
+"""Record of a training program of `programs/`."""
 
 import json
 from collections.abc import Sequence
@@ -25,27 +25,27 @@ class Trained:
     collectives: pd.DataFrame  # `place` counts a rank's collectives of one group within a step
     progress: pd.DataFrame
     last: pd.DataFrame  # who came last to each collective, as users are told
-    told: Sequence[dict[str, bool]]
+    reports: Sequence[dict[str, bool]]
     server_log: Sequence[tuple[int, int]]  # worker, staleness of its update, in the order of updates
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether the weights are those of a training without the probe, bit for bit."""
-        return all(rank["is_same"] for rank in self.told)
+        """Return whether the weights are those of a training without the probe, bit for bit."""
+        return all(rank["is_same"] for rank in self.reports)
 
     @property
     def is_restored(self) -> bool:
-        """Whether PyTorch is after the run what it was before, and was not meanwhile."""
-        return all(rank["is_restored"] and rank["was_watched"] for rank in self.told)
+        """Return whether PyTorch is after the run what it was before, and was not meanwhile."""
+        return all(rank["is_restored"] and rank["was_watched"] for rank in self.reports)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every rank has every step, and each step's phases sum to it."""
-        expected = [(rank, step) for rank in range(len(self.told)) for step in range(STEPS)]
-        found = self.steps.sort_values(["rank", "step"])
-        parts = found[[f"{phase}_seconds" for phase in PHASES]]
-        is_whole = (parts.sum(axis=1) == found["duration_seconds"]) & (parts >= 0).all(axis=1)
-        return list(zip(found["rank"], found["step"], strict=True)) == expected and bool(is_whole.all())
+        """Return whether every rank has every step, and each step's phases sum to it."""
+        expected = [(rank, step) for rank in range(len(self.reports)) for step in range(STEPS)]
+        steps = self.steps.sort_values(["rank", "step"])
+        parts = steps[[f"{phase}_seconds" for phase in PHASES]]
+        is_whole = (parts.sum(axis=1) == steps["duration_seconds"]) & (parts >= 0).all(axis=1)
+        return list(zip(steps["rank"], steps["step"], strict=True)) == expected and bool(is_whole.all())
 
     def seen_by(self, rank: int, step: int = 1) -> list[tuple[str, str, int | None]]:
         """Operation, group and bytes of each collective of one step, in their order."""
@@ -62,7 +62,7 @@ class Trained:
 
     @property
     def are_matched(self) -> bool:
-        """Whether the ranks of every group came to the same collectives in the same order, with the same bytes."""
+        """Return whether all ranks of every group came to the same collectives in one order, with the same bytes."""
         by_group: dict[str, set[tuple[tuple[int, str, int | None], ...]]] = {}
         for (group, _), own in self.collectives.groupby(["group", "rank"]):
             seen = zip(own["step"], own["operation"], own["size_bytes"], strict=True)
@@ -85,6 +85,6 @@ def came_of(folder: Path, printed: str) -> Trained:
         load_spool(store, folder / "spool")
         last = last_to_arrive(store, RUN_ID)
     said = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    told = [each for each in said if "rank" in each]
-    [log] = [each["server_log"] for each in said if "server_log" in each][-1:] or [()]
-    return Trained(steps, collectives, progress, last, told, log)
+    reports = [report for report in said if "rank" in report]
+    [log] = [report["server_log"] for report in said if "server_log" in report][-1:] or [()]
+    return Trained(steps, collectives, progress, last, reports, log)

@@ -1,4 +1,4 @@
-"""What tests see of faults at work and of the processes behind them."""
+"""Observations, for tests, of faults at work and of the processes behind them."""
 
 import os
 import time
@@ -42,11 +42,11 @@ def running_companions() -> list[int]:
 
 
 def alive(pids: list[int]) -> list[int]:
-    found = []
+    living = []
     for pid in pids:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
-                found.append(pid)
+                living.append(pid)
         except FileNotFoundError:
             continue
-    return found
+    return living

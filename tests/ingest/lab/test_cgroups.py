@@ -44,11 +44,11 @@ def test_the_hierarchy_with_the_cpu_controller_is_found(tmp_path: Path, mounts: 
         f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n{mounts.format(root=tmp_path)}\n"
     )
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids")
-    assert CpuGroups.found(tmp_path) == CpuGroups(tmp_path, expected, tmp_path)
+    assert CpuGroups.mounted(tmp_path) == CpuGroups(tmp_path, expected, tmp_path)
 
 
 def test_without_control_groups_there_is_no_quota(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     with pytest.raises(UnavailableError, match="no mounted control groups with the cpu controller"):
-        CpuGroups.found(tmp_path)
+        CpuGroups.mounted(tmp_path)

@@ -22,19 +22,19 @@ LONG_SECONDS = 600.0
 def two() -> Iterator[list[Companion]]:
     started = companion.start_all(pause, [[NOBODY, LONG_SECONDS]] * 2)
     yield started
-    for each in started:
-        each.kill()
+    for pauser in started:
+        pauser.kill()
 
 
 def test_processes_that_are_at_work_are_ended(two: list[Companion]) -> None:
-    pids = [each.process.pid for each in two]
+    pids = [pauser.process.pid for pauser in two]
     assert alive(pids) == pids
     companion.kill_all(two)
-    assert [each.process.returncode for each in two] == [-signal.SIGKILL] * 2
+    assert [pauser.process.returncode for pauser in two] == [-signal.SIGKILL] * 2
 
 
 def test_a_process_that_ended_before_is_told_when_all_others_have_been_ended(two: list[Companion]) -> None:
-    first, second = (each.process for each in two)
+    first, second = (pauser.process for pauser in two)
     first.send_signal(signal.SIGTERM)
     os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(EndedEarlyError, match=rf"1 of 2 processes ended before they were told to: \[{first.pid}\]"):

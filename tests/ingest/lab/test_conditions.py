@@ -15,8 +15,8 @@ def test_each_rank_and_knob_has_a_value_of_its_own(tmp_path: Path) -> None:
         for rank in range(3):
             for number, knob in enumerate(KNOBS):
                 conditions.set(rank, knob, 10 * rank + number + 0.5)
-        told = [[conditions.get(rank, knob) for knob in KNOBS] for rank in range(3)]
-    assert told == [[0.5, 1.5, 2.5], [10.5, 11.5, 12.5], [20.5, 21.5, 22.5]]
+        values = [[conditions.get(rank, knob) for knob in KNOBS] for rank in range(3)]
+    assert values == [[0.5, 1.5, 2.5], [10.5, 11.5, 12.5], [20.5, 21.5, 22.5]]
 
 
 def test_nothing_is_disturbed_at_first(tmp_path: Path) -> None:

@@ -132,14 +132,14 @@ START_OF_COMPANIONS = "from crosswind.ingest.lab.companion import main; main()"
 
 
 def processes_with(words: str) -> list[Path]:
-    found = []
+    matches = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if words in path.read_text():
-                found.append(path)
+                matches.append(path)
         except (OSError, UnicodeDecodeError):
             continue
-    return found
+    return matches
 
 
 def lives(pid: int, start: int) -> bool:

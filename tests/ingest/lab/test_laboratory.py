@@ -39,7 +39,7 @@ PLAN = Plan(
 
 @dataclass(frozen=True)
 class Measured:
-    """What a plan of three runs left; the worker of the last one's rank 1 was killed."""
+    """The records that a plan of three runs left; the worker of the last one's rank 1 was killed."""
 
     store: Store
     runs: list[Run]
@@ -100,7 +100,7 @@ def test_every_rank_recorded_every_step_and_its_collectives(measured: Measured) 
 
 def test_the_truth_tells_what_was_done_from_when_to_when(measured: Measured) -> None:
     run = measured.runs[1]
-    [slow] = [each for each in measured.injections if each.kind == "slow_input"]
+    [slow] = [injection for injection in measured.injections if injection.kind == "slow_input"]
     assert (slow.run_id, slow.strength, slow.unit) == (run.run_id, DELAY_MS, "ms a batch")
     assert (slow.node, slow.rank) == ("lab-2", 1)
     assert run.started_ns is not None
@@ -116,15 +116,18 @@ def test_a_neighbours_job_is_a_run_of_its_own_and_part_of_the_truth(measured: Me
     [beside] = measured.beside
     assert (beside.tags["neighbour_of"], beside.state) == (measured.runs[1].run_id, RunState.COMPLETED)
     assert measured.runs[1].tags["neighbour"] == beside.run_id
-    jobs = sorted((each for each in measured.injections if each.kind == "neighbour_job"), key=lambda each: each.rank)
-    assert [(each.run_id, each.node, each.rank) for each in jobs] == [
+    jobs = sorted(
+        (injection for injection in measured.injections if injection.kind == "neighbour_job"),
+        key=lambda injection: injection.rank,
+    )
+    assert [(injection.run_id, injection.node, injection.rank) for injection in jobs] == [
         (measured.runs[1].run_id, "lab-1", 0),
         (measured.runs[1].run_id, "lab-2", 1),
     ]
     begin, end = measured.runs[1].started_ns, measured.runs[1].ended_ns
     assert begin is not None
     assert end is not None
-    assert all(begin <= each.started_ns < each.ended_ns <= end for each in jobs)
+    assert all(begin <= injection.started_ns < injection.ended_ns <= end for injection in jobs)
 
 
 def test_agents_saw_each_hosts_own_network_and_processes(measured: Measured) -> None:
@@ -144,7 +147,7 @@ def test_a_run_whose_worker_dies_has_failed_and_tells_what_was_done_until_then(m
     assert run.state is RunState.FAILED
     assert run.started_ns is not None
     assert run.ended_ns is not None
-    [slow] = [each for each in measured.injections if each.run_id == run.run_id]
+    [slow] = [injection for injection in measured.injections if injection.run_id == run.run_id]
     assert (slow.kind, slow.strength, slow.rank) == ("slow_rank", 200.0, 0)
     assert run.started_ns <= slow.started_ns < slow.ended_ns <= run.ended_ns
 
@@ -157,9 +160,9 @@ def test_what_the_workers_said_stays_and_the_scratch_folder_does_not(measured: M
 
 
 def test_nothing_is_measured_twice(measured: Measured) -> None:
-    told: list[Step] = []
-    assert run_plan(PLAN, measured.store, tell=told.append) == []
-    assert told == []
+    steps: list[Step] = []
+    assert run_plan(PLAN, measured.store, tell=steps.append) == []
+    assert steps == []
 
 
 def test_exported_runs_come_back_as_they_were_and_only_once(measured: Measured, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def waited_seconds(pid: int) -> float:
 def test_a_quota_throttles_the_rank_to_its_share_and_lets_it_go_again(target: Target, rank: int) -> None:
     before = Path(f"/proc/{rank}/cgroup").read_text()
     with at_work("cpu_quota", target, 30):
-        folder = CpuGroups.found().root.joinpath(*group_of(rank).split("/"))
+        folder = CpuGroups.mounted().root.joinpath(*group_of(rank).split("/"))
         assert folder.name.startswith(target.host.lab)
         used, took = over(lambda: used_seconds(rank), 1.0)
         assert throttled(folder) >= 3  # of ten periods
@@ -58,7 +58,7 @@ def test_a_quota_is_lifted_while_its_rank_dies(target: Target) -> None:
         time.sleep(0.2)
         process.kill()
         injector.stop()
-        assert not list(CpuGroups.found().root.rglob(f"{target.host.lab}*"))
+        assert not list(CpuGroups.mounted().root.rglob(f"{target.host.lab}*"))
 
 
 def group_of(pid: int) -> str:

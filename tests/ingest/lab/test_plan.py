@@ -79,7 +79,7 @@ def test_shares_of_the_run_become_steps() -> None:
     fault = PlannedFault("slow_rank", 40.0, rank=0, begin=0.5, end=0.81)
     run = PlannedRun(0, COHORTS[0], (fault, PlannedFault("cpu_hog", 2.0, rank=1)), None, "", 0, steps=60)
     assert run.marks() == (30, 49)
-    assert [each.words(60) for each in run.faults] == ["slow_rank:0:40 from step 30 to step 49", "cpu_hog:1:2"]
+    assert [planned.words(60) for planned in run.faults] == ["slow_rank:0:40 from step 30 to step 49", "cpu_hog:1:2"]
 
 
 def test_ranks_go_round_the_hosts_of_their_cohort() -> None:

@@ -42,9 +42,9 @@ def test_nothing_is_measured_under_a_fault_that_remains_and_the_next_laboratory_
         meddler.join()
         assert states(store) == {"0000": RunState.FAILED}
         with store.catalog.read() as session:
-            assert [each.kind for each in session.injections.of_runs([run.run_id for run in all_runs(store)])] == [
-                "slow_rank"
-            ]
+            assert [
+                injection.kind for injection in session.injections.of_runs([run.run_id for run in all_runs(store)])
+            ] == ["slow_rank"]
         assert not list(NAMESPACES.glob(f"cwlab-{os.getpid()}-*"))
         assert not Folders(tmp_path).scratch.exists()
         assert run_plan(PLAN, store) == []

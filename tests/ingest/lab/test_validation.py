@@ -25,7 +25,7 @@ def test_each_single_fault_has_two_strengths_but_the_one_that_cannot_be_weak() -
         strengths = {
             kind: {fault.strength for fault in faults if fault.kind == kind} for kind in {f.kind for f in faults}
         }
-        assert {kind for kind, found in strengths.items() if len(found) < 2} == {"memory_traffic"}
+        assert {kind for kind, distinct in strengths.items() if len(distinct) < 2} == {"memory_traffic"}
 
 
 def test_every_fault_can_be_injected_where_it_is_planned() -> None:

@@ -1,4 +1,4 @@
-"""What the hosts of a lab see of each other, measured by programs inside them."""
+"""Traffic between the hosts of a lab, measured by programs inside them."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ nft add table bridge trial
 
 
 def can_be_made() -> bool:
-    """Whether what a lab is built from is here: root, ip, tc and nft, and veth, tap, tbf and bridge tables."""
+    """Return whether what a lab is built from is here: root, ip, tc and nft, and veth, tap, tbf and bridge tables."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "tc", "nft"))):
         return False
     return subprocess.run(["unshare", "--net", "sh", "-ec", TRIAL], capture_output=True, check=False).returncode == 0
@@ -92,7 +92,7 @@ for _ in range(100):  # one of them surely arrives
 
 
 def output_of(host: Host, script: str, *arguments: str) -> str:
-    """What a Python script writes inside a host."""
+    """Return what a Python script writes inside a host."""
     command = host.command([sys.executable, "-S", "-c", script, *arguments])
     return subprocess.run(command, capture_output=True, check=True, text=True, timeout=30).stdout
 
@@ -121,5 +121,5 @@ def round_trip_ms(caller: Host, host: Host) -> float:
 
 
 def arrived(sender: Host, receiver: Host, count: int) -> float:
-    """How many of so many datagrams do."""
+    """Return how many of so many datagrams arrive."""
     return answers(receiver, COLLECTOR, sender, SCATTERER, str(count))[0]

@@ -37,14 +37,16 @@ def test_a_measure_gives_what_it_is_named_after(measure: NodeMeasure, tmp_path: 
 
 
 def test_every_measure_is_tried_small() -> None:
-    assert {type(each) for each in SMALL} == {type(each) for each in NODE_MEASURES}
+    assert {type(measure) for measure in SMALL} == {type(measure) for measure in NODE_MEASURES}
 
 
 def test_a_core_computes_what_cores_compute(tmp_path: Path) -> None:
     """From a core that others use too to the fastest node: no unit is off by a thousand."""
-    [value] = [each.value for each in Gemm(side=512).measure(Bench("n1", tmp_path, 0.3)) if each.device == "cpu"]
+    [value] = [
+        measured.value for measured in Gemm(side=512).measure(Bench("n1", tmp_path, 0.3)) if measured.device == "cpu"
+    ]
     assert 1e8 < value < 1e14
-    [value] = [each.value for each in Memory(array_bytes=1 << 24).measure(Bench("n1", tmp_path, 0.3))]
+    [value] = [measured.value for measured in Memory(array_bytes=1 << 24).measure(Bench("n1", tmp_path, 0.3))]
     assert 1e7 < value < 1e13
 
 
@@ -60,9 +62,9 @@ def test_memory_that_is_not_there_is_told_and_not_waited_for(tmp_path: Path) -> 
 
 
 def test_noise_is_one_where_nothing_interrupts_and_never_less(tmp_path: Path) -> None:
-    found = {each.measure: each.value for each in Loop(turns=1000).measure(Bench("n1", tmp_path, 0.1))}
-    assert found["noise"] >= 1
-    assert 1e-6 < found["loop"] < 0.1
+    values = {measured.measure: measured.value for measured in Loop(turns=1000).measure(Bench("n1", tmp_path, 0.1))}
+    assert values["noise"] >= 1
+    assert 1e-6 < values["loop"] < 0.1
 
 
 def test_a_hundred_times_the_work_takes_far_longer(tmp_path: Path) -> None:
@@ -85,20 +87,20 @@ def test_a_processor_has_a_name_even_where_the_kernel_tells_none(tmp_path: Path)
 
 
 def test_a_folder_that_cannot_be_written_fails_the_disk_and_nothing_else(tmp_path: Path) -> None:
-    found = check(Alone(HERE), ["loop", "disk"], tmp_path / "missing", 0.2)
-    assert found is not None
-    assert {each.measure for each in found.measured} == {"loop", "noise"}
-    [failed] = found.failed
+    checked = check(Alone(HERE), ["loop", "disk"], tmp_path / "missing", 0.2)
+    assert checked is not None
+    assert {measured.measure for measured in checked.measured} == {"loop", "noise"}
+    [failed] = checked.failed
     assert isinstance(failed, Failed)
     assert (failed.node, failed.measure) == ("n1", "disk")
     assert str(tmp_path / "missing") in failed.reason
 
 
 def test_one_node_has_no_network_and_gives_its_time_to_the_rest() -> None:
-    found = check(Alone(HERE), ["loop", "pairs", "allreduce"], Path("/"), 0.1)
-    assert found is not None
-    assert {each.measure for each in found.measured} == {"loop", "noise"}
-    assert found.failed == ()
+    checked = check(Alone(HERE), ["loop", "pairs", "allreduce"], Path("/"), 0.1)
+    assert checked is not None
+    assert {measured.measure for measured in checked.measured} == {"loop", "noise"}
+    assert checked.failed == ()
 
 
 def test_the_time_is_shared_out_whole() -> None:
@@ -109,8 +111,8 @@ def test_the_time_is_shared_out_whole() -> None:
 def test_some_can_be_chosen_and_others_are_refused() -> None:
     assert chosen(None) == tuple(WEIGHTS)
     assert chosen("disk, gemm") == ("gemm", "disk")
-    for words, told in (("gem", "'gem'"), ("", "''"), ("disk,", "''"), ("x" * 999, "x" * 40)):
-        with pytest.raises(InvalidInputError, match=told):
+    for words, quoted in (("gem", "'gem'"), ("", "''"), ("disk,", "''"), ("x" * 999, "x" * 40)):
+        with pytest.raises(InvalidInputError, match=quoted):
             chosen(words)
 
 
@@ -121,7 +123,7 @@ def test_nothing_heavy_is_imported_before_it_is_used() -> None:
 
 
 def test_a_value_is_kept_whole_on_its_way_between_ranks() -> None:
-    found = check(Alone(HERE), ["loop"], Path("/"), 0.05)
-    assert found is not None
-    assert all(isinstance(each, Measured) for each in found.measured)
-    assert found.nodes == ("n1",)
+    checked = check(Alone(HERE), ["loop"], Path("/"), 0.05)
+    assert checked is not None
+    assert all(isinstance(measured, Measured) for measured in checked.measured)
+    assert checked.nodes == ("n1",)

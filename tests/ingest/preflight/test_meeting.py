@@ -1,4 +1,4 @@
-"""How ranks find each other, and what is said when they do not."""
+"""Ranks that find each other, and what is said when they do not."""
 
 import os
 import subprocess

@@ -15,19 +15,19 @@ CHECK = ("-m", "crosswind", "check", "--seconds", "3", "--only", "loop,pairs")
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    with running(tmp_path_factory.mktemp("slurm"), 2) as found:
-        inherited = {name: text for name, text in found.environment.items() if not name.startswith("CROSSWIND_")}
-        found.environment = inherited | {"CROSSWIND_HOME": str(found.home / "store"), "OMP_NUM_THREADS": "1"}
-        yield found
+    with running(tmp_path_factory.mktemp("slurm"), 2) as cluster:
+        inherited = {name: text for name, text in cluster.environment.items() if not name.startswith("CROSSWIND_")}
+        cluster.environment = inherited | {"CROSSWIND_HOME": str(cluster.home / "store"), "OMP_NUM_THREADS": "1"}
+        yield cluster
 
 
 def test_the_ranks_of_a_step_meet_on_its_first_node(slurm: Slurm) -> None:
-    told = json.loads(slurm.ask("srun", "-N2", "--ntasks-per-node=1", sys.executable, *CHECK, "--json"))
-    assert (told["nodes"], told["ranks"], told["method"]) == (["node1", "node2"], 2, "gloo")
-    assert {each["node"] for each in told["measured"] if each["measure"] == "loop"} == {"node1", "node2"}
-    [bandwidth] = [each for each in told["measured"] if each["measure"] == "bandwidth"]
+    report = json.loads(slurm.ask("srun", "-N2", "--ntasks-per-node=1", sys.executable, *CHECK, "--json"))
+    assert (report["nodes"], report["ranks"], report["method"]) == (["node1", "node2"], 2, "gloo")
+    assert {row["node"] for row in report["measured"] if row["measure"] == "loop"} == {"node1", "node2"}
+    [bandwidth] = [row for row in report["measured"] if row["measure"] == "bandwidth"]
     assert (bandwidth["node"], bandwidth["peer"]) == ("node1", "node2")
-    assert (told["system"], told["job_id"]) == ("crosswind", "1")
+    assert (report["system"], report["job_id"]) == ("crosswind", "1")
 
 
 def test_a_batch_script_measures_its_own_node_and_says_how_to_measure_all(slurm: Slurm) -> None:

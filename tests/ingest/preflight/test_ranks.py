@@ -47,8 +47,8 @@ def meeting(rank: int, size: int, address: str, port: int) -> Mapping[str, str]:
     return place | {"MASTER_ADDR": address, "MASTER_PORT": str(port)}
 
 
-def values(told: Mapping[str, Any], measure: str) -> dict[tuple[str, str | None], float]:
-    return {(each["node"], each["peer"]): each["value"] for each in told["measured"] if each["measure"] == measure}
+def values(report: Mapping[str, Any], measure: str) -> dict[tuple[str, str | None], float]:
+    return {(row["node"], row["peer"]): row["value"] for row in report["measured"] if row["measure"] == measure}
 
 
 @pytest.mark.thorough
@@ -58,13 +58,13 @@ def test_two_ranks_of_torchrun_on_one_node_are_one_node(tmp_path: Path) -> None:
     home = environment(tmp_path, CROSSWIND_NODE="n1")
     done = subprocess.run(command, env=home, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["nodes"], told["ranks"], told["method"]) == (["n1"], 2, "gloo")
-    assert {each["measure"] for each in told["measured"]} == {"loop", "noise", "all_reduce"}
-    assert len(values(told, "loop")) == 1
+    report = json.loads(done.stdout)
+    assert (report["nodes"], report["ranks"], report["method"]) == (["n1"], 2, "gloo")
+    assert {row["measure"] for row in report["measured"]} == {"loop", "noise", "all_reduce"}
+    assert len(values(report, "loop")) == 1
     [segment] = sealed_segments(tmp_path / "spool")
     rows = [frame for frame in read_segment(segment) if isinstance(frame, RowsFrame)]
-    assert sum(len(frame.columns["value"]) for frame in rows) == len(told["measured"])
+    assert sum(len(frame.columns["value"]) for frame in rows) == len(report["measured"])
 
 
 @pytest.mark.host
@@ -94,11 +94,11 @@ def test_ranks_of_mpirun_talk_over_mpi(tmp_path: Path) -> None:
         command, env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=SECONDS
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["nodes"], told["method"]) == (["n0", "n1", "n2"], "mpi")
-    assert sorted(values(told, "bandwidth")) == [("n0", "n1"), ("n0", "n2"), ("n1", "n2")]
-    assert len(values(told, "loop")) == 3
-    sizes = sorted(each["size_bytes"] for each in told["measured"] if each["measure"] == "all_reduce")
+    report = json.loads(done.stdout)
+    assert (report["nodes"], report["method"]) == (["n0", "n1", "n2"], "mpi")
+    assert sorted(values(report, "bandwidth")) == [("n0", "n1"), ("n0", "n2"), ("n1", "n2")]
+    assert len(values(report, "loop")) == 3
+    sizes = sorted(row["size_bytes"] for row in report["measured"] if row["measure"] == "all_reduce")
     assert sizes[0] == 1024  # of the longer ones, those for which a busy machine leaves the time
 
 
@@ -139,11 +139,11 @@ def started(host: Host, rank: int, net: tuple[Host, ...], home: Path) -> "subpro
 @pytest.mark.thorough
 @in_a_lab
 def test_the_node_behind_a_slow_link_is_left_out_and_no_other(told_in_the_lab: tuple[int, Mapping[str, Any]]) -> None:
-    code, told = told_in_the_lab
-    assert told["verdict"]["excluded"] == [f"n{SLOW}"]
-    assert (code, told["exclude"]) == (1, f"--exclude=n{SLOW}")
-    assert "bandwidth" in {blame["measure"] for blame in told["verdict"]["blames"]}
-    assert {blame["basis"] for blame in told["verdict"]["blames"]} == {"other nodes of this check"}
+    code, report = told_in_the_lab
+    assert report["verdict"]["excluded"] == [f"n{SLOW}"]
+    assert (code, report["exclude"]) == (1, f"--exclude=n{SLOW}")
+    assert "bandwidth" in {blame["measure"] for blame in report["verdict"]["blames"]}
+    assert {blame["basis"] for blame in report["verdict"]["blames"]} == {"other nodes of this check"}
 
 
 @pytest.mark.thorough

@@ -28,7 +28,7 @@ def put(store: Store, number: int, nodes: int, *, job_id: str | None = None, sys
         world_size=4 * nodes,
         configuration={"batch": 8},
         job_id=job_id,
-        nodes=tuple(f"n{each}" for each in range(nodes)),
+        nodes=tuple(f"n{node}" for node in range(nodes)),
         started_ns=began,
         ended_ns=began + RUN_SECONDS[nodes] * SECOND,
     )
@@ -52,11 +52,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_limit_is_the_run_and_what_comes_before_it(store: Store) -> None:
-    told = walltime_advice(NextRunDesk(store), ASKED, 0.9, startup_seconds=120.0)
-    assert (told.startup_seconds, told.answer.outcome) == (120.0, "run_seconds")
-    assert told.limit.quantile_seconds >= 1000 * 0.99
-    assert told.limit.seconds >= told.limit.quantile_seconds + 120
-    assert told.limit.seconds - told.limit.quantile_seconds - 120 < 60  # whole minutes
+    advice = walltime_advice(NextRunDesk(store), ASKED, 0.9, startup_seconds=120.0)
+    assert (advice.startup_seconds, advice.answer.outcome) == (120.0, "run_seconds")
+    assert advice.limit.quantile_seconds >= 1000 * 0.99
+    assert advice.limit.seconds >= advice.limit.quantile_seconds + 120
+    assert advice.limit.seconds - advice.limit.quantile_seconds - 120 < 60  # whole minutes
 
 
 def test_what_comes_before_runs_is_measured_on_jobs_that_held_one(store: Store) -> None:
@@ -83,26 +83,26 @@ def test_nothing_known_is_no_startup(store: Store) -> None:
 def test_the_limit_of_a_job_has_its_startup_in_it(tmp_path: Path) -> None:
     with Store.open(tmp_path / "jobs") as store:
         store.jobs.put(*(job(str(number), 600.0, name="relax", nodes=2) for number in range(5)))
-        told = walltime_advice(NextRunDesk(store), Question("relax", "lab", {}, 2), 0.5)
-    assert (told.startup_seconds, told.answer.outcome) == (0.0, "job_seconds")
-    assert told.limit.quantile_seconds == pytest.approx(600.0)
+        advice = walltime_advice(NextRunDesk(store), Question("relax", "lab", {}, 2), 0.5)
+    assert (advice.startup_seconds, advice.answer.outcome) == (0.0, "job_seconds")
+    assert advice.limit.quantile_seconds == pytest.approx(600.0)
 
 
 def test_scales_that_ran_are_told_by_their_cohorts(store: Store) -> None:
-    told = scaling_advice(NextRunDesk(store), ASKED, Scales((1, 2, 4), 4), Price(node_watts=500.0))
-    assert [answer.basis for answer in told.answers] == ["cohort"] * 3
-    assert [answer.world_size for answer in told.answers] == [4, 8, 16]
-    assert [point.speedup for point in told.curve.points] == pytest.approx([1, 1000 / 600, 2.5])
-    assert [point.joules for point in told.curve.points] == pytest.approx([500e3, 600e3, 800e3])
-    assert (told.curve.fastest, told.advised) == (4, told.curve.knee)
-    assert told.change is None
+    advice = scaling_advice(NextRunDesk(store), ASKED, Scales((1, 2, 4), 4), Price(node_watts=500.0))
+    assert [answer.basis for answer in advice.answers] == ["cohort"] * 3
+    assert [answer.world_size for answer in advice.answers] == [4, 8, 16]
+    assert [point.speedup for point in advice.curve.points] == pytest.approx([1, 1000 / 600, 2.5])
+    assert [point.joules for point in advice.curve.points] == pytest.approx([500e3, 600e3, 800e3])
+    assert (advice.curve.fastest, advice.advised) == (4, advice.curve.knee)
+    assert advice.change is None
 
 
 def test_an_elastic_job_is_told_how_many_nodes_to_take_or_give(store: Store) -> None:
     desk = NextRunDesk(store)
     for deadline, now, expected in ((2000.0, 4, -3), (700.0, 1, 1), (450.0, 1, 3)):
-        told = scaling_advice(desk, ASKED, Scales((1, 2, 4), 4, deadline, now), Price())
-        assert told.change == expected
+        advice = scaling_advice(desk, ASKED, Scales((1, 2, 4), 4, deadline, now), Price())
+        assert advice.change == expected
     none = scaling_advice(desk, ASKED, Scales((1, 2, 4), 4, 1.0, 4), Price())
     assert (none.advised, none.change) == (None, None)
 
@@ -111,12 +111,12 @@ def test_the_scale_of_a_job_is_its_number_of_nodes_whatever_ranks_it_has(tmp_pat
     with Store.open(tmp_path / "jobs") as store:
         for nodes in (1, 2):
             store.jobs.put(*(job(f"{nodes}-{number}", 600.0, name="relax", nodes=nodes) for number in range(3)))
-        told = scaling_advice(NextRunDesk(store), Question("relax", "lab", {}, 1), Scales((1, 2), 8), Price())
-    assert [(answer.world_size, answer.basis) for answer in told.answers] == [(1, "cohort"), (2, "cohort")]
+        advice = scaling_advice(NextRunDesk(store), Question("relax", "lab", {}, 1), Scales((1, 2), 8), Price())
+    assert [(answer.world_size, answer.basis) for answer in advice.answers] == [(1, "cohort"), (2, "cohort")]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"node_counts": ()}, "0 numbers of nodes: expected 1 to 64"),
         ({"node_counts": tuple(range(1, 66))}, "65 numbers of nodes: expected 1 to 64"),
@@ -126,8 +126,8 @@ def test_the_scale_of_a_job_is_its_number_of_nodes_whatever_ranks_it_has(tmp_pat
         ({"now": 0}, "now 0: expected 1 node or more"),
     ],
 )
-def test_scales_that_cannot_be_are_refused(wrong: dict[str, object], told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_scales_that_cannot_be_are_refused(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         Scales(**{"node_counts": (1,), "ranks_per_node": 1, **wrong})  # type: ignore[arg-type]
 
 

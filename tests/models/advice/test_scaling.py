@@ -13,7 +13,7 @@ MEDIANS = (3600.0, 1800.0, 1200.0, 1200.0)
 
 def predicted(medians: tuple[float, ...] = MEDIANS) -> Prediction:
     """A band of 10 % around each median."""
-    return Prediction((0.05, 0.5, 0.95), np.array([[0.9 * each, each, 1.1 * each] for each in medians]))
+    return Prediction((0.05, 0.5, 0.95), np.array([[0.9 * median, median, 1.1 * median] for median in medians]))
 
 
 def test_speedup_and_efficiency_compare_with_the_fewest_nodes() -> None:

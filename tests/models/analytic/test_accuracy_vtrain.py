@@ -21,7 +21,7 @@ pytestmark = needs_data(TABLE)
 def test_formulas_reach_beyond_the_runs_that_calibrated_them(column: str, most: int) -> None:
     X = pd.read_csv(TABLE, encoding="utf-8-sig").set_axis(NAMES, axis=1).assign(accelerator="A100-SXM4-80GB")
     y = X.pop("milliseconds").to_numpy(np.float64) / 1e3
-    known = (X[column] <= most).to_numpy()
-    model = AnalyticPrior(n_rows_max=150).fit(X[known], y[known])
+    in_calibration = (X[column] <= most).to_numpy()
+    model = AnalyticPrior(n_rows_max=150).fit(X[in_calibration], y[in_calibration])
     # About 7 % when written; XGBoost is 35 % off at scales never seen. More than 10 % would be a broken formula.
-    assert np.mean(np.abs(model.seconds(X[~known]) / y[~known] - 1)) < 0.10
+    assert np.mean(np.abs(model.seconds(X[~in_calibration]) / y[~in_calibration] - 1)) < 0.10

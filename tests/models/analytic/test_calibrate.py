@@ -23,23 +23,23 @@ def first_seconds(count: int, constants: Constants) -> Floats:
 
 
 def test_without_runs_the_priors_come_back() -> None:
-    found = calibrate(lambda constants: np.empty(0), np.empty(0))
-    assert found.constants == Constants.of_logs(Constants().logs())
-    low, high = found.interval("overlap_ratio", level=0.95)
+    calibration = calibrate(lambda constants: np.empty(0), np.empty(0))
+    assert calibration.constants == Constants.of_logs(Constants().logs())
+    low, high = calibration.interval("overlap_ratio", level=0.95)
     assert (low, high) == pytest.approx((0.5 * np.exp(-1.96 * 0.7), 0.5 * np.exp(1.96 * 0.7)), rel=1e-3)
 
 
 def test_exact_runs_give_their_constants_back() -> None:
-    found = calibrate(seconds, seconds(TRUE)).constants
+    constants = calibrate(seconds, seconds(TRUE)).constants
     # 60 runs outweigh the priors by far, but not wholly.
-    assert found.compute_efficiency == pytest.approx(0.7, rel=0.01)
-    assert found.inside_latency_ratio == pytest.approx(3.0, rel=0.01)
+    assert constants.compute_efficiency == pytest.approx(0.7, rel=0.01)
+    assert constants.inside_latency_ratio == pytest.approx(3.0, rel=0.01)
 
 
 def test_constants_that_runs_say_nothing_of_keep_their_priors() -> None:
-    found = calibrate(seconds, seconds(TRUE))
-    assert found.constants.overlap_ratio == pytest.approx(Constants().overlap_ratio)
-    assert found.interval("overlap_ratio") == prior().interval("overlap_ratio")
+    calibration = calibrate(seconds, seconds(TRUE))
+    assert calibration.constants.overlap_ratio == pytest.approx(Constants().overlap_ratio)
+    assert calibration.interval("overlap_ratio") == prior().interval("overlap_ratio")
 
 
 def test_a_tenth_of_broken_runs_moves_the_constants_little() -> None:
@@ -64,8 +64,8 @@ def test_fewer_runs_leave_wider_intervals() -> None:
     measured = seconds(TRUE) * np.exp(0.1 * rng.standard_normal(len(WORK)))
     widths = []
     for count in (0, 4, 60):
-        found = calibrate(partial(first_seconds, count), measured[:count])
-        low, high = found.interval("compute_efficiency")
+        calibration = calibrate(partial(first_seconds, count), measured[:count])
+        low, high = calibration.interval("compute_efficiency")
         widths.append(high / low)
     assert widths[0] > widths[1] > widths[2]
 

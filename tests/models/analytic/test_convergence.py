@@ -13,10 +13,10 @@ def steps_at(batches: np.ndarray) -> np.ndarray:
 
 
 def test_exact_runs_give_both_constants_back() -> None:
-    found = StepsToTarget.fit(BATCHES, steps_at(BATCHES))
-    assert found.steps_min == pytest.approx(1000, rel=1e-3)
-    assert found.noise_batch == pytest.approx(200, rel=1e-3)
-    assert found.steps(np.array([200.0])) == pytest.approx(2000, rel=1e-3)
+    fitted = StepsToTarget.fit(BATCHES, steps_at(BATCHES))
+    assert fitted.steps_min == pytest.approx(1000, rel=1e-3)
+    assert fitted.noise_batch == pytest.approx(200, rel=1e-3)
+    assert fitted.steps(np.array([200.0])) == pytest.approx(2000, rel=1e-3)
 
 
 def test_at_the_noise_batch_twice_the_fewest_steps_are_needed() -> None:

@@ -55,5 +55,7 @@ def test_swapped_activations_need_room_for_two_layers(plain: Workload, device: D
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stage=st.integers(0, 2), data=st.integers(1, 1024))
 def test_a_higher_zero_stage_never_needs_more(stage: int, data: int, plain: Workload) -> None:
-    less, more = (memory_use(plain, Plan(ranks=data, data=data, zero_stage=each)).total for each in (stage + 1, stage))
+    less, more = (
+        memory_use(plain, Plan(ranks=data, data=data, zero_stage=zero_stage)).total for zero_stage in (stage + 1, stage)
+    )
     assert less <= more

@@ -16,8 +16,8 @@ def test_the_law_by_hand() -> None:
 
 @pytest.mark.parametrize("law", [ScalingLaw(1.0, 8.0, 0.0, 0.0), ScalingLaw(0.5, 20.0, 0.25, 0.01)])
 def test_exact_times_give_the_law_back(law: ScalingLaw) -> None:
-    found = ScalingLaw.fit(RANKS, law.seconds(RANKS))
-    assert found.seconds(np.array([1024.0])) == pytest.approx(law.seconds(np.array([1024.0])), rel=1e-6)
+    fitted = ScalingLaw.fit(RANKS, law.seconds(RANKS))
+    assert fitted.seconds(np.array([1024.0])) == pytest.approx(law.seconds(np.array([1024.0])), rel=1e-6)
 
 
 def test_one_broken_run_does_not_bend_the_law() -> None:

@@ -34,8 +34,8 @@ def test_no_other_shares_are_faster(paces: list[Pace], batch: int, allow_none: b
     least = 0 if allow_none else 1
     assert sum(shares) == batch
     assert min(shares) >= least
-    others = (each for each in product(range(least, batch + 1), repeat=len(paces)) if sum(each) == batch)
-    fastest = min(slowest_seconds(paces, each) for each in others)
+    others = (other for other in product(range(least, batch + 1), repeat=len(paces)) if sum(other) == batch)
+    fastest = min(slowest_seconds(paces, other) for other in others)
     # The search for the time stops at 1e-9 of a sample.
     assert slowest_seconds(paces, shares) <= fastest * (1 + 1e-6)
 

@@ -41,22 +41,22 @@ def step(name: str, workload: Workload, machine: Machine, **plan: Any) -> StepTi
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
 def test_every_strategy_has_a_plan_whose_parts_add_up(strategy: Any, plain: Workload, machine: Machine) -> None:
-    found = strategy.step(plain, PLANS[strategy.name], machine)
-    parts = [found.compute, found.tensor, found.data, found.transfer]
-    parts += [found.bubble, found.offload, found.update, found.overhead]
+    step_time = strategy.step(plain, PLANS[strategy.name], machine)
+    parts = [step_time.compute, step_time.tensor, step_time.data, step_time.transfer]
+    parts += [step_time.bubble, step_time.offload, step_time.update, step_time.overhead]
     assert min(parts) >= 0
-    assert found.total == pytest.approx(sum(parts))
-    assert found.communication == found.tensor + found.data + found.transfer
+    assert step_time.total == pytest.approx(sum(parts))
+    assert step_time.communication == step_time.tensor + step_time.data + step_time.transfer
 
 
 @pytest.mark.parametrize("name", ["data_parallel", "tensor", "pipeline", "hybrid"])
 def test_on_one_rank_all_synchronous_strategies_are_computation_and_update(
     name: str, plain: Workload, machine: Machine
 ) -> None:
-    found = step(name, plain, machine, ranks=1, micro_batches=3)
-    assert found.compute == pytest.approx(3 * 10 * LAYER)
-    assert found.update == pytest.approx(1e8 * UPDATE_BYTES / 1e12)
-    assert found.communication == found.bubble == found.offload == 0
+    step_time = step(name, plain, machine, ranks=1, micro_batches=3)
+    assert step_time.compute == pytest.approx(3 * 10 * LAYER)
+    assert step_time.update == pytest.approx(1e8 * UPDATE_BYTES / 1e12)
+    assert step_time.communication == step_time.bubble == step_time.offload == 0
 
 
 @pytest.mark.parametrize("name", ["data_parallel", "zero", "tensor", "pipeline"])
@@ -66,16 +66,16 @@ def test_a_hybrid_with_one_kind_of_parallelism_is_that_kind(name: str, plain: Wo
 
 
 def test_gradients_hide_behind_the_backward_pass_but_for_the_last_bucket(plain: Workload, machine: Machine) -> None:
-    found = step("data_parallel", plain, machine, ranks=4, data=4, bucket_bytes=5e7)
+    step_time = step("data_parallel", plain, machine, ranks=4, data=4, bucket_bytes=5e7)
     bucket = 6 * 1e-5 + 1.5 * 5e7 / 1e11  # four of them take 3.2 ms; half of the backward pass is 34 ms
-    assert found.data == pytest.approx(bucket)
+    assert step_time.data == pytest.approx(bucket)
 
 
 def test_what_the_backward_pass_cannot_hide_is_exposed(plain: Workload, machine: Machine) -> None:
     small = replace(plain, layer_flops=1.0, layer_sharded_bytes=1.0)
     hidden = 0.5 * stage_time(small, Plan(ranks=4, data=4), machine).backward * 3 / 4
-    found = step("data_parallel", small, machine, ranks=4, data=4, bucket_bytes=5e7)
-    assert found.data == pytest.approx(4 * (6 * 1e-5 + 1.5 * 5e7 / 1e11) - hidden)
+    step_time = step("data_parallel", small, machine, ranks=4, data=4, bucket_bytes=5e7)
+    assert step_time.data == pytest.approx(4 * (6 * 1e-5 + 1.5 * 5e7 / 1e11) - hidden)
 
 
 def test_one_bucket_hides_nothing() -> None:
@@ -88,32 +88,32 @@ def test_zero_moves_as_much_as_data_parallelism_until_stage_three() -> None:
 
 
 def test_zero_one_scatters_gradients_and_gathers_weights(plain: Workload, machine: Machine) -> None:
-    found = step("zero", plain, machine, ranks=4, data=4, zero_stage=1, bucket_bytes=2e8)
-    assert found.data == pytest.approx(2 * (3 * 1e-5 + 0.75 * 2e8 / 1e11))
-    assert found.update == pytest.approx(1e8 / 4 * UPDATE_BYTES / 1e12)
+    step_time = step("zero", plain, machine, ranks=4, data=4, zero_stage=1, bucket_bytes=2e8)
+    assert step_time.data == pytest.approx(2 * (3 * 1e-5 + 0.75 * 2e8 / 1e11))
+    assert step_time.update == pytest.approx(1e8 / 4 * UPDATE_BYTES / 1e12)
 
 
 def test_zero_three_waits_for_the_first_layer_of_each_pass(plain: Workload, machine: Machine) -> None:
-    found = step("zero", plain, machine, ranks=4, data=4, zero_stage=3, micro_batches=2)
+    step_time = step("zero", plain, machine, ranks=4, data=4, zero_stage=3, micro_batches=2)
     layer = 3 * 1e-5 + 0.75 * 2e7 / 1e11  # 0.18 ms, hidden behind 10 ms of computation
-    assert found.data == pytest.approx(2 * 3 * layer)
+    assert step_time.data == pytest.approx(2 * 3 * layer)
 
 
 def test_tensor_ranks_split_the_work_and_reduce_four_times_a_layer(plain: Workload, machine: Machine) -> None:
-    found = step("tensor", plain, machine, ranks=4, tensor=4, micro_batch=2)
-    assert found.compute == pytest.approx(10 * 2 * LAYER / 4)
+    step_time = step("tensor", plain, machine, ranks=4, tensor=4, micro_batch=2)
+    assert step_time.compute == pytest.approx(10 * 2 * LAYER / 4)
     tree = 4 * 1e-5 + 2 * 2e6 / 1e11
     ring = 6 * 1e-5 + 1.5 * 2e6 / 1e11
-    assert found.tensor == pytest.approx(10 * 4 * min(tree, ring))
+    assert step_time.tensor == pytest.approx(10 * 4 * min(tree, ring))
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 def test_the_bubble_is_p_minus_one_of_m_plus_p_minus_one(schedule: Any, plain: Workload, machine: Machine) -> None:
     plan = Plan(ranks=5, pipeline=5, micro_batches=8, schedule=schedule)
-    found = strategy_named("pipeline").step(plain, plan, machine)
-    assert found.bubble == pytest.approx(4 * 2 * LAYER)
-    assert found.bubble / (found.bubble + found.compute) == pytest.approx(4 / 12) == bubble_ratio(plan)
-    assert found.transfer == pytest.approx(2 * 12 * (1e-5 + 1e6 / 1e11))
+    step_time = strategy_named("pipeline").step(plain, plan, machine)
+    assert step_time.bubble == pytest.approx(4 * 2 * LAYER)
+    assert step_time.bubble / (step_time.bubble + step_time.compute) == pytest.approx(4 / 12) == bubble_ratio(plan)
+    assert step_time.transfer == pytest.approx(2 * 12 * (1e-5 + 1e6 / 1e11))
 
 
 def test_interleaving_divides_the_bubble(plain: Workload, machine: Machine) -> None:
@@ -145,11 +145,11 @@ def test_asynchronous_workers_hide_pushing_but_are_stale(plain: Workload, machin
 
 
 def test_an_offloaded_optimizer_by_hand(plain: Workload, machine: Machine) -> None:
-    found = step("offload", plain, machine, ranks=4, data=4, zero_stage=2, offload="optimizer")
+    step_time = step("offload", plain, machine, ranks=4, data=4, zero_stage=2, offload="optimizer")
     weights = 1e8 / 4
     copy = 1e-5 + 2 * weights / 2e10  # 2.5 ms, which the backward pass hides on the way out
-    assert found.offload == pytest.approx(copy + UPDATE_BYTES * weights / 2e10)
-    assert found.update == 0
+    assert step_time.offload == pytest.approx(copy + UPDATE_BYTES * weights / 2e10)
+    assert step_time.update == 0
 
 
 def test_swapping_costs_nothing_while_all_fits(plain: Workload, machine: Machine) -> None:
@@ -160,9 +160,9 @@ def test_swapping_costs_nothing_while_all_fits(plain: Workload, machine: Machine
 
 def test_swapped_activations_wait_for_the_link(plain: Workload, machine: Machine) -> None:
     tight = replace(machine, device=replace(machine.device, memory_bytes=1e8 * 16 / 0.92))  # weights alone fit
-    found = step("offload", plain, tight, ranks=1, offload="activations")
+    step_time = step("offload", plain, tight, ranks=1, offload="activations")
     copy, forward = 1e-5 + 1e8 / 2e10, LAYER / 3  # 5.01 ms, hidden backward (6.9 ms), not forward (3.4 ms)
-    assert found.offload == pytest.approx(10 * (copy - forward) + 2 * forward)
+    assert step_time.offload == pytest.approx(10 * (copy - forward) + 2 * forward)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,8 @@ def test_more_micro_batches_never_make_a_step_shorter(
     )
     machine = machine_of(device, ranks_a_node=8)
     few, more = (
-        strategy_named("hybrid").step(plain, each, machine).total
-        for each in (plan, replace(plan, micro_batches=micro_batches + 1))
+        strategy_named("hybrid").step(plain, candidate, machine).total
+        for candidate in (plan, replace(plan, micro_batches=micro_batches + 1))
     )
     assert 0 < few < more
 

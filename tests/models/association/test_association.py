@@ -1,4 +1,4 @@
-"""What is left of columns once drift and cohorts are out, and how sure it is."""
+"""The rest of columns once drift and cohorts are out, and how sure it is."""
 
 from typing import Any
 
@@ -66,27 +66,29 @@ def test_what_follows_drift_alone_is_no_cause_but_what_adds_time_is() -> None:
     random = np.random.default_rng(1)
     drift = 0.5 * np.sin(np.arange(120) / 15)
     cause, drifting = random.random(120), drift + random.normal(0, 0.1, 120)
-    found = found_of(np.column_stack([cause, drifting]), drift + 0.1 * cause + random.normal(0, 0.03, 120))
+    association = found_of(np.column_stack([cause, drifting]), drift + 0.1 * cause + random.normal(0, 0.03, 120))
     assert scipy.stats.pearsonr(drifting, drift + 0.1 * cause).pvalue < 1e-6
-    assert found.p[0] < 0.001 < 0.05 < found.p[1]
-    assert 0.08 < found.slope[0] < 0.12
-    assert found.rho_low[0] < found.rho[0] < found.rho_high[0]
+    assert association.p[0] < 0.001 < 0.05 < association.p[1]
+    assert 0.08 < association.slope[0] < 0.12
+    assert association.rho_low[0] < association.rho[0] < association.rho_high[0]
 
 
 def test_the_order_in_which_columns_come_and_monotone_scales_change_nothing() -> None:
     random = np.random.default_rng(2)
     columns, excess = random.random((60, 3)), random.normal(0, 1, 60)
-    found, other = found_of(columns, excess), found_of(np.exp(5 * columns[:, ::-1]), excess)
-    assert other.rho[::-1] == pytest.approx(found.rho)
-    assert other.p[::-1] == pytest.approx(found.p)
+    association, other = found_of(columns, excess), found_of(np.exp(5 * columns[:, ::-1]), excess)
+    assert other.rho[::-1] == pytest.approx(association.rho)
+    assert other.p[::-1] == pytest.approx(association.p)
 
 
 def test_what_never_varies_within_a_cohort_is_not_compared() -> None:
     random = np.random.default_rng(3)
     cohort = np.arange(60) % 2
-    found = found_of(np.column_stack([cohort, np.ones(60), random.random(60)]), random.normal(0, 1, 60), cohorts=2)
-    assert np.isnan(found.p).tolist() == [True, True, False]
-    assert np.isnan(found.rho_low).tolist() == [True, True, False]
+    association = found_of(
+        np.column_stack([cohort, np.ones(60), random.random(60)]), random.normal(0, 1, 60), cohorts=2
+    )
+    assert np.isnan(association.p).tolist() == [True, True, False]
+    assert np.isnan(association.rho_low).tolist() == [True, True, False]
 
 
 def centred(design: Design, random: Random, columns: int) -> Any:
@@ -98,8 +100,8 @@ def test_moments_and_draws_agree() -> None:
     design = design_of(60)
     columns, outcome = centred(design, random, 5), centred(design, random, 1)[:, 0]
     drawn = by_draws(design, columns, outcome, 20_000, seed=0)
-    told = by_moments(columns.T @ outcome, deviations(design, columns, outcome))
-    assert drawn == pytest.approx(told, abs=0.03)  # the normal tail is not exact; the draws err by 0.0035
+    from_moments = by_moments(columns.T @ outcome, deviations(design, columns, outcome))
+    assert drawn == pytest.approx(from_moments, abs=0.03)  # the normal tail is not exact; the draws err by 0.0035
 
 
 def test_permutations_stay_within_blocks() -> None:
@@ -113,8 +115,10 @@ def test_permutations_stay_within_blocks() -> None:
 def test_p_of_noise_is_even() -> None:
     """Of 300 columns of noise 15 should be below 0.05: four deviations of a binomial are 15."""
     random = np.random.default_rng(5)
-    found = found_of(random.random((100, 300)), np.cumsum(random.normal(0, 0.02, 100)) + random.normal(0, 0.1, 100))
-    assert 1 <= (found.p < 0.05).sum() <= 30
+    association = found_of(
+        random.random((100, 300)), np.cumsum(random.normal(0, 0.02, 100)) + random.normal(0, 0.1, 100)
+    )
+    assert 1 <= (association.p < 0.05).sum() <= 30
 
 
 def test_draws_are_enough_to_tell_or_none() -> None:
@@ -129,9 +133,9 @@ def test_a_run_far_away_does_not_make_an_effect() -> None:
     exposed[random.choice(100, 20, replace=False)] = 1.0
     excess = random.normal(0, 0.05, 100)
     excess[np.flatnonzero(exposed)[0]] = 5.0
-    found = found_of(exposed[:, None], excess)
-    assert abs(np.exp(found.slope[0] / 2) - 1) < 0.05  # exposed and others are half a rank apart
-    assert found.p[0] > 0.05
+    association = found_of(exposed[:, None], excess)
+    assert abs(np.exp(association.slope[0] / 2) - 1) < 0.05  # exposed and others are half a rank apart
+    assert association.p[0] > 0.05
 
 
 def test_a_strong_column_is_among_the_first_in_every_replicate() -> None:
@@ -140,9 +144,9 @@ def test_a_strong_column_is_among_the_first_in_every_replicate() -> None:
     columns = random.normal(0, 1, (200, 40))
     columns[:, 3] += 2 * outcome
     replicates = Replicates.of(UnitSums.of(columns, outcome, columns, outcome), seed=0)
-    found = stability(replicates.rho)
-    assert found[3] == 1.0
-    assert found.sum() == pytest.approx(10)
+    shares = stability(replicates.rho)
+    assert shares[3] == 1.0
+    assert shares.sum() == pytest.approx(10)
 
 
 def test_intervals_cover_the_truth() -> None:
@@ -151,6 +155,6 @@ def test_intervals_cover_the_truth() -> None:
     for seed in range(100):
         random = np.random.default_rng(seed)
         column = random.random(100)
-        found = found_of(column[:, None], 0.1 * column + random.normal(0, 0.03, 100))
-        covered += bool(found.slope_low[0] <= 0.1 <= found.slope_high[0])
+        association = found_of(column[:, None], 0.1 * column + random.normal(0, 0.03, 100))
+        covered += bool(association.slope_low[0] <= 0.1 <= association.slope_high[0])
     assert 80 <= covered <= 98

@@ -1,4 +1,4 @@
-"""How far runs lie above their cohorts."""
+"""Excess of runs over their cohorts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,24 +30,24 @@ def keep(store: Store, *runs: Run) -> None:
 
 def run(number: int, seconds: float, **facts: object) -> Run:
     began = number * 1000 * SECOND
-    known = {"run_id": f"r{number:02d}", "workload": "bert", "system": "lab", "state": RunState.COMPLETED}
-    return Run(**(known | {"started_ns": began, "ended_ns": began + int(seconds * SECOND)} | facts))  # type: ignore[arg-type]
+    defaults = {"run_id": f"r{number:02d}", "workload": "bert", "system": "lab", "state": RunState.COMPLETED}
+    return Run(**(defaults | {"started_ns": began, "ended_ns": began + int(seconds * SECOND)} | facts))  # type: ignore[arg-type]
 
 
 def test_excess_is_over_the_own_cohort(store: Store) -> None:
     keep(store, *(run(number, 10.0) for number in range(5)), run(5, 12.0))
     keep(store, *(run(10 + number, 100.0, world_size=64) for number in range(4)))
-    told = outcomes(store)
-    assert told.system == "lab"
-    assert np.exp(told.log_excess) == pytest.approx([1, 1, 1, 1, 1, 1.2, 1, 1, 1, 1])
-    assert told.usual_seconds == pytest.approx([10] * 6 + [100] * 4)
+    compared = outcomes(store)
+    assert compared.system == "lab"
+    assert np.exp(compared.log_excess) == pytest.approx([1, 1, 1, 1, 1, 1.2, 1, 1, 1, 1])
+    assert compared.usual_seconds == pytest.approx([10] * 6 + [100] * 4)
 
 
 def test_cohorts_of_three_and_runs_that_failed_are_left_out(store: Store) -> None:
     keep(store, *(run(number, 10.0) for number in range(4)), *(run(number, 10.0, world_size=2) for number in (5, 6, 7)))
     keep(store, run(9, 10.0, state=RunState.FAILED))
-    told = outcomes(store)
-    assert ([each.run_id for each in told.runs], told.looked_at) == (["r00", "r01", "r02", "r03"], 7)
+    compared = outcomes(store)
+    assert ([member.run_id for member in compared.runs], compared.looked_at) == (["r00", "r01", "r02", "r03"], 7)
 
 
 def test_more_steps_are_no_excess(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What is known before a run begins, and that nothing else is."""
+"""Conditions that are known before a run begins, and nothing that is known only later."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,16 +38,16 @@ def earlier(name: str, began: int, ended: int, **fields: object) -> Run:
 
 def test_every_condition_is_missing_where_nothing_was_recorded(store: Store, keep: Put) -> None:
     keep(RUN)
-    told = asked(store)
-    known = told.dropna()
-    assert known.to_dict() == {
+    conditions = asked(store)
+    recorded = conditions.dropna()
+    assert recorded.to_dict() == {
         "neighbour_runs": 0.0,
         "neighbour_ranks": 0.0,
         "system_runs": 0.0,
         "hour_of_week": pytest.approx(72 + 1000 / 3600),  # 1970-01-01 was a Thursday
     }
     sampled = {name for reading in READINGS for name in reading.names} | set(OTHERS)
-    assert sampled < set(told.index)
+    assert sampled < set(conditions.index)
 
 
 def test_counters_become_rates_of_the_newest_two_samples_and_of_the_look_back(store: Store, sample: Put) -> None:
@@ -56,10 +56,10 @@ def test_counters_become_rates_of_the_newest_two_samples_and_of_the_look_back(st
     columns = ticks | {f"{name}_seconds_total": [0, 0, 0] for name in rest}
     sample(CPU, [START - 2.5, START - 1.5, START - 0.5], **columns)
     sample(CPU, [START - 2.5, START - 1.5, START - 0.5], device="all", **columns)  # the sum of all cores once more
-    told = asked(store)
-    assert told["cpu_busy_cores"] == told["cpu_busy_ratio"] == pytest.approx(1.5)
-    assert told["cpu_busy_cores_recent"] == pytest.approx(1.25)
-    assert told["others_cores"] == pytest.approx(1.5)
+    conditions = asked(store)
+    assert conditions["cpu_busy_cores"] == conditions["cpu_busy_ratio"] == pytest.approx(1.5)
+    assert conditions["cpu_busy_cores_recent"] == pytest.approx(1.25)
+    assert conditions["others_cores"] == pytest.approx(1.5)
 
 
 def test_what_watched_processes_do_is_not_counted_as_done_by_others(store: Store, sample: Put) -> None:
@@ -83,9 +83,9 @@ def test_of_several_nodes_the_worst_counts(store: Store, sample: Put) -> None:
     times = [START - 2.0, START - 1.0]
     for node, drops in (("n1", 3), ("n2", 8), ("n3", 99)):
         sample(QDISC, times, node=node, device="eth0", drops_total=[0, drops], backlog_bytes=[0, drops * 10])
-    told = asked(store, replace(RUN, nodes=("n1", "n2")))
-    assert told["queue_drops"] == 8.0
-    assert told["queue_backlog_bytes"] == 80.0
+    conditions = asked(store, replace(RUN, nodes=("n1", "n2")))
+    assert conditions["queue_drops"] == 8.0
+    assert conditions["queue_backlog_bytes"] == 80.0
 
 
 def test_a_limit_that_is_gone_before_the_run_begins_is_not_in_force(store: Store, sample: Put) -> None:
@@ -94,9 +94,9 @@ def test_a_limit_that_is_gone_before_the_run_begins_is_not_in_force(store: Store
     sample(CGROUP, [START - 2.99], device="job", **quota)
     assert np.isnan(asked(store)["cpu_quota_cores"])
     sample(CGROUP, [START - 0.99], device="job", **quota)
-    told = asked(store)
-    assert told["cpu_quota_cores"] == 0.5
-    assert told["available_bytes"] == 3 * 1024
+    conditions = asked(store)
+    assert conditions["cpu_quota_cores"] == 0.5
+    assert conditions["available_bytes"] == 3 * 1024
 
 
 def test_nothing_from_the_start_on_is_known(store: Store, keep: Put, sample: Put) -> None:
@@ -128,9 +128,9 @@ def test_runs_in_progress_are_neighbours_on_shared_nodes(store: Store, keep: Put
     keep(RUN, earlier("beside", 990, 1010, nodes=("n1", "n2"), world_size=8), earlier("far", 990, 1010, nodes=("n9",)))
     keep(earlier("gone", 900, 999), earlier("other system", 990, 1010, system="elsewhere"))
     keep(replace(RUN, run_id="lost", state=RunState.LOST, started_ns=1, ended_ns=None))
-    told = asked(store)
-    assert (told["neighbour_runs"], told["neighbour_ranks"], told["system_runs"]) == (1.0, 4.0, 2.0)
-    assert told["idle_seconds"] == 0.0
+    conditions = asked(store)
+    assert (conditions["neighbour_runs"], conditions["neighbour_ranks"], conditions["system_runs"]) == (1.0, 4.0, 2.0)
+    assert conditions["idle_seconds"] == 0.0
     assert asked(store, replace(RUN, nodes=("n5",)))["neighbour_runs"] == 0.0
 
 
@@ -142,11 +142,11 @@ def test_idle_time_is_counted_from_the_last_end_on_these_nodes(store: Store, kee
 def test_the_newest_runs_tell_how_far_they_lay_from_their_cohorts_medians(store: Store, keep: Put) -> None:
     keep(*(earlier(f"e{number}", 20 * number, 20 * number + 10) for number in range(1, 5)))
     keep(earlier("slow", 900, 920))
-    told = asked(store)
-    assert told["last_log_ratio"] == pytest.approx(np.log(2.0))
-    assert told["last_age_seconds"] == pytest.approx(80.0)
+    conditions = asked(store)
+    assert conditions["last_log_ratio"] == pytest.approx(np.log(2.0))
+    assert conditions["last_age_seconds"] == pytest.approx(80.0)
     # Of the runs that three others of their cohort came before: log 2, then 0 with 0.7 of its weight.
-    assert told["recent_log_ratio"] == pytest.approx(np.log(2.0) / 1.7)
+    assert conditions["recent_log_ratio"] == pytest.approx(np.log(2.0) / 1.7)
 
 
 def test_the_effect_of_a_node_is_drawn_to_nothing_where_it_ran_little(store: Store, keep: Put) -> None:

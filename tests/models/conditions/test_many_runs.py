@@ -79,15 +79,15 @@ def idle_seconds(runs: Sequence[Run], asked: Run) -> float:
 def test_neighbours_of_many_runs_are_those_that_the_definition_names(store: Store, keep: Put) -> None:
     runs = made_up()
     keep(*runs)
-    told = conditions_at_start(store, runs)
+    conditions = conditions_at_start(store, runs)
     for row, asked in enumerate(runs):
         sharing = at_work(runs, asked, nodes=asked.nodes)
-        assert told["condition.neighbour_runs"][row] == len(sharing)
-        assert told["condition.system_runs"][row] == len(at_work(runs, asked, nodes=None))
+        assert conditions["condition.neighbour_runs"][row] == len(sharing)
+        assert conditions["condition.system_runs"][row] == len(at_work(runs, asked, nodes=None))
         expected = 0.0 if sharing else idle_seconds(runs, asked)
-        np.testing.assert_equal(told["condition.idle_seconds"][row], expected)
-    assert told["condition.neighbour_runs"].max() > 1
-    assert told["condition.idle_seconds"].gt(0).sum() > 20
+        np.testing.assert_equal(conditions["condition.idle_seconds"][row], expected)
+    assert conditions["condition.neighbour_runs"].max() > 1
+    assert conditions["condition.idle_seconds"].gt(0).sum() > 20
 
 
 @pytest.mark.thorough
@@ -103,20 +103,20 @@ def test_a_run_s_conditions_are_the_same_whoever_else_is_asked_about(store: Stor
 def test_the_newest_ratio_is_to_the_median_of_the_cohorts_runs_that_had_ended(store: Store, keep: Put) -> None:
     runs = [run for run in made_up() if run.state is RunState.COMPLETED and run.ended_ns != run.started_ns]
     keep(*runs)
-    told = conditions_at_start(store, runs)["condition.last_log_ratio"]
-    known = [row for row in range(len(runs)) if not np.isnan(told[row])]
-    assert len(known) > 20
+    ratios = conditions_at_start(store, runs)["condition.last_log_ratio"]
+    rows = [row for row in range(len(runs)) if not np.isnan(ratios[row])]
+    assert len(rows) > 20
     # numpy takes the logarithm of an array and of one number by different code: a rounding apart.
-    np.testing.assert_allclose(told[known], [last_log_ratio(runs, runs[row]) for row in known], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(ratios[rows], [last_log_ratio(runs, runs[row]) for row in rows], rtol=0, atol=1e-12)
 
 
 def last_log_ratio(runs: Sequence[Run], asked: Run) -> float:
     """By the definition, run by run, from the newest end before it."""
     before = [run for run in ended_before(runs, asked) if run.system == asked.system]
-    for run in [each for each in before if set(each.nodes) & set(asked.nodes)]:
-        own = [each for each in ended_before(runs, run) if cohort(each) == cohort(run)]
+    for run in [neighbour for neighbour in before if set(neighbour.nodes) & set(asked.nodes)]:
+        own = [earlier for earlier in ended_before(runs, run) if cohort(earlier) == cohort(run)]
         if len(own) >= 3:
-            return float(np.log(seconds(run)) - np.median([np.log(seconds(each)) for each in own]))
+            return float(np.log(seconds(run)) - np.median([np.log(seconds(earlier)) for earlier in own]))
     return float("nan")
 
 
@@ -138,13 +138,13 @@ def seconds(run: Run) -> float:
 @pytest.mark.thorough
 def test_conditions_asked_for_by_name_are_those_of_the_whole_table(lab: Store) -> None:
     runs = all_runs(lab)
-    whole, told = conditions_at_start(lab, runs), conditions_at_start(lab, runs, names=TELLING)
+    whole, selected = conditions_at_start(lab, runs), conditions_at_start(lab, runs, names=TELLING)
     assert list(whole) == list(NAMES)
-    assert list(told) == list(TELLING)
+    assert list(selected) == list(TELLING)
     # DuckDB adds samples in no fixed order: sums differ in their last digits from one query to the next.
-    pd.testing.assert_frame_equal(told, whole[list(TELLING)], check_exact=False, rtol=1e-9, atol=1e-6)
-    assert told.notna().mean().min() > 0.95
-    assert told["condition.neighbour_ranks"].equals(whole["condition.neighbour_ranks"])
+    pd.testing.assert_frame_equal(selected, whole[list(TELLING)], check_exact=False, rtol=1e-9, atol=1e-6)
+    assert selected.notna().mean().min() > 0.95
+    assert selected["condition.neighbour_ranks"].equals(whole["condition.neighbour_ranks"])
 
 
 @pytest.mark.parametrize("name", ["condition.neighbour_runs", "condition.others_cores"])

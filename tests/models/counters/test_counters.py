@@ -1,4 +1,4 @@
-"""Which counters matter, where it is known which do."""
+"""Counters that matter, in scenes where it is known which do."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,14 +38,14 @@ def compared(log_excess: Floats) -> Outcomes:
 def effects(columns: Floats, log_excess: Floats, per: str = "second") -> dict[str, CounterEffect]:
     shown = [Shown("set", f"c{number:03d}", "", per, "", "") for number in range(columns.shape[1])]
     table = {name: pd.Series(column) for name, column in zip(shown, columns.T, strict=True)}
-    return {each.shown.column: each for each in ranked(compared(log_excess), table)}
+    return {effect.shown.column: effect for effect in ranked(compared(log_excess), table)}
 
 
 @pytest.mark.thorough
 def test_real_counters_are_found_among_noise_with_trends() -> None:
     """Three real ones among 100: of four scenes, ten of twelve found and at most two named falsely."""
     named = [
-        [name for name, each in effects(made.counters, made.log_excess).items() if each.matters]
+        [name for name, effect in effects(made.counters, made.log_excess).items() if effect.matters]
         for made in (counted(seed, noise=100) for seed in range(4))
     ]
     real = sum(name < "c003" for names in named for name in names)
@@ -59,31 +59,31 @@ def test_the_runs_own_work_and_a_steady_pace_beside_it_only_follow_its_length() 
     time = np.exp(excess)
     jitter = 1 + random.normal(0, 0.01, (80, 3))
     rates = np.column_stack([1e9 / time, np.full(80, 50.0), 100 * time]) * jitter  # sent bytes, a daemon, retries
-    told = effects(rates, excess)
-    assert told["c000"].follows_duration
-    assert not told["c000"].matters
-    assert not told["c001"].matters
-    assert told["c002"].matters
-    assert told["c002"].rho > 0.9
+    by_counter = effects(rates, excess)
+    assert by_counter["c000"].follows_duration
+    assert not by_counter["c000"].matters
+    assert not by_counter["c001"].matters
+    assert by_counter["c002"].matters
+    assert by_counter["c002"].rho > 0.9
 
 
 def test_a_gauge_that_falls_in_slow_runs_matters() -> None:
     random = np.random.default_rng(2)
     clock = random.uniform(1, 3, 60)
-    told = effects(clock[:, None], 0.3 * (3 - clock) + random.normal(0, 0.03, 60), per="")["c000"]
-    assert told.matters
-    assert told.rho < -0.8
-    assert told.deviation_high_ratio < 1
+    effect = effects(clock[:, None], 0.3 * (3 - clock) + random.normal(0, 0.03, 60), per="")["c000"]
+    assert effect.matters
+    assert effect.rho < -0.8
+    assert effect.deviation_high_ratio < 1
 
 
 def test_missing_is_missing_and_not_zero() -> None:
-    """Where it is known the counter says nothing; it is not known of just the slow runs."""
+    """The counter says nothing where it is known, and it is unknown of just the slow runs."""
     random = np.random.default_rng(3)
     excess = random.normal(0, 0.1, 80)
     counter = np.where(excess > 0.05, np.nan, random.uniform(5, 6, 80))
-    told = effects(counter[:, None], excess)["c000"]
-    assert told.runs == int((excess <= 0.05).sum())
-    assert not told.matters
+    effect = effects(counter[:, None], excess)["c000"]
+    assert effect.runs == int((excess <= 0.05).sum())
+    assert not effect.matters
 
 
 def test_counters_that_hardly_vary_or_are_hardly_known_are_not_tested() -> None:
@@ -100,10 +100,10 @@ def test_trees_know_an_interaction_where_rows_suffice() -> None:
     random = np.random.default_rng(5)
     columns = random.random((240, 6))
     outcome = np.where(columns[:, 0] > 0.5, 1.0, -1.0) * np.where(columns[:, 1] > 0.5, 1.0, -1.0)
-    told = importances(columns, outcome + random.normal(0, 0.1, 240), range(6))
-    assert told is not None
-    assert set(np.argsort(-told)[:2]) == {0, 1}
-    assert told[:2].min() > 10 * told[2:].max()
+    weights = importances(columns, outcome + random.normal(0, 0.1, 240), range(6))
+    assert weights is not None
+    assert set(np.argsort(-weights)[:2]) == {0, 1}
+    assert weights[:2].min() > 10 * weights[2:].max()
     assert importances(columns[:99], outcome[:99], range(6)) is None
     assert importances(columns, random.normal(0, 1, 240), range(6)) is None
 
@@ -123,22 +123,22 @@ def test_distance_correlation_sees_what_ranks_do_not() -> None:
 def test_in_the_lab_the_surest_counters_are_those_of_its_faults(store: Store) -> None:
     """The recommender's runs, which are mostly communication, among all injected faults."""
     load_lab_samples(store)
-    told = counters(store, "embedding-recommender")
-    assert (told.system, told.compared_runs) == ("fault-lab", 123)
-    surest = [each.shown.name for each in told.mattering]
+    answer = counters(store, "embedding-recommender")
+    assert (answer.system, answer.compared_runs) == ("fault-lab", 123)
+    surest = [effect.shown.name for effect in answer.mattering]
     assert surest
     assert not any("bytes_total" in name and "transmit" in name for name in surest)
-    assert any(each.follows_duration and "transmit_bytes" in each.shown.name for each in told.counters)
-    assert told.counters[0].q <= told.counters[-1].q
+    assert any(effect.follows_duration and "transmit_bytes" in effect.shown.name for effect in answer.counters)
+    assert answer.counters[0].q <= answer.counters[-1].q
 
 
 def test_runs_without_samples_say_what_to_record(store: Store) -> None:
     with store.catalog.write() as session:
         for number in range(30):
             session.runs.merge(run(number))
-    told = counters(store)
-    assert (told.counters, told.compared_runs) == ((), 30)
-    assert told.warnings == (
+    answer = counters(store)
+    assert (answer.counters, answer.compared_runs) == ((), 30)
+    assert answer.warnings == (
         "nothing was sampled on the runs' nodes while they ran: `crosswind agent` or `crosswind run` does",
     )
 
@@ -147,9 +147,9 @@ def test_few_runs_say_how_many_are_needed(store: Store) -> None:
     with store.catalog.write() as session:
         for number in range(5):
             session.runs.merge(run(number))
-    told = counters(store)
-    assert told.counters == ()
-    assert told.warnings[0].startswith("5 of 5 completed runs can be compared, expected 20 or more: a cohort needs 4")
+    answer = counters(store)
+    assert answer.counters == ()
+    assert answer.warnings[0].startswith("5 of 5 completed runs can be compared, expected 20 or more: a cohort needs 4")
 
 
 def test_an_unknown_system_is_refused(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What counters and gauges showed during runs."""
+"""Rates of counters and means of gauges during runs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ def run(begin: int, end: int, *nodes: str) -> Run:
     return Run(f"r{begin}", "w", "s", RunState.COMPLETED, **times)  # type: ignore[arg-type]
 
 
-def told(store: Store, *runs: Run) -> dict[str, list[float]]:
+def rates_of(store: Store, *runs: Run) -> dict[str, list[float]]:
     return {shown.name: values.tolist() for shown, values in shown_during(store.lake, runs).items()}
 
 
@@ -61,51 +61,51 @@ def test_counters_are_rates_in_base_units_of_the_worst_node(store: Store, put: P
     put([0, 5, 10], drops_total=[100, 110, 120], receive_bytes_total=[0, 50, 100])
     put([0, 10], device="eth1", drops_total=[0, 10], receive_bytes_total=[2**32 - 10, 40])
     put([0, 10], node="n2", drops_total=[7, 17], receive_bytes_total=[0, 0])
-    found = told(store, run(0, 11, "n1", "n2"))
-    assert found["port.drops_total[eth*] per second"] == [3.0]  # 2 + 1 a second on n1, 1 on n2
-    assert found["port.receive_bytes_total[eth*] per second"] == [4 * (10 + 5)]  # words of four bytes, one wrapped
+    rates = rates_of(store, run(0, 11, "n1", "n2"))
+    assert rates["port.drops_total[eth*] per second"] == [3.0]  # 2 + 1 a second on n1, 1 on n2
+    assert rates["port.receive_bytes_total[eth*] per second"] == [4 * (10 + 5)]  # words of four bytes, one wrapped
 
 
 def test_only_what_lies_within_the_run_counts(store: Store, put: Put) -> None:
     put([0, 10, 20, 30], drops_total=[0, 1000, 1010, 5000])
-    assert told(store, run(10, 21), run(5, 25))["port.drops_total[eth*] per second"] == [1.0, 1.0]
+    assert rates_of(store, run(10, 21), run(5, 25))["port.drops_total[eth*] per second"] == [1.0, 1.0]
 
 
 def test_a_run_that_was_sampled_for_less_than_half_is_missing_not_zero(store: Store, put: Put) -> None:
     put([0, 4], drops_total=[0, 8])
-    found = told(store, run(0, 7), run(0, 20), run(100, 110))["port.drops_total[eth*] per second"]
-    assert found[0] == 2.0
-    assert np.isnan(found[1:]).all()
+    rates = rates_of(store, run(0, 7), run(0, 20), run(100, 110))["port.drops_total[eth*] per second"]
+    assert rates[0] == 2.0
+    assert np.isnan(rates[1:]).all()
 
 
 def test_a_column_that_was_never_there_is_no_column_and_a_gap_no_zero(store: Store, put: Put) -> None:
     put([0, 5, 10], drops_total=[0, None, 10])
-    found = told(store, run(0, 11))
-    assert list(found) == ["port.drops_total[eth*] per second"]
-    assert found["port.drops_total[eth*] per second"] == [1.0]
+    rates = rates_of(store, run(0, 11))
+    assert list(rates) == ["port.drops_total[eth*] per second"]
+    assert rates["port.drops_total[eth*] per second"] == [1.0]
 
 
 def test_gauges_are_means_in_base_units_and_facts_and_texts_are_neither(store: Store, put: Put) -> None:
     put([0, 5], backlog_bytes=[10, None], mtu_bytes=[1500, 1500], state=["up", "up"])
     put([0, 5], node="n2", backlog_bytes=[30, 50])
-    found = told(store, run(0, 6, "n1", "n2"))
-    assert found == {"port.backlog_bytes[eth*]": [2 * (10 + 40) / 2]}
+    gauges = rates_of(store, run(0, 6, "n1", "n2"))
+    assert gauges == {"port.backlog_bytes[eth*]": [2 * (10 + 40) / 2]}
 
 
 def test_faults_come_by_byte_moved_too(store: Store, put: Put) -> None:
     put([0, 10], drops_total=[0, 20], receive_bytes_total=[0, 100], transmit_bytes_total=[0, 600])
     put([20, 30], drops_total=[20, 40], receive_bytes_total=[100, 100], transmit_bytes_total=[600, 600])
-    found = told(store, run(0, 11), run(20, 31))["port.drops_total[eth*] per byte"]
-    assert found[0] == pytest.approx(20 / 1000)
-    assert np.isnan(found[1])
+    rates = rates_of(store, run(0, 11), run(20, 31))["port.drops_total[eth*] per byte"]
+    assert rates[0] == pytest.approx(20 / 1000)
+    assert np.isnan(rates[1])
 
 
 def test_devices_whose_names_hold_no_number_stay_apart(store: Store, put: Put) -> None:
     for number, device in enumerate(("lo", "eth0", "eth1", "eth0 8cf:")):
         put([0, 10], device=device, drops_total=[0, 10 * (number + 1)])
-    names = [name.split("[")[1].split("]")[0] for name in told(store, run(0, 11))]
+    names = [name.split("[")[1].split("]")[0] for name in rates_of(store, run(0, 11))]
     assert sorted(names) == ["eth*", "eth* *:", "lo"]
 
 
 def test_an_empty_lake_shows_nothing(store: Store) -> None:
-    assert told(store, run(0, 11)) == {}
+    assert rates_of(store, run(0, 11)) == {}

@@ -14,7 +14,7 @@ from crosswind.ingest.sweep import with_node_keys
 
 SECOND = 1_000_000_000
 START_NS = 1_767_323_045 * SECOND
-SETS = {each.name: with_node_keys(each) for each in (PM_COUNTERS, RAPL, GPU, SENSOR)}
+SETS = {metric_set.name: with_node_keys(metric_set) for metric_set in (PM_COUNTERS, RAPL, GPU, SENSOR)}
 Reading = tuple[float, int | float | None]  # seconds after START_NS, value as stored
 
 
@@ -43,7 +43,7 @@ def put_runs(store: Store, *runs: Run) -> None:
 def put_readings(
     store: Store, metric_set: str, device: str, readings: Iterable[Reading], *, node: str = "n1", **facts: Scalar
 ) -> None:
-    """What a device of a node showed, in the set's own column of energy, or of power for `sensor`."""
+    """Store what a device of a node showed, in the set's own column of energy, or of power for `sensor`."""
     column = "power_watts" if metric_set == "sensor" else "energy_joules_total"
     times, values = zip(*readings, strict=True)
     columns = {

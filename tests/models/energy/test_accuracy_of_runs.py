@@ -56,15 +56,15 @@ def another_workload(place: int, runs: Sequence[MeteredRun]) -> list[MeteredRun]
     return [run for run in runs if run.workload != runs[place].workload]
 
 
-def told(run: MeteredRun, learned: Sequence[MeteredRun]) -> tuple[float, bool]:
+def error_of(run: MeteredRun, learned: Sequence[MeteredRun]) -> tuple[float, bool]:
     """Relative error of the median, and whether the 90 % interval holds what was measured."""
     measured = run.measured
     question = Question(run.workload, run.system, CONFIGURATION, 8 * measured.node_count, measured.node_count)
     seconds = Prediction(LEVELS, np.full((1, len(LEVELS)), measured.seconds))
-    found = energy_of(question, seconds, learned)
-    assert found is not None
+    forecast = energy_of(question, seconds, learned)
+    assert forecast is not None
     joules = measured.energy.joules
-    return abs(found.joules / joules - 1), found.low_joules <= joules <= found.high_joules
+    return abs(forecast.joules / joules - 1), forecast.low_joules <= joules <= forecast.high_joules
 
 
 @pytest.mark.thorough
@@ -79,14 +79,14 @@ def told(run: MeteredRun, learned: Sequence[MeteredRun]) -> tuple[float, bool]:
 def test_energy_is_foretold_within_its_interval(
     runs: list[MeteredRun], learned: Learned, count: int, error_max: float
 ) -> None:
-    asked = [(run, known) for place, run in enumerate(runs) if (known := learned(place, runs))]
-    answers = [told(run, known) for run, known in asked]
+    asked = [(run, sources) for place, run in enumerate(runs) if (sources := learned(place, runs))]
+    answers = [error_of(run, metered) for run, metered in asked]
     assert len(answers) == count
     assert np.mean([error for error, _ in answers]) < error_max
     assert np.mean([is_inside for _, is_inside in answers]) >= 0.9
 
 
 def test_a_data_sheet_alone_is_off_by_a_sixth_and_says_so(runs: list[MeteredRun]) -> None:
-    answers = [told(run, []) for run in runs]
+    answers = [error_of(run, []) for run in runs]
     assert 0.1 < np.mean([error for error, _ in answers]) < 0.2
     assert all(is_inside for _, is_inside in answers)

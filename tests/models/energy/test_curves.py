@@ -46,9 +46,9 @@ def test_below_the_lowest_clock_nothing_changes_any_more() -> None:
 def test_the_curve_that_made_the_rows_is_found() -> None:
     truth = PowerLimitCurve(steepness=0.65, knee=-0.2)
     headrooms = np.linspace(-1.5, 0.8, 40)
-    found = PowerLimitCurve.of(headrooms, truth.log_slowdown(headrooms), truth.log_draw(headrooms))
-    assert found.log_slowdown(headrooms) == pytest.approx(truth.log_slowdown(headrooms), abs=0.02)
-    assert found.log_draw(headrooms) == pytest.approx(truth.log_draw(headrooms), abs=0.02)
+    curve = PowerLimitCurve.of(headrooms, truth.log_slowdown(headrooms), truth.log_draw(headrooms))
+    assert curve.log_slowdown(headrooms) == pytest.approx(truth.log_slowdown(headrooms), abs=0.02)
+    assert curve.log_draw(headrooms) == pytest.approx(truth.log_draw(headrooms), abs=0.02)
 
 
 def test_too_few_rows_under_limits_are_refused() -> None:

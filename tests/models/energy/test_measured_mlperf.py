@@ -48,16 +48,16 @@ def test_readings_every_two_seconds_make_the_energy_that_others_computed(tmp_pat
             ended = began + int(row["ttt_min"] * 60e9)
             names = (f"run{number}", str(row["benchmark"]), "smc", RunState.COMPLETED)
             runs.append(Run(*names, nodes=nodes, started_ns=began, ended_ns=ended))
-        found = measured_energy(store, runs)
+        measured = measured_energy(store, runs)
     errors = np.array(
         [
-            found[run.run_id].energy.joules / (kilowatt_hours * JOULES) - 1
+            measured[run.run_id].energy.joules / (kilowatt_hours * JOULES) - 1
             for run, kilowatt_hours in zip(runs, table["energy_nodes_kWh"], strict=True)
-            if run.run_id in found
+            if run.run_id in measured
         ]
     )
     assert (len(runs), len(errors)) == (140, 139)
-    [unknown] = [run for run in runs if run.run_id not in found]
+    [unknown] = [run for run in runs if run.run_id not in measured]
     assert unknown.workload == "resnet"  # of 153 s; a node's meter was silent for 19 s across each of its edges
     assert np.median(np.abs(errors)) < 0.001
     assert np.abs(errors).max() < 0.02  # both fill what a meter did not tell, each in its way

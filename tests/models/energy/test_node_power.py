@@ -36,9 +36,9 @@ def test_a_workload_never_run_is_answered_by_its_scale() -> None:
 
 def test_a_workload_never_run_is_less_certain_than_one_that_was() -> None:
     asked = pd.DataFrame({"workload": ["bert", "unet3d"], "nodes": [2, 2]})
-    told = NodePower(STATIC).fit(RUNS, WATTS).predict(asked)
-    known, strange = np.log(told.at(0.95) - STATIC) - np.log(told.at(0.05) - STATIC)
-    assert strange > 1.2 * known
+    prediction = NodePower(STATIC).fit(RUNS, WATTS).predict(asked)
+    familiar, strange = np.log(prediction.at(0.95) - STATIC) - np.log(prediction.at(0.05) - STATIC)
+    assert strange > 1.2 * familiar
 
 
 def test_repeats_of_a_configuration_count_once() -> None:

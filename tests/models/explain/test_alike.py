@@ -1,4 +1,4 @@
-"""What runs with the same software, or spread over nodes alike, take."""
+"""Times that runs with the same software, or spread over nodes alike, take."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,85 +20,85 @@ def run(number: int, *, torch: str = "2.6", batch: int = 8) -> Run:
     return Run(f"run-{number}", "w", "s", RunState.COMPLETED, 2, {"batch": batch}, software=software)
 
 
-def told(
+def alike_seconds(
     runs: list[Run], segments: list[Segments], ranks: list[Rank], switches: Mapping[str, str] = MappingProxyType({})
 ) -> Told:
-    by_id = {each.run_id: each for each in segments}
+    by_id = {run_segments.run_id: run_segments for run_segments in segments}
     return {(run_id, column): seconds for run_id, column, seconds in of_runs_alike(runs, by_id, ranks, switches)}
 
 
 def test_a_run_is_told_what_the_others_of_its_software_take(drawn: Draw) -> None:
     runs = [run(number, torch="2.7" if number >= 8 else "2.6") for number in range(13)]
     segments = [drawn(number, compute=0.060 if number >= 8 else 0.040) for number in range(12)]
-    found = told(runs, [*segments, drawn(12, compute=9.0)], [])
-    assert found["run-12", "software_compute"] == pytest.approx(0.060, rel=0.01)  # its own time is none of it
-    assert found["run-3", "software_compute"] == pytest.approx(0.040, rel=0.01)
-    assert found["run-9", "software_fabric"] == pytest.approx(0.004)
-    assert {column for _, column in found} == {"software_compute", "software_fabric"}
+    seconds = alike_seconds(runs, [*segments, drawn(12, compute=9.0)], [])
+    assert seconds["run-12", "software_compute"] == pytest.approx(0.060, rel=0.01)  # its own time is none of it
+    assert seconds["run-3", "software_compute"] == pytest.approx(0.040, rel=0.01)
+    assert seconds["run-9", "software_fabric"] == pytest.approx(0.004)
+    assert {column for _, column in seconds} == {"software_compute", "software_fabric"}
 
 
 def test_a_cohort_of_one_software_or_few_runs_of_another_tells_nothing(drawn: Draw) -> None:
     segments = [drawn(number) for number in range(9)]
-    assert told([run(number) for number in range(9)], segments, []) == {}
-    few = told([run(number, torch="2.7" if number > 5 else "2.6") for number in range(9)], segments, [])
+    assert alike_seconds([run(number) for number in range(9)], segments, []) == {}
+    few = alike_seconds([run(number, torch="2.7" if number > 5 else "2.6") for number in range(9)], segments, [])
     assert ("run-8", "software_compute") not in few  # two others of its software
     assert ("run-0", "software_compute") in few
-    fewer = told([run(number, torch="2.7" if number > 6 else "2.6") for number in range(9)], segments, [])
+    fewer = alike_seconds([run(number, torch="2.7" if number > 6 else "2.6") for number in range(9)], segments, [])
     assert fewer == {}
     of_two_cohorts = [run(number, torch="2.7" if number > 3 else "2.6", batch=number // 4) for number in range(9)]
-    assert told(of_two_cohorts, segments, []) == {}
+    assert alike_seconds(of_two_cohorts, segments, []) == {}
 
 
 def test_runs_are_placed_alike_where_as_many_ranks_share_a_node(drawn: Draw) -> None:
     runs = [run(number) for number in range(8)]
     ranks = [
-        Rank(each.run_id, rank, f"n{rank if number < 4 else 0}-{number}", 7, 0)
-        for number, each in enumerate(runs)
+        Rank(placed_run.run_id, rank, f"n{rank if number < 4 else 0}-{number}", 7, 0)
+        for number, placed_run in enumerate(runs)
         for rank in range(2)
     ]
     segments = [drawn(number, fabric=0.004 if number < 4 else 0.020) for number in range(8)]
-    found = told(runs, segments, ranks)
-    assert found["run-0", "placement_fabric"] == pytest.approx(0.004)
-    assert found["run-7", "placement_fabric"] == pytest.approx(0.020)
-    assert not any(column.startswith("software") for _, column in found)
+    seconds = alike_seconds(runs, segments, ranks)
+    assert seconds["run-0", "placement_fabric"] == pytest.approx(0.004)
+    assert seconds["run-7", "placement_fabric"] == pytest.approx(0.020)
+    assert not any(column.startswith("software") for _, column in seconds)
 
 
 def test_runs_are_placed_alike_where_as_many_ranks_hang_on_a_switch(drawn: Draw) -> None:
     runs = [run(number) for number in range(8)]
     ranks = [
-        Rank(each.run_id, rank, f"n{rank if number < 4 else 2 * rank}", 7, 0)
-        for number, each in enumerate(runs)
+        Rank(placed_run.run_id, rank, f"n{rank if number < 4 else 2 * rank}", 7, 0)
+        for number, placed_run in enumerate(runs)
         for rank in range(2)
     ]
     segments = [drawn(number, fabric=0.004 if number < 4 else 0.020) for number in range(8)]
     switches = {"n0": "s0", "n1": "s0", "n2": "s1"}
-    assert told(runs, segments, ranks) == {}  # two nodes each
-    assert told(runs, segments, ranks, {"n0": "s0", "n1": "s0"}) == {}  # where n2 hangs, nobody knows
-    found = told(runs, segments, ranks, switches)
-    assert found["run-0", "placement_fabric"] == pytest.approx(0.004)
-    assert found["run-7", "placement_fabric"] == pytest.approx(0.020)
+    assert alike_seconds(runs, segments, ranks) == {}  # two nodes each
+    assert alike_seconds(runs, segments, ranks, {"n0": "s0", "n1": "s0"}) == {}  # where n2 hangs, nobody knows
+    seconds = alike_seconds(runs, segments, ranks, switches)
+    assert seconds["run-0", "placement_fabric"] == pytest.approx(0.004)
+    assert seconds["run-7", "placement_fabric"] == pytest.approx(0.020)
 
 
 def test_runs_of_unknown_placement_or_software_are_alike_in_nothing(drawn: Draw) -> None:
     runs = [Run(f"run-{number}", "w", "s", RunState.COMPLETED, 2) for number in range(8)]
     runs = [*runs[:4], *(run(number) for number in range(4, 8))]
-    runs = [Run(each.run_id, "w", "s", RunState.COMPLETED, 2, software=each.software) for each in runs]
-    found = told(runs, [drawn(number) for number in range(8)], [])
-    assert {run_id for run_id, _ in found} == {f"run-{number}" for number in range(4, 8)}
+    runs = [Run(source.run_id, "w", "s", RunState.COMPLETED, 2, software=source.software) for source in runs]
+    seconds = alike_seconds(runs, [drawn(number) for number in range(8)], [])
+    assert {run_id for run_id, _ in seconds} == {f"run-{number}" for number in range(4, 8)}
 
 
 def test_a_new_version_that_slows_all_its_runs_is_named(drawn: Draw) -> None:
     runs = [run(number, torch="2.7" if number >= 8 else "2.6") for number in range(13)]
     slow = {"compute": 0.060, "cpu_user": 0.058}
     segments = [drawn(number, **(slow if number >= 8 else {})) for number in range(13)]
-    for each in segments:
+    for run_segments in segments:
         for name in COLUMNS:
             if name.startswith(("software", "placement")):
-                each.values[:, COLUMNS.index(name)] = math.nan
-    by_id = {each.run_id: each for each in segments}
+                run_segments.values[:, COLUMNS.index(name)] = math.nan
+    by_id = {of_run.run_id: of_run for of_run in segments}
     for run_id, column, seconds in of_runs_alike(runs, by_id, []):
         by_id[run_id].values[:, COLUMNS.index(column)] = seconds
-    found = explain("run-12", segments[12], segments[:12])
-    assert found.cause == "software_change"
-    assert found.shares[0].seconds.value / found.steps == pytest.approx(0.020, rel=0.05)
+    explanation = explain("run-12", segments[12], segments[:12])
+    assert explanation.cause == "software_change"
+    assert explanation.shares[0].seconds.value / explanation.steps == pytest.approx(0.020, rel=0.05)
     assert explain("run-3", segments[3], [*segments[:3], *segments[4:]]).cause is None

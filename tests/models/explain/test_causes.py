@@ -49,28 +49,28 @@ each_scene = pytest.mark.parametrize(("cause", "phases", "evidence"), SCENES)
 
 def share(explanation: Explanation, cause: str) -> float:
     """Seconds a step."""
-    return sum(each.seconds.value for each in explanation.shares if each.cause == cause) / explanation.steps
+    return sum(part.seconds.value for part in explanation.shares if part.cause == cause) / explanation.steps
 
 
 @each_scene
 def test_a_cause_whose_evidence_grows_with_the_phase_is_named(
     drawn: Draw, cohort: list[Segments], cause: str, phases: dict[str, float], evidence: dict[str, float]
 ) -> None:
-    found = explain("r", drawn(99, **phases, **evidence), cohort)
-    assert (found.verdict, found.cause) == (Verdict.SLOW, cause)
-    assert share(found, cause) == pytest.approx(0.030, rel=0.05)
-    [told] = [each.evidence for each in found.shares if each.cause == cause]
-    assert "expected" in told
-    assert found.next_action == next(each.next_action for each in CAUSES if each.name == cause)
+    explanation = explain("r", drawn(99, **phases, **evidence), cohort)
+    assert (explanation.verdict, explanation.cause) == (Verdict.SLOW, cause)
+    assert share(explanation, cause) == pytest.approx(0.030, rel=0.05)
+    [text] = [part.evidence for part in explanation.shares if part.cause == cause]
+    assert "expected" in text
+    assert explanation.next_action == next(candidate.next_action for candidate in CAUSES if candidate.name == cause)
 
 
 @each_scene
 def test_evidence_that_cost_nothing_claims_nothing(
     drawn: Draw, cohort: list[Segments], cause: str, phases: dict[str, float], evidence: dict[str, float]
 ) -> None:
-    found = explain("r", drawn(99, **evidence), cohort)
-    assert found.verdict is Verdict.NORMAL
-    assert share(found, cause) < 0.0005  # what compute happens to differ by
+    explanation = explain("r", drawn(99, **evidence), cohort)
+    assert explanation.verdict is Verdict.NORMAL
+    assert share(explanation, cause) < 0.0005  # what compute happens to differ by
     # The same evidence beside another phase's excess.
     elsewhere = explain("r", drawn(99, checkpoint=0.030, **evidence), cohort)
     assert elsewhere.cause == "slow_checkpoint"
@@ -85,12 +85,12 @@ def test_what_was_not_sampled_claims_nothing_and_is_not_taken_as_nothing(
     assert share(explain("r", drawn(99, **phases, **unknown), cohort), cause) == 0
     # Nothing tells what is usual: the whole evidence is no excess.
     unsampled = [drawn(seed, **unknown) for seed in range(1, 9)]
-    found = explain("r", drawn(99, **phases, **evidence), unsampled)
-    assert share(found, cause) == 0
-    assert found.verdict is Verdict.SLOW
+    explanation = explain("r", drawn(99, **phases, **evidence), unsampled)
+    assert share(explanation, cause) == 0
+    assert explanation.verdict is Verdict.SLOW
 
 
-PLACED = [each for each in SCENES if each[1] is not INPUT and all(value < 1 for value in each[2].values())]
+PLACED = [scene for scene in SCENES if scene[1] is not INPUT and all(value < 1 for value in scene[2].values())]
 
 
 @pytest.mark.parametrize(("cause", "phases", "evidence"), PLACED)
@@ -98,8 +98,8 @@ def test_seconds_claim_no_more_than_they_are(
     drawn: Draw, cohort: list[Segments], cause: str, phases: dict[str, float], evidence: dict[str, float]
 ) -> None:
     half = {name: value / 2 for name, value in evidence.items()}
-    found = explain("r", drawn(99, **phases, **half), cohort)
-    assert share(found, cause) == pytest.approx(0.015, rel=0.05)
+    explanation = explain("r", drawn(99, **phases, **half), cohort)
+    assert share(explanation, cause) == pytest.approx(0.015, rel=0.05)
 
 
 @pytest.mark.parametrize("column", ["io_stalled", "cpu_waited"])
@@ -135,8 +135,8 @@ def test_few_more_counts_than_usual_speak_for_nothing(drawn: Draw, cohort: list[
         "link_busy": 0.0004,
         "backlog": 6e4,
     }
-    found = explain("r", drawn(99, **FABRIC, **few), cohort)
-    assert found.cause == "network"
+    explanation = explain("r", drawn(99, **FABRIC, **few), cohort)
+    assert explanation.cause == "network"
     # Where runs differ by as much anyhow, more is needed.
     noisy = [drawn(seed, retransmits=20.0 * seed) for seed in range(1, 9)]
     assert explain("r", drawn(99, **FABRIC, retransmits=200.0), noisy).cause == "network"

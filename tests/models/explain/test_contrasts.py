@@ -1,4 +1,4 @@
-"""What each rank of a run spent more than the others, and whom a late checkpoint delays."""
+"""Time that each rank of a run spent more than the others, and the ranks that a late checkpoint delays."""
 
 from collections.abc import Callable
 
@@ -14,17 +14,17 @@ COMPUTE, CHECKPOINT = COLUMNS.index("compute"), COLUMNS.index("checkpoint")
 
 
 def test_a_rank_is_held_against_the_median_of_the_others(step_rows: Rows) -> None:
-    found = segments_of("r", step_rows([[0.04, 0.05, 0.07]] * 10), {})
-    assert found is not None
-    assert found.of_ranks[:, COMPUTE] == pytest.approx([0.04, 0.05, 0.07])
-    assert found.contrasts()[:, COMPUTE] == pytest.approx([0.04 - 0.06, 0.05 - 0.055, 0.07 - 0.045])
-    assert not found.contrasts()[:, COLUMNS.index("fabric")].any()
+    segments = segments_of("r", step_rows([[0.04, 0.05, 0.07]] * 10), {})
+    assert segments is not None
+    assert segments.of_ranks[:, COMPUTE] == pytest.approx([0.04, 0.05, 0.07])
+    assert segments.contrasts()[:, COMPUTE] == pytest.approx([0.04 - 0.06, 0.05 - 0.055, 0.07 - 0.045])
+    assert not segments.contrasts()[:, COLUMNS.index("fabric")].any()
 
 
 def test_a_single_rank_has_no_contrasts(step_rows: Rows) -> None:
-    found = segments_of("r", step_rows([[0.04]] * 10), {})
-    assert found is not None
-    assert found.contrasts().shape == (0, len(COLUMNS))
+    segments = segments_of("r", step_rows([[0.04]] * 10), {})
+    assert segments is not None
+    assert segments.contrasts().shape == (0, len(COLUMNS))
 
 
 @pytest.mark.parametrize("is_late", [True, False])
@@ -36,16 +36,16 @@ def test_a_checkpoint_after_the_last_collective_delays_the_next_segment(step_row
     waited = (rows["step"] == (7 if is_late else 6)) & (rows["rank"] == 0)
     rows.loc[written, ["checkpoint_seconds", "duration_seconds"]] += 0.5
     rows.loc[waited, ["comm_seconds", "duration_seconds"]] += 0.49
-    found = segments_of("r", rows, {})
-    assert found is not None
+    segments = segments_of("r", rows, {})
+    assert segments is not None
     at = 7 - 4 if is_late else 6 - 4  # the first segment ends at the fifth step, three of warm-up before it
-    assert found.values[at, CHECKPOINT] == pytest.approx(0.5)
-    assert found.culprits[at] == 1
-    assert (found.values[:, CHECKPOINT] > 0).sum() == 1
-    assert found.values[at, COLUMNS.index("fabric")] < 0.1
+    assert segments.values[at, CHECKPOINT] == pytest.approx(0.5)
+    assert segments.culprits[at] == 1
+    assert (segments.values[:, CHECKPOINT] > 0).sum() == 1
+    assert segments.values[at, COLUMNS.index("fabric")] < 0.1
 
 
 def test_a_terminal_tells_the_further_causes(drawn: Callable[..., Segments], cohort: list[Segments]) -> None:
-    told = explanation_text(explain("r", drawn(99, input=0.021, checkpoint=0.010), cohort))
-    assert "\nalso: slow checkpoint" in told
+    text = explanation_text(explain("r", drawn(99, input=0.021, checkpoint=0.010), cohort))
+    assert "\nalso: slow checkpoint" in text
     assert "\nalso:" not in explanation_text(explain("r", drawn(99, input=0.021), cohort))

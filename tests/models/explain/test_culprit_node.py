@@ -11,9 +11,9 @@ from crosswind.models.explain.rates import RATES
 def test_a_directive_names_the_node_that_it_leaves_out() -> None:
     asking = [cause for cause in CAUSES if EXCLUDE in cause.next_action]
     assert {cause.name for cause in asking} >= {"slow_node", "heat_throttling", "cpu_steal"}
-    told = Explanation("r", Verdict.SLOW, "", asking[0].next_action, 9, 40, cause=asking[0].name)
-    assert at_node(told, None) == told
-    named = at_node(told, "n7")
+    explanation = Explanation("r", Verdict.SLOW, "", asking[0].next_action, 9, 40, cause=asking[0].name)
+    assert at_node(explanation, None) == explanation
+    named = at_node(explanation, "n7")
     assert named.culprit_node == "n7"
     assert "--exclude=n7" in named.next_action
     assert EXCLUDE not in named.next_action
@@ -22,7 +22,7 @@ def test_a_directive_names_the_node_that_it_leaves_out() -> None:
 def test_what_tells_the_node_of_links_is_sampled_and_is_of_causes_that_exist() -> None:
     names: set[str] = {cause.name for cause in CAUSES}
     assert COUNTS.keys() <= names
-    assert {each for counts in COUNTS.values() for each in counts} <= {rate.column for rate in RATES}
+    assert {counter for counts in COUNTS.values() for counter in counts} <= {rate.column for rate in RATES}
 
 
 def test_without_samples_or_another_node_no_node_is_told(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What threads other than the loop's waited, from the counters of each rank's process."""
+"""Time that threads other than the loop's waited, from the counters of each rank's process."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -97,11 +97,11 @@ def test_a_culprit_is_told_where_the_cause_has_a_rank(
 def test_more_steps_than_the_cohorts_runs_make_are_told_beside_slower_ones(drawn: Draw, cohort: list[Segments]) -> None:
     run = drawn(99)
     longer = replace(run, values=np.vstack([run.values] * 2), culprits=np.ones(120), count=120)
-    found = explain("r", replace(longer, peers=np.vstack([run.peers] * 2)), cohort)
-    assert (found.verdict, found.steps, found.usual_steps) == (Verdict.NORMAL, 120, 60)
-    assert found.sentence.endswith(" It made 120 steps where 60 are usual: 2.71 s of its time.")
+    explanation = explain("r", replace(longer, peers=np.vstack([run.peers] * 2)), cohort)
+    assert (explanation.verdict, explanation.steps, explanation.usual_steps) == (Verdict.NORMAL, 120, 60)
+    assert explanation.sentence.endswith(" It made 120 steps where 60 are usual: 2.71 s of its time.")
     assert "It made" not in explain("r", run, cohort).sentence
-    differing = [replace(each, count=60 + 10 * place) for place, each in enumerate(cohort)]
+    differing = [replace(earlier, count=60 + 10 * place) for place, earlier in enumerate(cohort)]
     assert explain("r", longer, differing).usual_steps is None
 
 

@@ -58,7 +58,7 @@ def sample(store: Store, part: str, second: int) -> None:
     store.lake.append(part, to_table(with_node_keys(MEMORY), keys | {"swapped_in_pages_total": [0, 4]}))
 
 
-def told(segments: Segments) -> list[object]:
+def contents(segments: Segments) -> list[object]:
     work = sorted(segments.work.items())
     return [segments.means.tolist(), segments.contrasts().tolist(), work, segments.ranks, segments.clocks]
 
@@ -66,10 +66,10 @@ def told(segments: Segments) -> list[object]:
 def test_a_condensed_run_tells_the_same_as_its_segments(drawn: Callable[..., Segments]) -> None:
     whole = drawn(1)
     whole = replace(whole, culprits=np.arange(60.0) % 3, work={0: 0.03, 1: 0.04})
-    found = condensed(whole)
-    assert found.values.shape == (3, len(COLUMNS))
-    assert found.means == pytest.approx(whole.means, rel=1e-12)
-    assert found.contrasts() == pytest.approx(whole.contrasts(), nan_ok=True)
+    rollup = condensed(whole)
+    assert rollup.values.shape == (3, len(COLUMNS))
+    assert rollup.means == pytest.approx(whole.means, rel=1e-12)
+    assert rollup.contrasts() == pytest.approx(whole.contrasts(), nan_ok=True)
 
 
 def test_what_was_condensed_is_not_read_again_and_tells_the_same(
@@ -83,7 +83,7 @@ def test_what_was_condensed_is_not_read_again_and_tells_the_same(
     assert read == ["r0"]
     assert list(again) == list(first) == [run.run_id for run in ended]
     for run_id, segments in again.items():
-        np.testing.assert_equal(told(segments), told(first[run_id]))
+        np.testing.assert_equal(contents(segments), contents(first[run_id]))
     whole = read_segments(store, ended)
     for run_id, segments in again.items():
         np.testing.assert_allclose(segments.means, whole[run_id].means, rtol=1e-12)
@@ -142,7 +142,9 @@ def test_a_damaged_file_counts_as_none_and_is_made_anew(store: Store, ended: lis
     read.clear()
     _, after = read_cohort(store, ended, set())
     assert len(read) == len(ended)
-    np.testing.assert_equal([told(each) for each in after.values()], [told(each) for each in before.values()])
+    np.testing.assert_equal(
+        [contents(segments) for segments in after.values()], [contents(segments) for segments in before.values()]
+    )
     read.clear()
     read_cohort(store, ended, set())
     assert read == []

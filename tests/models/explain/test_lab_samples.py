@@ -33,16 +33,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
         runs = [run for run in every if run.tags["split"] == "calibrate" and cohort_key(run) in cohorts]
         with store.catalog.read() as session:
             injected = session.injections.of_runs([run.run_id for run in runs])
-        into = {run.run_id: [each for each in injected if each.run_id == run.run_id] for run in runs}
+        into = {run.run_id: [injection for injection in injected if injection.run_id == run.run_id] for run in runs}
         return runs, into, explain_runs(store, runs)
 
 
 def test_injected_causes_are_named_and_quiet_runs_hardly_called_slow(lab: Lab) -> None:
-    runs, into, found = lab
-    kinds = {run_id: {each.kind for each in faults} for run_id, faults in into.items()}
+    runs, into, explanations = lab
+    kinds = {run_id: {fault.kind for fault in faults} for run_id, faults in into.items()}
     asked = [run for run in runs if kinds[run.run_id] & TRUTH.keys()]
-    right = [any(found[run.run_id].cause == TRUTH.get(kind) for kind in kinds[run.run_id]) for run in asked]
-    quiet = [found[run.run_id].verdict is Verdict.SLOW for run in runs if not kinds[run.run_id]]
+    right = [any(explanations[run.run_id].cause == TRUTH.get(kind) for kind in kinds[run.run_id]) for run in asked]
+    quiet = [explanations[run.run_id].verdict is Verdict.SLOW for run in runs if not kinds[run.run_id]]
     assert len(asked) > 8
     assert sum(right) / len(right) > 0.6  # weak faults among them, which cost next to nothing
     assert len(quiet) > 5
@@ -50,14 +50,16 @@ def test_injected_causes_are_named_and_quiet_runs_hardly_called_slow(lab: Lab) -
 
 
 def test_the_node_is_that_of_the_culprit_or_of_the_link_that_was_capped(lab: Lab) -> None:
-    runs, into, found = lab
-    by_rank = [run for run in runs if found[run.run_id].culprit_rank is not None and found[run.run_id].cause]
+    runs, into, explanations = lab
+    by_rank = [
+        run for run in runs if explanations[run.run_id].culprit_rank is not None and explanations[run.run_id].cause
+    ]
     assert by_rank
     for run in by_rank:
-        assert found[run.run_id].culprit_node in run.nodes
-    capped = [found[run.run_id] for run in runs if found[run.run_id].cause == "link_rate"]
+        assert explanations[run.run_id].culprit_node in run.nodes
+    capped = [explanations[run.run_id] for run in runs if explanations[run.run_id].cause == "link_rate"]
     assert capped
-    assert all(each.culprit_node in {fault.node for fault in into[each.run_id]} for each in capped)
+    assert all(explanation.culprit_node in {fault.node for fault in into[explanation.run_id]} for explanation in capped)
 
 
 def test_the_shares_and_the_unexplained_part_are_the_excess(lab: Lab) -> None:

@@ -70,26 +70,28 @@ def test_a_run_that_recorded_all_lacks_nothing(store: Store, measured: Run) -> N
 
 
 def test_of_a_run_without_one_of_its_ranks_the_others_are_told(store: Store, measured: Run) -> None:
-    told = explained(store, measured, "without-rank-0", of_rank(1))
-    assert told.missing[0] == "1 of 2 ranks recorded steps: time lost by one of the others is told as the fabric's"
-    assert (told.verdict, told.cause, told.culprit_rank) == (Verdict.SLOW, "slow_input", 1)
+    explanation = explained(store, measured, "without-rank-0", of_rank(1))
+    assert (
+        explanation.missing[0] == "1 of 2 ranks recorded steps: time lost by one of the others is told as the fabric's"
+    )
+    assert (explanation.verdict, explanation.cause, explanation.culprit_rank) == (Verdict.SLOW, "slow_input", 1)
 
 
 def test_whoever_waits_for_a_rank_that_recorded_nothing_is_not_named(store: Store, measured: Run) -> None:
-    told = explained(store, measured, "without-rank-1", of_rank(0))
-    assert told.missing
-    assert "rank 0" not in told.sentence
+    explanation = explained(store, measured, "without-rank-1", of_rank(0))
+    assert explanation.missing
+    assert "rank 0" not in explanation.sentence
 
 
 def test_clocks_apart_change_nothing_but_what_was_sampled(store: Store, measured: Run) -> None:
-    told = explained(store, measured, "clocks-apart", five_minutes_ahead)
-    assert (told.verdict, told.cause, told.culprit_rank) == (Verdict.SLOW, "slow_input", 1)
+    explanation = explained(store, measured, "clocks-apart", five_minutes_ahead)
+    assert (explanation.verdict, explanation.cause, explanation.culprit_rank) == (Verdict.SLOW, "slow_input", 1)
 
 
 def test_without_cpu_times_phases_are_told(store: Store, measured: Run) -> None:
-    told = explained(store, measured, "without-cpu-times", without_cpu_times)
-    assert "no CPU time of the loop's thread was recorded" in told.missing[0]
-    assert (told.verdict, told.cause, told.culprit_rank) == (Verdict.SLOW, "slow_input", 1)
+    explanation = explained(store, measured, "without-cpu-times", without_cpu_times)
+    assert "no CPU time of the loop's thread was recorded" in explanation.missing[0]
+    assert (explanation.verdict, explanation.cause, explanation.culprit_rank) == (Verdict.SLOW, "slow_input", 1)
 
 
 def test_without_samples_of_its_nodes_that_is_said(store: Store, measured: Run) -> None:
@@ -100,6 +102,6 @@ def test_without_samples_of_its_nodes_that_is_said(store: Store, measured: Run) 
 
 
 def test_of_one_step_nothing_can_be_told(store: Store, measured: Run) -> None:
-    told = explained(store, measured, "one-step", lambda steps: steps.filter(pc.less(steps["step"], 1)))
-    assert told.verdict is Verdict.INSUFFICIENT_EVIDENCE
-    assert "only 0 steps" in told.sentence
+    explanation = explained(store, measured, "one-step", lambda steps: steps.filter(pc.less(steps["step"], 1)))
+    assert explanation.verdict is Verdict.INSUFFICIENT_EVIDENCE
+    assert "only 0 steps" in explanation.sentence

@@ -51,7 +51,7 @@ KNOWN = (
     PROTOCOL,
     QDISC,
 )
-SETS = {each.name: each for each in KNOWN}
+SETS = {metric_set.name: metric_set for metric_set in KNOWN}
 RUN = Run("r", "w", "s", RunState.COMPLETED, nodes=("n1", "n2"))
 Sampled = Callable[..., None]
 
@@ -67,7 +67,7 @@ def sample(store: Store) -> Sampled:
         keys = {"ts_ns": times, "mono_ns": times, "node": [node] * len(times), "device": [device] * len(times)}
         rows = keys | {"boot_id": [f"boot of {node}"] * len(times)} | columns
         part = "-".join([metric_set.name, node, device, *columns.get("statistic", [])[:1]])  # type: ignore[attr-defined]
-        plain = "".join(each if each.isalnum() else "-" for each in part)
+        plain = "".join(letter if letter.isalnum() else "-" for letter in part)
         store.lake.append(plain, to_table(with_node_keys(metric_set), rows))
 
     return put
@@ -79,16 +79,16 @@ def spans(begin: float, end: float, *, steps: int = 10, run: Run = RUN) -> pd.Da
     return pd.DataFrame([{"run_id": run.run_id, "rank": 0, **times, "steps": steps + 1, "first": 0, "last": steps}])
 
 
-def lost(found: Mapping[str, Mapping[str, float]], runs: Sequence[Run], drawn: Callable[..., Segments]) -> list[float]:
+def lost(by_run: Mapping[str, Mapping[str, float]], runs: Sequence[Run], drawn: Callable[..., Segments]) -> list[float]:
     """The share of its clock that each run lacks."""
-    segments = {run.run_id: replace(drawn(), clocks=tuple(found[run.run_id][name] for name in CLOCKS)) for run in runs}
+    segments = {run.run_id: replace(drawn(), clocks=tuple(by_run[run.run_id][name] for name in CLOCKS)) for run in runs}
     return [share for _, share in of_low_clocks(runs, segments)]
 
 
-def told(store: Store, begin: float = 0.0, end: float = 10.0) -> dict[str, float]:
+def recorded_rates(store: Store, begin: float = 0.0, end: float = 10.0) -> dict[str, float]:
     """Of a run of ten steps of a second each, what is known."""
-    found = sampled_during(store.lake, [RUN], spans(begin, end))["r"]
-    return {name: value for name, value in found.items() if not np.isnan(value)}
+    rates = sampled_during(store.lake, [RUN], spans(begin, end))["r"]
+    return {name: value for name, value in rates.items() if not np.isnan(value)}
 
 
 @pytest.mark.parametrize("rate", RATES, ids=lambda rate: f"{rate.metric_set}.{rate.columns[0]}")
@@ -105,7 +105,7 @@ def test_every_column_that_is_sampled_has_a_rate() -> None:
 
 
 def test_nothing_is_known_where_nobody_sampled(store: Store) -> None:
-    assert told(store) == {}
+    assert recorded_rates(store) == {}
     assert sampled_during(store.lake, [replace(RUN, nodes=())], spans(0, 10)) == {}
     assert sampled_during(store.lake, [RUN], spans(0, 10, steps=0)) == {}
 
@@ -116,7 +116,7 @@ def test_stolen_time_is_a_share_of_all_cores_time(store: Store, sample: Sampled)
     busy = {"user_seconds_total": [0, 1000], "idle_seconds_total": [0, 600], "steal_seconds_total": [0, 400]}
     sample(CPU, [1, 6], "all", **busy, **still)  # four cores for five seconds, in ticks of 10 ms
     sample(CPU, [1, 6], "cpu0", **{name: [0, 500] for name in (*busy, *still)})
-    assert told(store)["stolen"] == pytest.approx(0.2)  # of each second of a step
+    assert recorded_rates(store)["stolen"] == pytest.approx(0.2)  # of each second of a step
 
 
 def test_swap_pressure_and_faults_of_the_worst_node(store: Store, sample: Sampled) -> None:
@@ -125,35 +125,35 @@ def test_swap_pressure_and_faults_of_the_worst_node(store: Store, sample: Sample
     sample(MEMORY, [1, 3], "node", node="n3", swapped_in_pages_total=[0, 9000])  # not of the run
     for device, waited in (("memory", 400_000), ("io", 600_000), ("cpu", 900_000)):
         sample(PRESSURE, [1, 3], device, waiting_seconds_total=[0, waited])
-    found = told(store)
-    assert found["swapped_in"] == pytest.approx(500.0)
-    assert found["memory_stalled"] == pytest.approx(0.2)
-    assert not {"io_stalled", "cpu_waited"} & found.keys()  # of the node: whose tasks waited, it does not say
+    rates = recorded_rates(store)
+    assert rates["swapped_in"] == pytest.approx(500.0)
+    assert rates["memory_stalled"] == pytest.approx(0.2)
+    assert not {"io_stalled", "cpu_waited"} & rates.keys()  # of the node: whose tasks waited, it does not say
 
 
 def test_a_jobs_group_tells_that_its_tasks_waited_for_cores_and_storage(store: Store, sample: Sampled) -> None:
     waited = {"cpu_waiting_seconds_total": [0, 1_000_000], "io_waiting_seconds_total": [0, 600_000]}
     sample(CGROUP, [1, 3], "/job_7", **waited, generation=[1, 1])
-    found = told(store)
-    assert (found["cpu_waited"], found["io_stalled"]) == (pytest.approx(0.5), pytest.approx(0.3))
+    rates = recorded_rates(store)
+    assert (rates["cpu_waited"], rates["io_stalled"]) == (pytest.approx(0.5), pytest.approx(0.3))
 
 
 def test_clients_of_file_systems_tell_how_long_reads_took(store: Store, sample: Sampled) -> None:
     sample(NFS, [1, 3], "/data", read_execute_seconds_total=[100, 900])  # milliseconds
-    assert told(store)["io_stalled"] == pytest.approx(0.4)
+    assert recorded_rates(store)["io_stalled"] == pytest.approx(0.4)
     sample(LUSTRE, [1, 3], "scratch", read_seconds_total=[0, 1_000_000])  # microseconds
-    assert told(store)["io_stalled"] == pytest.approx(0.5)
+    assert recorded_rates(store)["io_stalled"] == pytest.approx(0.5)
 
 
 def test_heat_and_power_of_processors_and_gpus(store: Store, sample: Sampled) -> None:
     sample(FREQUENCY, [1, 3], "package0", throttled_seconds_total=[0, 200])  # milliseconds
     sample(FREQUENCY, [1, 3], "cpu0", throttled_seconds_total=[0, 1900])
-    assert told(store)["heat_throttled"] == pytest.approx(0.1)
+    assert recorded_rates(store)["heat_throttled"] == pytest.approx(0.1)
     throttles = {"throttle_thermal_seconds_total": [0, 10**9], "throttle_power_seconds_total": [0, 4 * 10**8]}
     sample(GPU, [1, 3], "GPU-1", **throttles, throttle_board_limit_seconds_total=[0, 0], driver_epoch=[1, 1])
-    found = told(store)
-    assert found["heat_throttled"] == pytest.approx(0.5)
-    assert found["power_throttled"] == pytest.approx(0.2)
+    rates = recorded_rates(store)
+    assert rates["heat_throttled"] == pytest.approx(0.5)
+    assert rates["power_throttled"] == pytest.approx(0.2)
 
 
 def test_an_amd_gpu_is_held_down_for_a_share_of_its_controllers_cycles(store: Store, sample: Sampled) -> None:
@@ -163,9 +163,9 @@ def test_an_amd_gpu_is_held_down_for_a_share_of_its_controllers_cycles(store: St
         "throttle_memory_thermal_total": [7, 107],
     }
     sample(AMD_GPU, [1, 3], "gpu-1", **held, accumulation_total=[1000, 2000], driver_epoch=[1, 1])
-    found = told(store)
-    assert found["power_throttled"] == pytest.approx(0.25)
-    assert found["heat_throttled"] == pytest.approx(0.1)
+    rates = recorded_rates(store)
+    assert rates["power_throttled"] == pytest.approx(0.25)
+    assert rates["heat_throttled"] == pytest.approx(0.1)
 
 
 def test_a_link_is_busy_for_bytes_over_its_speed_in_the_busier_direction(store: Store, sample: Sampled) -> None:
@@ -173,16 +173,16 @@ def test_a_link_is_busy_for_bytes_over_its_speed_in_the_busier_direction(store: 
     for device, received, sent in (("eth0", 200_000, 400_000), ("eth1", 100_000, 100_000), ("lo", 9_000_000, 0)):
         counters = {"receive_bytes_total": [0, received], "transmit_bytes_total": [0, sent]}
         sample(NETWORK, [1, 3], device, **counters, **speed, ifindex=[1, 1])
-    assert told(store)["link_busy"] == pytest.approx(0.2)
+    assert recorded_rates(store)["link_busy"] == pytest.approx(0.2)
     words = {"receive_bytes_total": [0, 1_000_000], "transmit_bytes_total": [0, 0]}  # of 4 octets
     sample(INFINIBAND, [1, 3], "mlx5_0/1", **words, rate_bytes_per_second=[40, 40], registration=[1, 1])
-    assert told(store)["link_busy"] == pytest.approx(0.4)
+    assert recorded_rates(store)["link_busy"] == pytest.approx(0.4)
 
 
 def test_a_link_without_a_speed_tells_nothing(store: Store, sample: Sampled) -> None:
     counters = {"receive_bytes_total": [0, 200_000], "transmit_bytes_total": [0, 9]}
     sample(NETWORK, [1, 3], "eth0", **counters, speed_bytes_per_second=[None, None], ifindex=[1, 1])
-    assert told(store) == {}
+    assert recorded_rates(store) == {}
 
 
 def test_what_asks_senders_to_wait(store: Store, sample: Sampled) -> None:
@@ -193,9 +193,9 @@ def test_what_asks_senders_to_wait(store: Store, sample: Sampled) -> None:
     again = {"local_ack_timeout_err_total": [0, 4], "packet_seq_err_total": [5, 15]}
     sample(INFINIBAND, [1, 3], "mlx5_0/1", transmit_wait_total=[0, 2000], registration=[1, 1], **marks, **again)
     sample(PROTOCOL, [1, 3], "tcp", retransmitted_segments_total=[10, 18], delivered_marked_segments_total=[0, 1])
-    found = told(store)
-    assert (found["pauses"], found["port_waits"], found["marks"]) == (20.0, 1000.0, 3.0)
-    assert (found["retransmits"], found["retries"]) == (4.0, 5.0)
+    rates = recorded_rates(store)
+    assert (rates["pauses"], rates["port_waits"], rates["marks"]) == (20.0, 1000.0, 3.0)
+    assert (rates["retransmits"], rates["retries"]) == (4.0, 5.0)
 
 
 def test_clocks_are_told_against_the_highest_of_the_systems_runs(
@@ -207,8 +207,8 @@ def test_clocks_are_told_against_the_highest_of_the_systems_runs(
         sample(FREQUENCY, [1, 3], "cpu0", node=run.nodes[0], frequency_hertz=[kilohertz, kilohertz])
         sample(FREQUENCY, [1, 3], "cpu1", node=run.nodes[0], frequency_hertz=[800_000, None])  # idle
     of_runs = pd.concat([spans(0, 10, run=run) for run in runs])
-    found = sampled_during(store.lake, runs, of_runs)
-    assert lost(found, runs, drawn) == pytest.approx([0.0, 0.2, 1 - 0.8 / 3, 0.0])
+    by_run = sampled_during(store.lake, runs, of_runs)
+    assert lost(by_run, runs, drawn) == pytest.approx([0.0, 0.2, 1 - 0.8 / 3, 0.0])
 
 
 def test_of_gpus_those_in_use_count_and_the_slowest_of_them(
@@ -217,20 +217,20 @@ def test_of_gpus_those_in_use_count_and_the_slowest_of_them(
     for node, device, megahertz, used in (("n1", "a", 1980, 90), ("n1", "b", 345, 0), ("n2", "c", 1485, 80)):
         sample(GPU, [1, 3], device, node=node, sm_clock_hertz=[megahertz] * 2, utilization_ratio=[used] * 2)
     runs = [replace(RUN, run_id="fast", nodes=("n1",)), RUN]
-    found = sampled_during(store.lake, runs, pd.concat([spans(0, 10, run=run) for run in runs]))
-    assert lost(found, runs, drawn) == pytest.approx([0.0, 0.25])
+    by_run = sampled_during(store.lake, runs, pd.concat([spans(0, 10, run=run) for run in runs]))
+    assert lost(by_run, runs, drawn) == pytest.approx([0.0, 0.25])
 
 
 def test_a_group_without_a_quota_is_not_throttled_where_anything_was_sampled(store: Store, sample: Sampled) -> None:
     sample(QDISC, [1, 3], "eth0", overlimits_total=[0, 6], ifindex=[1, 1], generation=[0, 0])
-    assert told(store) == {"throttled": 0.0, "overlimits": 3.0}
+    assert recorded_rates(store) == {"throttled": 0.0, "overlimits": 3.0}
 
 
 def test_of_what_waits_in_queues_the_mean_counts_however_long_a_step_is(store: Store, sample: Sampled) -> None:
     facts = {"ifindex": [1, 1, 1], "generation": [0, 0, 0]}
     sample(QDISC, [1, 3, 4], "eth0 root", backlog_bytes=[0, 3000, 0], **facts)
     sample(QDISC, [1, 3, 4], "eth0 1:", backlog_bytes=[600, 0, 0], **facts)
-    assert told(store, 0, 10)["backlog"] == told(store, 0, 5)["backlog"] == pytest.approx(1200.0)
+    assert recorded_rates(store, 0, 10)["backlog"] == recorded_rates(store, 0, 5)["backlog"] == pytest.approx(1200.0)
 
 
 def test_rates_are_growth_over_seconds_of_pairs_within_and_no_others(store: Store, sample: Sampled) -> None:
@@ -246,8 +246,8 @@ def test_rates_are_growth_over_seconds_of_pairs_within_and_no_others(store: Stor
             begin = float(random.uniform(-20, 380))
             places.append((moment, node, int(begin * SECOND), int((begin + random.uniform(1, 90)) * SECOND)))
     table = pd.DataFrame(places, columns=["moment", "at_node", "from_ns", "until_ns"])
-    [rate] = [each for each in RATES if each.column == "out_of_order"]
-    found = rates_during(store.lake, table, 12, [rate])["out_of_order"]
+    [rate] = [candidate for candidate in RATES if candidate.column == "out_of_order"]
+    measured = rates_during(store.lake, table, 12, [rate])["out_of_order"]
     expected = np.full(12, np.nan)
     for moment, node, begin, end in places:
         times, counts = devices[node, "tcp"]
@@ -256,8 +256,8 @@ def test_rates_are_growth_over_seconds_of_pairs_within_and_no_others(store: Stor
             for place in range(1, 120)
             if begin <= times[place - 1] * SECOND and times[place] * SECOND < end
         ]
-        grown, seconds = np.sum([each for each in pairs if each[1] <= 30] or [(0, 0)], axis=0)
+        grown, seconds = np.sum([pair for pair in pairs if pair[1] <= 30] or [(0, 0)], axis=0)
         if seconds:
             expected[moment] = np.fmax(expected[moment], grown / seconds)
     assert (~np.isnan(expected)).sum() > 8
-    assert found == pytest.approx(expected, nan_ok=True)
+    assert measured == pytest.approx(expected, nan_ok=True)

@@ -60,10 +60,10 @@ def test_what_is_sampled_and_what_runs_have_in_common_is_in_their_segments(store
     keys = {"ts_ns": times, "mono_ns": times, "node": ["n1"] * len(times), "device": ["node"] * len(times)}
     samples = keys | {"boot_id": ["b"] * len(times), "swapped_in_pages_total": pages}
     store.lake.append("memory", to_table(with_node_keys(MEMORY), samples))
-    found = read_segments(store, runs)
-    assert list(found) == [run.run_id for run in runs]
+    by_run = read_segments(store, runs)
+    assert list(by_run) == [run.run_id for run in runs]
     for number, run in enumerate(runs):
-        segments = found[run.run_id]
+        segments = by_run[run.run_id]
         assert column(segments, "swapped_in") == pytest.approx(number)
         assert column(segments, "throttled") == pytest.approx(0.0)
         assert column(segments, "software_compute") == pytest.approx(0.050 if number >= RUNS // 2 else 0.040)

@@ -14,23 +14,25 @@ Draw = Callable[..., Segments]
 NODES = 6
 
 
-def found(segments: Sequence[Segments], *, nodes: int = NODES, started: bool = True) -> dict[str, dict[int, float]]:
+def slow_shares(
+    segments: Sequence[Segments], *, nodes: int = NODES, started: bool = True
+) -> dict[str, dict[int, float]]:
     """Ranks 0 and 1 of run i are on nodes i and i + 1, in turn."""
     runs = [
-        Run(each.run_id, "w", "s", RunState.COMPLETED, 2, started_ns=number if started else None)
-        for number, each in enumerate(segments)
+        Run(run_segments.run_id, "w", "s", RunState.COMPLETED, 2, started_ns=number if started else None)
+        for number, run_segments in enumerate(segments)
     ]
     ranks = [
-        Rank(each.run_id, rank, f"n{(number + rank) % nodes}", 7, 0)
-        for number, each in enumerate(segments)
+        Rank(run_segments.run_id, rank, f"n{(number + rank) % nodes}", 7, 0)
+        for number, run_segments in enumerate(segments)
         for rank in range(2)
     ]
-    return dict(of_slow_nodes(runs, {each.run_id: each for each in segments}, ranks))
+    return dict(of_slow_nodes(runs, {run_segments.run_id: run_segments for run_segments in segments}, ranks))
 
 
-def nothing(told: dict[str, dict[int, float]]) -> bool:
-    """Whether no rank of any run is told to have lost anything."""
-    return bool(told) and not any(share for lost in told.values() for share in lost.values())
+def nothing(shares: dict[str, dict[int, float]]) -> bool:
+    """Return whether there are shares, none of which says that a rank of a run lost anything."""
+    return bool(shares) and not any(share for lost in shares.values() for share in lost.values())
 
 
 def drawn_on(drawn: Draw, slow: int, *, count: int = 36, by: float = 1.25) -> list[Segments]:
@@ -43,41 +45,41 @@ def drawn_on(drawn: Draw, slow: int, *, count: int = 36, by: float = 1.25) -> li
         if slow in places:
             work[places[slow]] *= by
         culprits = np.full(60, places.get(slow, 1))
-        each = drawn(number, compute=max(work.values()))
-        runs.append(replace(each, culprits=culprits, work=work))
+        segments = drawn(number, compute=max(work.values()))
+        runs.append(replace(segments, culprits=culprits, work=work))
     return runs
 
 
 def test_the_share_of_its_work_that_a_slow_node_costs_a_rank(drawn: Draw) -> None:
     runs = drawn_on(drawn, 2)
-    told = found(runs)
-    for number, each in enumerate(runs):
-        for rank, share in told[each.run_id].items():
+    shares = slow_shares(runs)
+    for number, segments in enumerate(runs):
+        for rank, share in shares[segments.run_id].items():
             assert share == pytest.approx(1 - 1 / 1.25 if (number + rank) % NODES == 2 else 0.0, abs=0.03)
 
 
 def test_the_rank_that_came_last_is_told_of_its_own_node(drawn: Draw) -> None:
-    each = drawn(1)
-    each.culprits[:20] = 0
-    put_slow_nodes(each, {0: 0.0, 1: 0.25})
-    seconds = each.values[:, COLUMNS.index("slow_node")]
+    segments = drawn(1)
+    segments.culprits[:20] = 0
+    put_slow_nodes(segments, {0: 0.0, 1: 0.25})
+    seconds = segments.values[:, COLUMNS.index("slow_node")]
     assert (seconds[:20] == 0).all()
-    assert seconds[20:] == pytest.approx(each.values[20:, COLUMNS.index("compute")] / 4)
+    assert seconds[20:] == pytest.approx(segments.values[20:, COLUMNS.index("compute")] / 4)
 
 
 def test_nodes_that_are_alike_cost_nothing(drawn: Draw) -> None:
-    assert nothing(found(drawn_on(drawn, 2, by=1.0)))
+    assert nothing(slow_shares(drawn_on(drawn, 2, by=1.0)))
 
 
 def test_one_slow_run_makes_no_slow_node(drawn: Draw) -> None:
     runs = drawn_on(drawn, 2, by=1.0)
     runs[8] = replace(runs[8], work={0: 0.4, 1: 0.04})
-    assert nothing(found(runs))
-    assert nothing(found(drawn_on(drawn, 2, count=3)))
+    assert nothing(slow_shares(runs))
+    assert nothing(slow_shares(drawn_on(drawn, 2, count=3)))
 
 
 def test_runs_on_one_node_or_without_a_start_tell_nothing(drawn: Draw) -> None:
     runs = drawn_on(drawn, 2)
-    assert found(runs, nodes=1) == {}
-    assert found(runs, started=False) == {}
-    assert found([]) == {}
+    assert slow_shares(runs, nodes=1) == {}
+    assert slow_shares(runs, started=False) == {}
+    assert slow_shares([]) == {}

@@ -1,4 +1,4 @@
-"""What a run's segments tell by themselves."""
+"""Evidence that a run's segments give by themselves."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Who waited for whom."""
+"""Ranks that waited, and those that they waited for."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,7 +27,7 @@ def keep(store: Store, step_rows: Rows) -> Callable[..., None]:
     ) -> None:
         with store.catalog.write() as session:
             session.runs.merge(Run("r", "w", "s", RunState.COMPLETED, len(local[0])))
-        rows = step_rows([[0.0] * len(local[0])] * WARM_UP_STEPS + [list(each) for each in local], fabric=0.004)
+        rows = step_rows([[0.0] * len(local[0])] * WARM_UP_STEPS + [list(step) for step in local], fabric=0.004)
         if without:
             rows = rows[~((rows["rank"] == without[0]) & (rows["step"] == without[1]))]
         raw = {
@@ -47,19 +47,19 @@ def keep(store: Store, step_rows: Rows) -> Callable[..., None]:
 
 def test_what_others_wait_beyond_the_last_rank_is_its_doing(store: Store, keep: Callable[..., None]) -> None:
     keep([[0.010, 0.030, 0.020]] * 4 + [[0.050, 0.030, 0.050]])
-    found = waits_of(store, "r")
-    assert found.steps == 5
-    assert [(each.culprit, each.victim, each.steps) for each in found.edges] == [(1, 0, 4), (1, 2, 4), (0, 1, 1)]
-    assert [each.seconds for each in found.edges] == pytest.approx([0.080, 0.040, 0.020])
-    assert found.lost_seconds == pytest.approx(0.140)  # the fabric's 4 ms are nobody's
-    assert (found.stages, found.balance_ratio) == ((), None)
+    waits = waits_of(store, "r")
+    assert waits.steps == 5
+    assert [(edge.culprit, edge.victim, edge.steps) for edge in waits.edges] == [(1, 0, 4), (1, 2, 4), (0, 1, 1)]
+    assert [edge.seconds for edge in waits.edges] == pytest.approx([0.080, 0.040, 0.020])
+    assert waits.lost_seconds == pytest.approx(0.140)  # the fabric's 4 ms are nobody's
+    assert (waits.stages, waits.balance_ratio) == ((), None)
 
 
 def test_a_step_that_a_rank_did_not_record_counts_for_nobody(store: Store, keep: Callable[..., None]) -> None:
     keep([[0.010, 0.030]] * 4, without=(1, WARM_UP_STEPS + 2))
-    found = waits_of(store, "r")
-    assert found.steps == 3
-    assert found.edges == (Wait(1, 0, pytest.approx(0.060), 3),)  # type: ignore[arg-type]
+    waits = waits_of(store, "r")
+    assert waits.steps == 3
+    assert waits.edges == (Wait(1, 0, pytest.approx(0.060), 3),)  # type: ignore[arg-type]
 
 
 def test_a_run_of_one_rank_or_without_steps_or_unknown(store: Store, keep: Callable[..., None]) -> None:
@@ -74,20 +74,20 @@ def test_a_run_of_one_rank_or_without_steps_or_unknown(store: Store, keep: Calla
 
 def test_of_many_pairs_the_largest_are_told_and_all_are_summed(store: Store, keep: Callable[..., None]) -> None:
     keep([[0.001 * rank for rank in range(150)]] * 2)
-    found = waits_of(store, "r")
-    assert len(found.edges) == 100
-    assert found.edges[0] == Wait(149, 0, pytest.approx(0.298), 2)  # type: ignore[arg-type]
-    assert found.lost_seconds == pytest.approx(2 * sum(0.001 * rank for rank in range(150)))
+    waits = waits_of(store, "r")
+    assert len(waits.edges) == 100
+    assert waits.edges[0] == Wait(149, 0, pytest.approx(0.298), 2)  # type: ignore[arg-type]
+    assert waits.lost_seconds == pytest.approx(2 * sum(0.001 * rank for rank in range(150)))
 
 
 def test_stages_are_compared_among_themselves(store: Store, keep: Callable[..., None]) -> None:
     groups = ["pipeline stage0>stage1 0>2", "pipeline stage0>stage1 1>3", "pipeline stage1>stage0 2>0", "world"]
     keep([[0.010, 0.012, 0.031, 0.029]] * 6, groups=groups)
-    found = waits_of(store, "r")
-    assert [(each.name, each.ranks) for each in found.stages] == [("stage0", (0, 1)), ("stage1", (2, 3))]
-    assert [each.own_seconds for each in found.stages] == pytest.approx([0.011, 0.030])
-    assert [each.waited_seconds for each in found.stages] == pytest.approx([0.024, 0.005])
-    assert found.balance_ratio == pytest.approx(20.5 / 30)
+    waits = waits_of(store, "r")
+    assert [(stage.name, stage.ranks) for stage in waits.stages] == [("stage0", (0, 1)), ("stage1", (2, 3))]
+    assert [stage.own_seconds for stage in waits.stages] == pytest.approx([0.011, 0.030])
+    assert [stage.waited_seconds for stage in waits.stages] == pytest.approx([0.024, 0.005])
+    assert waits.balance_ratio == pytest.approx(20.5 / 30)
 
 
 def test_where_a_ranks_stage_is_unknown_none_are_compared(store: Store, keep: Callable[..., None]) -> None:

@@ -30,5 +30,5 @@ def weather(
 
 
 def shown(runs: pd.DataFrame) -> pd.DataFrame:
-    """What a model may see of them."""
+    """Return what a model may see of the runs."""
     return runs.drop(columns="truth")

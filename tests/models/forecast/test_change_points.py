@@ -28,9 +28,9 @@ def test_noise_alone_is_seldom_a_change() -> None:
 
 def test_changes_are_found_where_they_were_made() -> None:
     # Steps of 8 deviations and more: the place is exact up to one value.
-    found = segments(series((1.0, 40), (1.5, 30), (0.9, 50)))
-    assert [segment.first for segment in found] == pytest.approx([0, 40, 70], abs=1)
-    assert [segment.level for segment in found] == pytest.approx([1.0, 1.5, 0.9], rel=0.03)  # 3 se of a median of 30
+    pieces = segments(series((1.0, 40), (1.5, 30), (0.9, 50)))
+    assert [segment.first for segment in pieces] == pytest.approx([0, 40, 70], abs=1)
+    assert [segment.level for segment in pieces] == pytest.approx([1.0, 1.5, 0.9], rel=0.03)  # 3 se of a median of 30
 
 
 def test_single_slow_steps_are_no_change() -> None:
@@ -46,8 +46,8 @@ def test_the_unit_does_not_matter() -> None:
 
 def test_a_long_history_is_cut_exactly_though_looked_at_in_blocks() -> None:
     # 100 000 values are 20 000 blocks of five; at 8 deviations a change is placed to within two values.
-    found = change_points(series((1.0, 40_003), (1.5, 30_001), (1.0, 29_996)))
-    assert found == pytest.approx([40_003, 70_004], abs=2)
+    changes = change_points(series((1.0, 40_003), (1.5, 30_001), (1.0, 29_996)))
+    assert changes == pytest.approx([40_003, 70_004], abs=2)
 
 
 @pytest.mark.parametrize("values", [[], [1.0, 0.0], [1.0, math.nan], [[1.0]]])

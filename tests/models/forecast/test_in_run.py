@@ -110,11 +110,11 @@ def test_steps_one_by_one_or_together_are_the_same(forecaster: InRunForecaster) 
 def test_a_signal_that_foretells_the_rest_is_used() -> None:
     runs = mixed(150)
     begins_late = [np.mean(run.seconds[50:59]) > 1.5 * np.mean(run.seconds[:10]) for run in runs]
-    told = [
+    with_signal = [
         replace(run, signals={"warning": np.full(STEPS, float(late))})
         for run, late in zip(runs, begins_late, strict=True)
     ]
-    forecaster = InRunForecaster((0.1,)).fit(told)
+    forecaster = InRunForecaster((0.1,)).fit(with_signal)
     medians = []
     for warning in (0.0, 1.0):
         run = forecaster.start("cohort-0", STEPS)

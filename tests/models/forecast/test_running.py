@@ -45,7 +45,7 @@ def put(
             "run_id": [run_id] * len(seconds),
             "rank": [0] * len(seconds),
             "step": list(range(len(seconds))),
-            "duration_seconds": [round(each * SECOND) for each in seconds],
+            "duration_seconds": [round(duration * SECOND) for duration in seconds],
         }
         store.lake.append(run_id, to_table(STEP, steps))  # type: ignore[arg-type]
 
@@ -66,21 +66,26 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_what_is_left_of_a_run_is_about_its_steps_to_come(store: Store) -> None:
-    told = remaining(store, "now")
-    assert (told.steps_done, told.total_steps, told.earlier_runs, told.cohort_runs) == (10, STEPS, 12, 12)
-    assert told.seconds_done == pytest.approx(sum(steps(99, 10)), abs=1e-8)
-    left = {each.level: each.seconds for each in told.remaining}
+    forecast = remaining(store, "now")
+    assert (forecast.steps_done, forecast.total_steps, forecast.earlier_runs, forecast.cohort_runs) == (
+        10,
+        STEPS,
+        12,
+        12,
+    )
+    assert forecast.seconds_done == pytest.approx(sum(steps(99, 10)), abs=1e-8)
+    left = {quantile.level: quantile.seconds for quantile in forecast.remaining}
     # 30 steps of 0.1 s; means of ten and thirty steps with 5 % of noise each are known to 2 %.
     assert left[0.5] == pytest.approx(3.0, rel=0.08)
     assert left[0.05] < left[0.5] < left[0.95]
-    assert told.next_step is not None
-    assert told.next_step[3].seconds == pytest.approx(0.1, rel=0.15)
+    assert forecast.next_step is not None
+    assert forecast.next_step[3].seconds == pytest.approx(0.1, rel=0.15)
 
 
 def test_the_whole_is_what_is_done_and_what_is_left(store: Store) -> None:
-    told = remaining(store, "now")
-    for left, whole in zip(told.remaining, told.total, strict=True):
-        assert whole.seconds == pytest.approx(told.seconds_done + left.seconds)
+    forecast = remaining(store, "now")
+    for left, whole in zip(forecast.remaining, forecast.total, strict=True):
+        assert whole.seconds == pytest.approx(forecast.seconds_done + left.seconds)
 
 
 def test_twice_the_steps_take_longer(store: Store) -> None:
@@ -89,16 +94,16 @@ def test_twice_the_steps_take_longer(store: Store) -> None:
 
 
 def test_after_the_last_step_nothing_is_left(store: Store) -> None:
-    told = remaining(store, "now", total_steps=10)
-    assert {each.seconds for each in told.remaining} == {0.0}
-    assert told.next_step is None
+    forecast = remaining(store, "now", total_steps=10)
+    assert {quantile.seconds for quantile in forecast.remaining} == {0.0}
+    assert forecast.next_step is None
 
 
 def test_a_run_of_one_step_that_is_done_has_nothing_left(store: Store) -> None:
     put(store, "one", [0.1], place=13, state=RunState.RUNNING)
-    told = remaining(store, "one", total_steps=1)
-    assert ({each.seconds for each in told.remaining}, told.next_step) == ({0.0}, None)
-    assert {each.seconds for each in told.total} == {told.seconds_done}
+    forecast = remaining(store, "one", total_steps=1)
+    assert ({quantile.seconds for quantile in forecast.remaining}, forecast.next_step) == ({0.0}, None)
+    assert {quantile.seconds for quantile in forecast.total} == {forecast.seconds_done}
 
 
 @pytest.mark.parametrize("total", [-1, 0, 9, 10_000_001])
@@ -109,9 +114,9 @@ def test_fewer_steps_than_are_done_or_too_many_are_refused(store: Store, total: 
 
 def test_the_parameter_steps_tells_how_many_there_will_be(store: Store) -> None:
     put(store, "told", steps(5, 10), place=13, state=RunState.RUNNING, configuration={"batch": 8, "steps": 50})
-    told = remaining(store, "told")
-    assert (told.total_steps, told.cohort_runs) == (50, 0)
-    assert told.remaining[3].seconds == pytest.approx(4.0, rel=0.1)
+    forecast = remaining(store, "told")
+    assert (forecast.total_steps, forecast.cohort_runs) == (50, 0)
+    assert forecast.remaining[3].seconds == pytest.approx(4.0, rel=0.1)
 
 
 def test_without_anything_that_tells_the_steps_they_are_asked_for(store: Store) -> None:
@@ -147,8 +152,8 @@ def test_runs_that_began_later_change_nothing(store: Store) -> None:
 
 
 def test_a_change_of_pace_is_noticed(store: Store) -> None:
-    put(store, "slow", [*steps(5, 15), *(2 * each for each in steps(6, 15))], place=13, state=RunState.RUNNING)
-    told = remaining(store, "slow", total_steps=STEPS)
-    assert told.changed_at[0] == pytest.approx(15, abs=2)
-    assert told.next_step is not None
-    assert told.next_step[3].seconds == pytest.approx(0.2, rel=0.15)
+    put(store, "slow", [*steps(5, 15), *(2 * duration for duration in steps(6, 15))], place=13, state=RunState.RUNNING)
+    forecast = remaining(store, "slow", total_steps=STEPS)
+    assert forecast.changed_at[0] == pytest.approx(15, abs=2)
+    assert forecast.next_step is not None
+    assert forecast.next_step[3].seconds == pytest.approx(0.2, rel=0.15)

@@ -23,8 +23,8 @@ def test_a_run_in_progress_read_again_goes_on_where_it_stood() -> None:
     run = InRunForecaster((0.1, 0.5)).fit(mixed(30)).start("cohort-0", STEPS)
     run.observe(steps(1)[:10])
     again = read_model(write_model(run))
-    for each in (run, again):
-        each.observe(steps(1)[10:20])
+    for forecast in (run, again):
+        forecast.observe(steps(1)[10:20])
     assert np.array_equal(run.total().values, again.total().values)
 
 

@@ -42,9 +42,9 @@ def test_steps_are_those_of_the_slowest_rank(store: Store) -> None:
 def test_the_tags_that_tell_the_truth_change_nothing(store: Store) -> None:
     runs = measured(store)[:5]
     blind = past_runs(store, [replace(run, tags={}) for run in runs])
-    for told, untold in zip(past_runs(store, runs), blind, strict=True):
-        assert told.cohort == untold.cohort
-        assert np.array_equal(told.seconds, untold.seconds)
+    for tagged, untold in zip(past_runs(store, runs), blind, strict=True):
+        assert tagged.cohort == untold.cohort
+        assert np.array_equal(tagged.seconds, untold.seconds)
 
 
 def test_a_run_without_steps_is_left_out(store: Store) -> None:
@@ -55,13 +55,13 @@ def test_a_run_without_steps_is_left_out(store: Store) -> None:
 def test_ratios_are_to_the_runs_that_had_ended_before(store: Store) -> None:
     runs = measured(store)[:120]
     ratios = stored_ratios(store, runs)
-    known = summaries(store, runs)
-    cohort = known[known["cohort"] == known["cohort"].mode()[0]]
+    summary = summaries(store, runs)
+    cohort = summary[summary["cohort"] == summary["cohort"].mode()[0]]
     fourth = cohort.iloc[3]
     expected = np.log(fourth["step_mean_seconds"] / cohort["step_mean_seconds"].iloc[:3].median())
     [row] = ratios[ratios["started_ns"] == fourth["started_ns"]].itertuples()
     assert row.log_ratio == pytest.approx(expected)
-    assert len(ratios) == len(runs) - 3 * known["cohort"].nunique()  # a cohort's first three have nothing before them
+    assert len(ratios) == len(runs) - 3 * summary["cohort"].nunique()  # a cohort's first three have nothing before them
     assert (ratios["known_ns"] > ratios["started_ns"]).all()
     alone = stored_ratios(store, [run for run in runs if cohort_key(run) == fourth["cohort"]])
     assert alone["log_ratio"].iloc[0] == pytest.approx(expected)

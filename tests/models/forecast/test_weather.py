@@ -49,10 +49,10 @@ def test_a_drifting_factor_is_followed_now_and_forgotten_later() -> None:
 
 
 def test_where_nothing_can_be_foretold_the_climate_is_told() -> None:
-    known = Weather().fit(shown(weather(400, daily=0.0, drift=0.0)))
-    best = min(known.scores, key=lambda score: score.loss)
+    model = Weather().fit(shown(weather(400, daily=0.0, drift=0.0)))
+    best = min(model.scores, key=lambda score: score.loss)
     assert best.skill < 0.03  # 400 runs of pure noise: a candidate wins by luck, and by little
-    median, wide = (known.at(np.array([BEGIN_NS]), "stiff").at(level)[0] for level in (0.5, 0.95))
+    median, wide = (model.at(np.array([BEGIN_NS]), "stiff").at(level)[0] for level in (0.5, 0.95))
     assert median == pytest.approx(1.0, abs=0.02)  # the median of 400 runs of noise 0.1: 0.6 % standard error
     assert wide == pytest.approx(math.exp(1.645 * 0.1), abs=0.04)
 
@@ -60,15 +60,15 @@ def test_where_nothing_can_be_foretold_the_climate_is_told() -> None:
 def test_bands_cover_what_comes_later() -> None:
     runs = weather(700, daily=0.2, drift=0.15, seed=5)
     past, later = runs[:400], runs[400:]
-    known = Weather().fit(shown(past))
+    model = Weather().fit(shown(past))
     inside: list[bool] = []
     for first in range(0, len(later), 10):
         rows = later[first : first + 10]
         for name, of_name in rows.groupby("workload"):
-            band = known.at(of_name["started_ns"].to_numpy(), str(name))
+            band = model.at(of_name["started_ns"].to_numpy(), str(name))
             truth = np.exp(of_name["log_ratio"].to_numpy())
             inside += ((band.at(0.05) <= truth) & (truth <= band.at(0.95))).tolist()
-        known.observe(shown(rows))
+        model.observe(shown(rows))
     # Three standard errors of 300 runs at 90 % are 5 %; runs under one drifting factor are worth fewer.
     assert np.mean(inside) == pytest.approx(0.9, abs=0.07)
 
@@ -95,9 +95,9 @@ def test_a_run_tells_of_itself_only_once_it_has_ended() -> None:
     runs["known_ns"] = runs["started_ns"] + 10 * HOUR_NS
     observed = Observations.of(runs)
     asked, _ = questions(observed, (0.0,))
-    known = Lagged(MEMORY_HOURS).rows(observed, asked)[:, Lagged(MEMORY_HOURS).names.index("known_runs")]
+    known_runs = Lagged(MEMORY_HOURS).rows(observed, asked)[:, Lagged(MEMORY_HOURS).names.index("known_runs")]
     expected = [int(np.sum(runs["known_ns"] < started)) for started in observed.started_ns]
-    assert known.tolist() == expected
+    assert known_runs.tolist() == expected
 
 
 def test_counters_that_foretell_are_used_by_the_trees() -> None:
@@ -105,11 +105,11 @@ def test_counters_that_foretell_are_used_by_the_trees() -> None:
     runs = weather(400, daily=0.0, drift=0.4, noise=0.3, seed=7)
     tables = [shown(runs), shown(runs).assign(congestion_ratio=runs["truth"])]
     lagged = [Lagged(MEMORY_HOURS), Lagged(MEMORY_HOURS, ("congestion_ratio",))]
-    without, told = (
+    without, with_counter = (
         backtest(Observations.of(table), rows, (0.0,), [Climate(), LaggedTrees()]).score("lagged_trees").skill
         for table, rows in zip(tables, lagged, strict=True)
     )
-    assert told > without + 0.03
+    assert with_counter > without + 0.03
 
 
 def test_the_network_is_a_candidate_only_of_many_runs() -> None:

@@ -17,7 +17,7 @@ DAY_HOURS = 24
 CHANGING_HOURS = 17 * DAY_HOURS + 12
 
 
-def told(home: Path, hours: int, workload: str | None = None, *, ahead: int = 24) -> SystemWeather:
+def weather_at(home: Path, hours: int, workload: str | None = None, *, ahead: int = 24) -> SystemWeather:
     """The weather at the end of so many hours."""
     with Store.open(home) as store:
         return WeatherDesk(store).answer("lab", workload, hours=ahead, now_ns=BEGIN_NS + hours * HOUR_NS)
@@ -48,70 +48,73 @@ def nightly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_now_is_slower_when_the_newest_runs_were(changing: Path) -> None:
-    weather = told(changing, CHANGING_HOURS)
-    assert [each.workload for each in weather.workloads] == ["bert", "nanogpt"]
-    for each in weather.workloads:
-        now = each.hours[0]
-        assert (each.standing, now.at_ns) == (Standing.SLOWER, BEGIN_NS + CHANGING_HOURS * HOUR_NS)
+    weather = weather_at(changing, CHANGING_HOURS)
+    assert [workload.workload for workload in weather.workloads] == ["bert", "nanogpt"]
+    for outlook in weather.workloads:
+        now = outlook.hours[0]
+        assert (outlook.standing, now.at_ns) == (Standing.SLOWER, BEGIN_NS + CHANGING_HOURS * HOUR_NS)
         assert now.ratio == pytest.approx(1.3, rel=0.05)  # noise 3 %, and what ridge and three other spells draw it by
         assert now.low_ratio < now.ratio < now.high_ratio
-        assert each.chance_slower is not None
-        assert each.chance_slower > 0.8
+        assert outlook.chance_slower is not None
+        assert outlook.chance_slower > 0.8
 
 
 def test_now_is_as_usual_when_the_newest_runs_were(changing: Path) -> None:
-    weather = told(changing, CHANGING_HOURS - 2 * DAY_HOURS)  # before the last spell: later runs do not count then
-    assert [each.standing for each in weather.workloads] == [Standing.USUAL] * 2
+    # Before the last spell: later runs do not count then.
+    weather = weather_at(changing, CHANGING_HOURS - 2 * DAY_HOURS)
+    assert [outlook.standing for outlook in weather.workloads] == [Standing.USUAL] * 2
 
 
 def test_the_candidate_that_answers_did_best_when_asked_again(changing: Path) -> None:
-    weather = told(changing, CHANGING_HOURS)
-    assert [each.name for each in weather.candidates if each.name == "climate"] == ["climate"]
+    weather = weather_at(changing, CHANGING_HOURS)
+    assert [candidate.name for candidate in weather.candidates if candidate.name == "climate"] == ["climate"]
     assert weather.chosen == weather.candidates[0].name
     assert weather.candidates[0].skill > 0.3  # what runs of an hour ago took says most of what is not noise
-    assert [each.loss for each in weather.candidates] == sorted(each.loss for each in weather.candidates)
-    assert [each.hours for each in weather.candidates[0].by_horizon] == [0, 1, 6, 24]
+    assert [candidate.loss for candidate in weather.candidates] == sorted(
+        candidate.loss for candidate in weather.candidates
+    )
+    assert [horizon.hours for horizon in weather.candidates[0].by_horizon] == [0, 1, 6, 24]
 
 
 def test_the_first_hour_is_told_at_which_it_is_as_usual(nightly: Path) -> None:
-    weather = told(nightly, 14 * DAY_HOURS, "nanogpt", ahead=6)  # from midnight to morning
-    [each] = weather.workloads
-    assert each.standing is Standing.SLOWER
-    assert each.hours[0].ratio == pytest.approx(math.exp(0.3), rel=0.08)  # ridge and hourly noise of 3 %
-    assert len(each.hours) == 7
-    assert each.usual_from_ns is not None
+    weather = weather_at(nightly, 14 * DAY_HOURS, "nanogpt", ahead=6)  # from midnight to morning
+    [outlook] = weather.workloads
+    assert outlook.standing is Standing.SLOWER
+    assert outlook.hours[0].ratio == pytest.approx(math.exp(0.3), rel=0.08)  # ridge and hourly noise of 3 %
+    assert len(outlook.hours) == 7
+    assert outlook.usual_from_ns is not None
     # exp(0.3 cos) falls below 1.05 at 5.4 hours and below 1 at 6: whole hours, one off either way.
-    assert each.usual_from_ns in [BEGIN_NS + (14 * DAY_HOURS + hour) * HOUR_NS for hour in (5, 6)]
+    assert outlook.usual_from_ns in [BEGIN_NS + (14 * DAY_HOURS + hour) * HOUR_NS for hour in (5, 6)]
 
 
 def test_hours_are_whole_after_now(nightly: Path) -> None:
     with Store.open(nightly) as store:
         now_ns = BEGIN_NS + 14 * DAY_HOURS * HOUR_NS + 7
-        [each] = WeatherDesk(store).answer("lab", "bert", hours=2, now_ns=now_ns).workloads
-    assert [hour.at_ns for hour in each.hours] == [now_ns, now_ns - 7 + HOUR_NS, now_ns - 7 + 2 * HOUR_NS]
+        [outlook] = WeatherDesk(store).answer("lab", "bert", hours=2, now_ns=now_ns).workloads
+    assert [hour.at_ns for hour in outlook.hours] == [now_ns, now_ns - 7 + HOUR_NS, now_ns - 7 + 2 * HOUR_NS]
 
 
 def test_a_regression_is_named_with_its_time(tmp_path: Path) -> None:
     store_weather(tmp_path, 200, lambda hours: 1.2 if hours >= 150 else 1.0)
-    for each in told(tmp_path, 200).workloads:
-        [change] = each.changes
+    for outlook in weather_at(tmp_path, 200).workloads:
+        [change] = outlook.changes
         assert change.since_ns == pytest.approx(BEGIN_NS + 150 * HOUR_NS, abs=2 * HOUR_NS)  # a run every two hours
         assert change.ratio == pytest.approx(1.2, rel=0.03)  # medians of 25 runs and more of noise 3 %
 
 
 def test_too_few_runs_are_wide_and_centred_at_the_usual_time(tmp_path: Path) -> None:
     store_weather(tmp_path, 20)
-    weather = told(tmp_path, 20)
+    weather = weather_at(tmp_path, 20)
     assert weather.chosen is None
     assert weather.candidates == ()
     assert weather.compared_runs == 14  # the first three of each workload have nothing to be compared with
     assert "14 runs could be compared with earlier ones like them, 40 are needed" in weather.warnings[0]
-    for each in weather.workloads:
-        assert (each.standing, each.chance_slower, each.usual_from_ns) == (Standing.UNKNOWN, None, None)
-        assert {hour.standing for hour in each.hours} == {Standing.UNKNOWN}
-        assert each.hours[0].ratio == 1
-        assert each.hours[0].low_ratio < 0.75
-        assert each.hours[0].high_ratio > 2
+    for outlook in weather.workloads:
+        assert (outlook.standing, outlook.chance_slower, outlook.usual_from_ns) == (Standing.UNKNOWN, None, None)
+        assert {hour.standing for hour in outlook.hours} == {Standing.UNKNOWN}
+        assert outlook.hours[0].ratio == 1
+        assert outlook.hours[0].low_ratio < 0.75
+        assert outlook.hours[0].high_ratio > 2
 
 
 def test_what_runs_now_is_counted(tmp_path: Path) -> None:
@@ -127,23 +130,23 @@ def test_what_runs_now_is_counted(tmp_path: Path) -> None:
             Job("elsewhere", "4", state="RUNNING", started_ns=1),
         )
         store.jobs.put(Job("lab", "2", state="COMPLETED", started_ns=1, ended_ns=2))
-    weather = told(tmp_path, 13)
+    weather = weather_at(tmp_path, 13)
     assert (weather.running_runs, weather.running_jobs) == (1, 1)
 
 
 def test_workloads_that_ran_long_ago_are_told_only_when_named(tmp_path: Path) -> None:
     store_weather(tmp_path, 10)
     later = 10 + 29 * DAY_HOURS
-    assert told(tmp_path, later).workloads == ()
-    assert [each.workload for each in told(tmp_path, later, "bert").workloads] == ["bert"]
-    assert "ended 696 hours ago" in told(tmp_path, later).warnings[-1]
+    assert weather_at(tmp_path, later).workloads == ()
+    assert [outlook.workload for outlook in weather_at(tmp_path, later, "bert").workloads] == ["bert"]
+    assert "ended 696 hours ago" in weather_at(tmp_path, later).warnings[-1]
 
 
 @pytest.mark.thorough
 def test_a_change_of_more_than_four_weeks_ago_is_not_told(tmp_path: Path) -> None:
     store_weather(tmp_path, 200, lambda hours: 1.2 if hours >= 50 else 1.0)
-    assert len(told(tmp_path, 200, "bert").workloads[0].changes) == 1
-    assert told(tmp_path, 60 + 28 * DAY_HOURS, "bert").workloads[0].changes == ()
+    assert len(weather_at(tmp_path, 200, "bert").workloads[0].changes) == 1
+    assert weather_at(tmp_path, 60 + 28 * DAY_HOURS, "bert").workloads[0].changes == ()
 
 
 def test_runs_that_came_since_are_heard_of_when_it_is_time(tmp_path: Path) -> None:
@@ -192,7 +195,7 @@ def test_runs_without_steps_are_counted_and_not_compared(tmp_path: Path) -> None
             for hour in range(6):
                 session.runs.merge(run_of(hour, "lab"))
         weather = WeatherDesk(store).answer("lab", now_ns=BEGIN_NS + 6 * HOUR_NS)
-    assert [(each.runs, each.compared_runs) for each in weather.workloads] == [(3, 0), (3, 0)]
+    assert [(outlook.runs, outlook.compared_runs) for outlook in weather.workloads] == [(3, 0), (3, 0)]
     assert weather.compared_runs == 0
 
 
@@ -204,4 +207,4 @@ def test_in_the_labs_random_order_nothing_is_foretold_and_no_regression_is_seen(
     assert weather.chosen == "climate"
     assert any("nothing foretold the past better" in warning for warning in weather.warnings)
     assert weather.compared_runs == 404
-    assert all(each.changes == () for each in weather.workloads)
+    assert all(outlook.changes == () for outlook in weather.workloads)

@@ -52,7 +52,7 @@ def scene(seed: int, *, runs: int = 100, users: int = 300, effect: float = 0.0, 
         )
         for number in range(runs)
     ]
-    rows = [each for user in range(1, users) for each in _jobs(random, user, 2 * RUN_NS * runs)]
+    rows = [row for user in range(1, users) for row in _jobs(random, user, 2 * RUN_NS * runs)]
     rows += [
         (f"n{node}", begins[number], begins[number] + 2 * RUN_NS, 0)
         for number in np.flatnonzero(met)
@@ -75,9 +75,9 @@ def _jobs(random: np.random.Generator, user: int, length_ns: int) -> list[tuple[
 
 
 def _table(rows: list[tuple[str, int, int, int]]) -> pd.DataFrame:
-    known = pd.DataFrame(rows, columns=["node", "begin_ns", "end_ns", "number"])
-    known = known.assign(user="u-" + known["number"].astype(str), workload=None, run_id=None, job_id=None, job=None)
-    return known[list(TABLE)].astype({"workload": object, "run_id": object, "job_id": object, "job": object})
+    table = pd.DataFrame(rows, columns=["node", "begin_ns", "end_ns", "number"])
+    table = table.assign(user="u-" + table["number"].astype(str), workload=None, run_id=None, job_id=None, job=None)
+    return table[list(TABLE)].astype({"workload": object, "run_id": object, "job_id": object, "job": object})
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ HOUR_NS = 3_600_000_000_000
 def run(number: int, hours: float = 1.0, **facts: object) -> Run:
     """One every two hours, each of an hour; facts say what is different."""
     began = (1 + number) * 2 * HOUR_NS
-    known = {"run_id": f"r{number:03d}", "workload": "bert", "system": "lab", "state": RunState.COMPLETED}
+    defaults = {"run_id": f"r{number:03d}", "workload": "bert", "system": "lab", "state": RunState.COMPLETED}
     times = {"started_ns": began, "ended_ns": began + int(hours * HOUR_NS), "nodes": ("n1",)}
-    return Run(**(known | times | facts))  # type: ignore[arg-type]
+    return Run(**(defaults | times | facts))  # type: ignore[arg-type]
 
 
 def neighbourhood(store: Store, *, node: str = "n1") -> None:

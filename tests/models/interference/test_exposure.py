@@ -1,4 +1,4 @@
-"""How much of whom each run had beside it."""
+"""Shares of neighbours that each run had beside it."""
 
 import numpy as np
 import pandas as pd
@@ -20,21 +20,21 @@ def whose(users: list[str | None]) -> pd.DataFrame:
 
 
 def test_jobs_of_one_user_add_up_and_little_is_nothing() -> None:
-    told = exposures(met((0, 0, 0.2), (0, 1, 0.3), (1, 2, 0.5), (2, 0, 0.01)), whose(["a", "a", "b"]), 3, Scope.NODE)
-    assert told.candidates == (Candidate(Kind.USER, Scope.NODE, "a"), Candidate(Kind.USER, Scope.NODE, "b"))
-    assert told.shares.toarray().tolist() == [[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]
+    exposed = exposures(met((0, 0, 0.2), (0, 1, 0.3), (1, 2, 0.5), (2, 0, 0.01)), whose(["a", "a", "b"]), 3, Scope.NODE)
+    assert exposed.candidates == (Candidate(Kind.USER, Scope.NODE, "a"), Candidate(Kind.USER, Scope.NODE, "b"))
+    assert exposed.shares.toarray().tolist() == [[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]
 
 
 def test_candidates_are_those_beside_enough_runs_and_not_beside_enough_others() -> None:
     rare, usual, always = ([(run, place, 0.5) for run in range(count)] for place, count in enumerate((4, 5, 9)))
-    told = enough(exposures(met(*rare, *usual, *always), whose(["rare", "usual", "always"]), 12, Scope.NODE))
-    assert [each.name for each in told.candidates] == ["usual"]
+    exposed = enough(exposures(met(*rare, *usual, *always), whose(["rare", "usual", "always"]), 12, Scope.NODE))
+    assert [candidate.name for candidate in exposed.candidates] == ["usual"]
 
 
 def test_of_very_many_candidates_those_beside_most_runs_are_tested() -> None:
     rows = [(run, place, 0.5) for place in range(450) for run in range(6 if place < 400 else 5)]
-    told = enough(exposures(met(*rows), whose([f"u{place:03d}" for place in range(450)]), 12, Scope.NODE))
-    assert [each.name for each in told.candidates] == [f"u{place:03d}" for place in range(400)]
+    exposed = enough(exposures(met(*rows), whose([f"u{place:03d}" for place in range(450)]), 12, Scope.NODE))
+    assert [candidate.name for candidate in exposed.candidates] == [f"u{place:03d}" for place in range(400)]
 
 
 def test_sparse_ranks_are_those_of_whole_columns() -> None:
@@ -42,10 +42,10 @@ def test_sparse_ranks_are_those_of_whole_columns() -> None:
     rows = [
         (run, place, round(random.random(), 1)) for run in range(30) for place in range(70) if random.random() < 0.3
     ]
-    told = exposures(met(*rows), whose([f"u{place:02d}" for place in range(70)]), 30, Scope.NODE)
-    chunks = list(told.chunks())
+    exposed = exposures(met(*rows), whose([f"u{place:02d}" for place in range(70)]), 30, Scope.NODE)
+    chunks = list(exposed.chunks())
     ranks, doses = (np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True))
-    whole = told.shares.toarray()
+    whole = exposed.shares.toarray()
     assert len(chunks) == 2
     assert np.array_equal(ranks, scipy.stats.rankdata(whole, axis=0))
     assert np.array_equal(doses, whole > 0)

@@ -27,13 +27,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_the_user_whose_jobs_slow_runs_down_is_blamed_by_pseudonym(store: Store) -> None:
     neighbourhood(store)
-    told = interference(store, "bert", "lab")
-    [first] = told.blamed
+    answer = interference(store, "bert", "lab")
+    [first] = answer.blamed
     with store.catalog.read() as session:
         assert session.people.names([first.candidate.name]) == {first.candidate.name: "mallory"}
     assert first.slowdown_low_ratio < 1.2 < first.slowdown_high_ratio
-    assert (told.runs, told.compared_runs, told.seen[Kind.USER]) == (60, 60, 2)
-    text = json.dumps(plain(told))
+    assert (answer.runs, answer.compared_runs, answer.seen[Kind.USER]) == (60, 60, 2)
+    text = json.dumps(plain(answer))
     for secret in ("mallory", "alice", "mallorys-job"):
         assert secret not in text
 
@@ -42,9 +42,9 @@ def test_neighbours_on_another_node_count_where_the_switch_is_known(store: Store
     neighbourhood(store, node="n2")
     alone = interference(store)
     assert (alone.suspects, alone.accompanied_runs) == ((), 0)
-    assert any("no switches or racks are known" in each for each in alone.warnings)
-    told = interference(store, groups={"n1": "s1", "n2": "s1"})
-    assert [each.candidate.scope for each in told.blamed] == [Scope.GROUP]
+    assert any("no switches or racks are known" in warning for warning in alone.warnings)
+    answer = interference(store, groups={"n1": "s1", "n2": "s1"})
+    assert [suspect.candidate.scope for suspect in answer.blamed] == [Scope.GROUP]
     assert interference(store, groups={"n1": "s1", "n2": "s2"}).suspects == ()
 
 
@@ -53,10 +53,10 @@ def test_a_job_and_its_runs_are_one_presence(store: Store) -> None:
     with store.catalog.write() as session:
         session.runs.merge(run(1, job_id="7"))
         session.runs.merge(run(2, job_id="8"))
-    told = presences(store, "lab", 0, 100 * HOUR_NS)
-    assert told["user"].notna().sum() == 1
-    assert sorted(told["job"].dropna()) == ["7", "8"]
-    assert sorted(told["workload"].dropna()) == ["bert", "bert"]
+    present = presences(store, "lab", 0, 100 * HOUR_NS)
+    assert present["user"].notna().sum() == 1
+    assert sorted(present["job"].dropna()) == ["7", "8"]
+    assert sorted(present["workload"].dropna()) == ["bert", "bert"]
 
 
 def test_jobs_of_other_systems_and_of_other_times_are_not_there(store: Store) -> None:
@@ -65,9 +65,9 @@ def test_jobs_of_other_systems_and_of_other_times_are_not_there(store: Store) ->
     before = Job("lab", "3", user="ada", nodes=("n1",), started_ns=1, ended_ns=4)
     waiting = Job("lab", "4", user="ada", state="PENDING")
     store.jobs.put(kept, other, before, waiting)
-    told = presences(store, "lab", 4, 100)
-    assert told["job_id"].tolist() == ["1"]
-    assert told["end_ns"].tolist() == [2**63 - 1]
+    present = presences(store, "lab", 4, 100)
+    assert present["job_id"].tolist() == ["1"]
+    assert present["end_ns"].tolist() == [2**63 - 1]
 
 
 def test_a_lost_run_is_not_there_for_ever_but_a_running_one_is_still(store: Store) -> None:
@@ -81,28 +81,28 @@ def test_few_runs_abstain(store: Store) -> None:
     with store.catalog.write() as session:
         for number in range(12):
             session.runs.merge(run(number))
-    told = interference(store)
-    assert told.suspects == ()
-    assert "12 of 12 completed runs can be compared, expected 20 or more" in told.warnings[0]
+    answer = interference(store)
+    assert answer.suspects == ()
+    assert "12 of 12 completed runs can be compared, expected 20 or more" in answer.warnings[0]
 
 
 def test_runs_without_nodes_abstain(store: Store) -> None:
     with store.catalog.write() as session:
         for number in range(30):
             session.runs.merge(run(number, nodes=()))
-    told = interference(store)
-    assert told.suspects == ()
-    assert told.warnings[0] == "30 of 30 runs have no nodes, so nobody knows who was beside them"
+    answer = interference(store)
+    assert answer.suspects == ()
+    assert answer.warnings[0] == "30 of 30 runs have no nodes, so nobody knows who was beside them"
 
 
 def test_nobody_beside_is_said(store: Store) -> None:
     with store.catalog.write() as session:
         for number in range(30):
             session.runs.merge(run(number))
-    told = interference(store)
-    assert (told.suspects, told.accompanied_runs) == ((), 0)
-    assert "nobody was beside any run, as far as runs and jobs are stored" in told.warnings
-    assert any("no user is known" in each for each in told.warnings)
+    answer = interference(store)
+    assert (answer.suspects, answer.accompanied_runs) == ((), 0)
+    assert "nobody was beside any run, as far as runs and jobs are stored" in answer.warnings
+    assert any("no user is known" in warning for warning in answer.warnings)
 
 
 def test_a_neighbour_of_every_run_is_too_few_without(store: Store) -> None:
@@ -110,9 +110,9 @@ def test_a_neighbour_of_every_run_is_too_few_without(store: Store) -> None:
         for number in range(30):
             session.runs.merge(run(number))
     store.jobs.put(Job("lab", "1", user="ada", nodes=("n1",), started_ns=1, ended_ns=10**6 * HOUR_NS))
-    told = interference(store)
-    assert (told.suspects, told.accompanied_runs, told.candidates) == ((), 30, 0)
-    assert "nobody was beside 5 runs or more, while 5 others had them not beside" in told.warnings
+    answer = interference(store)
+    assert (answer.suspects, answer.accompanied_runs, answer.candidates) == ((), 30, 0)
+    assert "nobody was beside 5 runs or more, while 5 others had them not beside" in answer.warnings
 
 
 def test_failed_neighbours_count_as_neighbours(store: Store) -> None:
@@ -121,8 +121,8 @@ def test_failed_neighbours_count_as_neighbours(store: Store) -> None:
             session.runs.merge(run(number, 1 + number % 7 / 100))
             if number % 3 == 0:
                 session.runs.merge(run(number, run_id=f"x{number}", workload="crash", state=RunState.FAILED))
-    told = interference(store)
-    assert [(each.candidate.name, each.exposed_runs) for each in told.suspects] == [("crash", 10)]
+    answer = interference(store)
+    assert [(suspect.candidate.name, suspect.exposed_runs) for suspect in answer.suspects] == [("crash", 10)]
 
 
 def test_runs_that_all_take_the_same_time_say_nothing_of_neighbours(store: Store) -> None:
@@ -131,9 +131,9 @@ def test_runs_that_all_take_the_same_time_say_nothing_of_neighbours(store: Store
         for number in range(60):
             began = run(number).started_ns or 0
             session.runs.merge(run(number, 10, run_id=f"same{number}", workload="even", started_ns=began))
-    told = interference(store, "even")
-    assert told.suspects == ()
-    assert "no run differs from its cohort's others" in told.warnings[-1]
+    answer = interference(store, "even")
+    assert answer.suspects == ()
+    assert "no run differs from its cohort's others" in answer.warnings[-1]
 
 
 def test_an_unknown_workload_is_refused(store: Store) -> None:
@@ -153,9 +153,9 @@ def test_a_damaged_lake_is_named(store: Store) -> None:
 def test_neighbours_in_the_lab_are_found(store: Store) -> None:
     """30 runs had a real training job beside them, which has a run of its own."""
     load_lab_samples(store)
-    told = interference(store)
-    assert (told.compared_runs, told.accompanied_runs) == (437, 60)
-    [blamed] = told.blamed
+    answer = interference(store)
+    assert (answer.compared_runs, answer.accompanied_runs) == (437, 60)
+    [blamed] = answer.blamed
     assert (blamed.candidate.kind, blamed.candidate.name) == (Kind.WORKLOAD, "image-classifier")
     assert 1.05 < blamed.slowdown_low_ratio < blamed.slowdown_ratio < 1.3
-    assert np.isfinite([each.p for each in told.suspects]).all()
+    assert np.isfinite([suspect.p for suspect in answer.suspects]).all()

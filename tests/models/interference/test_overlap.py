@@ -1,4 +1,4 @@
-"""Who met whom, where, and for how much of a run."""
+"""Meetings of runs and their neighbours: where, and for how much of a run."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ def spans(stays: Stays) -> Spans:
 
 @given(STAYS, STAYS)
 def test_every_overlap_is_found_once(mine: Stays, others: Stays) -> None:
-    found = sorted(zip(*(part.tolist() for part in overlaps(spans(mine), spans(others))), strict=True))
+    overlapping = sorted(zip(*(part.tolist() for part in overlaps(spans(mine), spans(others))), strict=True))
     expected = [
         (number, other, min(begin + length, start + lasts) - max(begin, start))
         for number, (place, begin, length) in enumerate(mine)
         for other, (where, start, lasts) in enumerate(others)
         if place == where and min(begin + length, start + lasts) > max(begin, start)
     ]
-    assert found == expected
+    assert overlapping == expected
 
 
 def run(run_id: str, nodes: tuple[str, ...], begin: float, seconds: float, job_id: str | None = None) -> Run:
@@ -80,8 +80,8 @@ def test_neither_the_run_nor_its_job_is_a_neighbour() -> None:
 def test_of_a_switch_count_those_on_other_nodes_of_it() -> None:
     groups = {"n1": "s1", "n2": "s1", "n3": "s1", "n4": "s1", "n5": "s2"}
     runs = compared(run("r", ("n1", "n5"), 0, 100))
-    told = meetings_in_groups(runs, present(("n1", 0, 90), ("n2", 0, 90), ("n4", 0, 45), ("n9", 0, 90)), groups)
-    assert shares(told) == [(0, 1, 0.125), (0, 2, 0.0625)]  # half of the run's nodes, one node of four
+    meetings = meetings_in_groups(runs, present(("n1", 0, 90), ("n2", 0, 90), ("n4", 0, 45), ("n9", 0, 90)), groups)
+    assert shares(meetings) == [(0, 1, 0.125), (0, 2, 0.0625)]  # half of the run's nodes, one node of four
 
 
 @pytest.mark.parametrize("rows", [[], [("n9", 0.0, 90.0)]])

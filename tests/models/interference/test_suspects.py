@@ -1,4 +1,4 @@
-"""Who is blamed, in scenes where it is known who does something."""
+"""Blame of neighbours, in scenes where it is known who does something."""
 
 import time
 from dataclasses import replace
@@ -21,7 +21,7 @@ def ranked(made: Scene) -> Ranked:
 
 
 def blamed(made: Scene) -> list[str]:
-    return [each.candidate.name for each in ranked(made).suspects if each.is_blamed]
+    return [suspect.candidate.name for suspect in ranked(made).suspects if suspect.is_blamed]
 
 
 @pytest.mark.thorough
@@ -49,25 +49,25 @@ def test_one_who_is_always_with_the_aggressor_rides_along() -> None:
     made = scene(8, users=30, effect=0.2)
     with_it = made.present[made.present["user"] == "u-0"].assign(user="u-shadow")
     present = pd.concat([made.present, with_it], ignore_index=True)
-    told = {each.candidate.name: each for each in ranked(Scene(made.compared, present)).suspects}
-    pair = [told["u-0"], told["u-shadow"]]
-    assert all(each.q < 0.05 for each in pair)
-    assert sorted(each.is_blamed for each in pair) == [False, True]
-    [rides] = [each for each in pair if each.rides_with]
-    assert rides.rides_with in [each.candidate for each in pair]
+    by_name = {suspect.candidate.name: suspect for suspect in ranked(Scene(made.compared, present)).suspects}
+    pair = [by_name["u-0"], by_name["u-shadow"]]
+    assert all(suspect.q < 0.05 for suspect in pair)
+    assert sorted(suspect.is_blamed for suspect in pair) == [False, True]
+    [rides] = [suspect for suspect in pair if suspect.rides_with]
+    assert rides.rides_with in [suspect.candidate for suspect in pair]
 
 
 def test_one_who_makes_runs_faster_is_not_blamed() -> None:
-    told = ranked(scene(9, users=30, effect=-0.2)).suspects[0]
-    assert (told.candidate.name, told.q < 0.05, told.rho < 0, told.is_blamed) == ("u-0", True, True, False)
+    suspect = ranked(scene(9, users=30, effect=-0.2)).suspects[0]
+    assert (suspect.candidate.name, suspect.q < 0.05, suspect.rho < 0, suspect.is_blamed) == ("u-0", True, True, False)
 
 
 def test_who_came_with_the_drift_alone_cannot_be_told_from_it() -> None:
     made = scene(10, users=2)
     there = np.repeat([0.0, 1.0, 0.0, 1.0, 0.0] * 2, 10)
     user = Candidate(Kind.USER, Scope.NODE, "u-block")
-    told = ranking(made.compared, Exposures((user,), scipy.sparse.csc_matrix(there[:, None])))
-    assert (told.suspects, told.inseparable) == ((), 1)
+    answer = ranking(made.compared, Exposures((user,), scipy.sparse.csc_matrix(there[:, None])))
+    assert (answer.suspects, answer.inseparable) == ((), 1)
 
 
 def test_the_same_question_has_the_same_answer() -> None:
@@ -96,7 +96,7 @@ def test_a_hundred_thousand_runs_are_ranked_in_seconds() -> None:
     compared = Outcomes("s", None, runs, excess, np.arange(count) % 50, count)
     names = tuple(Candidate(Kind.USER, Scope.NODE, f"u-{number}") for number in range(users))
     before = time.monotonic()
-    told = ranking(compared, Exposures(names, shares))
+    answer = ranking(compared, Exposures(names, shares))
     assert time.monotonic() - before < 60
-    assert [each.candidate.name for each in told.suspects if each.is_blamed] == ["u-7"]
-    assert 1.04 < told.suspects[0].slowdown_ratio < 1.065
+    assert [suspect.candidate.name for suspect in answer.suspects if suspect.is_blamed] == ["u-7"]
+    assert 1.04 < answer.suspects[0].slowdown_ratio < 1.065

@@ -56,7 +56,9 @@ def test_who_sends_more_counts_more_and_who_is_unknown_as_usual(store: Store) ->
     assert sent is not None
     assert sent.tolist() == [0.5, 2.0, 1.0, 1.0]
     met = exposures_of(one_run(), there, GROUPS, sent=sent)
-    assert [(each.name, each.scope) for each in met.candidates] == [(name, Scope.GROUP) for name in "abc"]
+    assert [(candidate.name, candidate.scope) for candidate in met.candidates] == [
+        (name, Scope.GROUP) for name in "abc"
+    ]
     assert met.shares.toarray()[0] == pytest.approx([0.125, 0.5, 0.25], rel=0.01)
 
 

@@ -15,9 +15,9 @@ START_NS = 1_767_323_045 * SECOND
 GAP_SECONDS = 3600  # between the starts of two runs: none of them overlap
 
 
-def rows(*told: tuple[Any, ...]) -> pd.DataFrame:
+def rows(*runs: tuple[Any, ...]) -> pd.DataFrame:
     """One run an hour from (workload, system, configuration, world_size, seconds), oldest first."""
-    return pd.DataFrame([_row(number, *each) for number, each in enumerate(told)], columns=list(COLUMNS))
+    return pd.DataFrame([_row(number, *run) for number, run in enumerate(runs)], columns=list(COLUMNS))
 
 
 def scaled(n_runs: int = 3, *, batches: Sequence[int] = (8, 16, 32, 64), seed: int = 0) -> pd.DataFrame:
@@ -27,8 +27,8 @@ def scaled(n_runs: int = 3, *, batches: Sequence[int] = (8, 16, 32, 64), seed: i
     noise = random.lognormal(0, 0.02, len(kinds))
     return rows(
         *(
-            ("gpt", "lab", {"batch": batch}, ranks, float(batch / ranks**0.8 * each))
-            for (batch, ranks), each in zip(kinds, noise, strict=True)
+            ("gpt", "lab", {"batch": batch}, ranks, float(batch / ranks**0.8 * factor))
+            for (batch, ranks), factor in zip(kinds, noise, strict=True)
         )
     )
 

@@ -10,7 +10,7 @@ from crosswind.models.surrogate.columns import Columns
 
 
 def of(*configurations: dict[str, Any]) -> list[Question]:
-    return [Question("gpt", "lab", each, 8) for each in configurations]
+    return [Question("gpt", "lab", configuration, 8) for configuration in configurations]
 
 
 def column(name: str, *configurations: dict[str, Any]) -> list[object]:
@@ -28,8 +28,8 @@ def test_one_text_makes_texts_of_all_in_its_column() -> None:
 
 
 def test_columns_that_are_known_keep_their_kind() -> None:
-    known = Columns.of(described(of({"a": 8, "b": "auto"}, {"a": 4, "b": 8}))).categories
-    asked = described(of({"a": "16", "b": 8.0}, {"a": "auto", "b": "auto"}, {"a": "inf"}), known)
+    categories = Columns.of(described(of({"a": 8, "b": "auto"}, {"a": 4, "b": 8}))).categories
+    asked = described(of({"a": "16", "b": 8.0}, {"a": "auto", "b": "auto"}, {"a": "inf"}), categories)
     assert asked["config.a"].tolist() == pytest.approx([16.0, np.nan, np.nan], nan_ok=True)
     assert asked["config.b"].fillna("-").tolist() == ["8", "auto", "-"]
 
@@ -38,8 +38,8 @@ def test_texts_that_nearly_all_differ_tell_nothing_and_take_one_place() -> None:
     paths: list[dict[str, Any]] = [{"out": f"/scratch/{number}"} for number in range(TEXTS_MAX + 1)]
     table = described(of(*paths))
     assert set(table["config.out"]) == {MANY}
-    known = Columns.of(table).categories
-    assert described(of({"out": "/scratch/new"}, {}), known)["config.out"].fillna("-").tolist() == [MANY, "-"]
+    categories = Columns.of(table).categories
+    assert described(of({"out": "/scratch/new"}, {}), categories)["config.out"].fillna("-").tolist() == [MANY, "-"]
     assert len(set(described(of(*paths[:TEXTS_MAX]))["config.out"])) == TEXTS_MAX
 
 
@@ -51,9 +51,9 @@ def test_a_known_accelerator_tells_what_it_can_do() -> None:
 
 def test_a_network_that_is_told_gets_its_time_by_formulas() -> None:
     table = described(of({"hidden": 1024, "layers": 24, "global_batch": 64}, {"hidden": 1024}))
-    told = table["analytic.step_seconds"].tolist()
-    assert told[0] > 0
-    assert np.isnan(told[1])
+    seconds = table["analytic.step_seconds"].tolist()
+    assert seconds[0] > 0
+    assert np.isnan(seconds[1])
 
 
 def test_a_network_that_cannot_be_has_no_time_by_formulas() -> None:

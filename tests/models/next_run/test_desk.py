@@ -88,7 +88,7 @@ def test_threads_are_answered_while_runs_come_in(store: Store) -> None:
         counts = [pool.submit(lambda: desk.answer(ASKED).cohort_runs) for _ in range(6)]
         for number in range(6, 9):
             put(store, f"r{number}", 11.0, place=number)
-        assert {each.result() for each in counts} <= {6, 7, 8, 9}
+        assert {future.result() for future in counts} <= {6, 7, 8, 9}
     assert desk.answer(ASKED).cohort_runs == 9
 
 
@@ -200,12 +200,12 @@ def test_a_registered_model_that_lacks_the_workload_does_not_answer(store: Store
 
 
 def test_a_model_that_is_registered_or_taken_back_meanwhile_answers_or_does_not(store: Store) -> None:
-    found: list[Found | None] = [None]
-    desk = NextRunDesk(store, registered=lambda _: found[0])
+    current: list[Found | None] = [None]
+    desk = NextRunDesk(store, registered=lambda _: current[0])
     assert desk.answer(ASKED).model is None
-    found[0] = (NextRunModel("run_seconds").fit(cases(store, Outcome.RUN)), "run_seconds/1")
+    current[0] = (NextRunModel("run_seconds").fit(cases(store, Outcome.RUN)), "run_seconds/1")
     assert desk.answer(ASKED).model == "run_seconds/1"
-    found[0] = None
+    current[0] = None
     assert desk.answer(ASKED).model is None
 
 

@@ -39,11 +39,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def test_later_runs_are_asked_about_from_the_last_quarter() -> None:
-    told = ask_later(Outcome.RUN, scaled(4), None)
-    assert told is not None
-    assert len(told.seconds) == 16  # of 64
-    assert told.seconds.tolist() == scaled(4)["seconds"].tolist()[48:]
-    assert set(told.basis) == {"cohort"}
+    asked = ask_later(Outcome.RUN, scaled(4), None)
+    assert asked is not None
+    assert len(asked.seconds) == 16  # of 64
+    assert asked.seconds.tolist() == scaled(4)["seconds"].tolist()[48:]
+    assert set(asked.basis) == {"cohort"}
 
 
 def test_too_few_runs_are_asked_about_nothing() -> None:
@@ -61,9 +61,9 @@ def test_at_most_so_many_are_asked_about() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("place", [52, 63])
 def test_no_answer_knows_a_run_after_its_question(place: int) -> None:
-    told, changed = scaled(4), scaled(4)
+    runs, changed = scaled(4), scaled(4)
     changed.loc[place, "seconds"] *= 100
-    before, after = (ask_later(Outcome.RUN, each, None) for each in (told, changed))
+    before, after = (ask_later(Outcome.RUN, history, None) for history in (runs, changed))
     assert before is not None
     assert after is not None
     asked = place - 48 + 1  # up to the changed one itself
@@ -73,10 +73,10 @@ def test_no_answer_knows_a_run_after_its_question(place: int) -> None:
 
 
 def test_an_answer_knows_the_runs_that_had_ended_before_its_question() -> None:
-    told = rows(*4 * [("gpt", "lab", {}, 1, 10.0 + number % 3) for number in range(12)])
-    changed = told.copy()
+    runs = rows(*4 * [("gpt", "lab", {}, 1, 10.0 + number % 3) for number in range(12)])
+    changed = runs.copy()
     changed.loc[36:40, "seconds"] /= 2
-    before, after = (ask_later(Outcome.RUN, each, None) for each in (told, changed))
+    before, after = (ask_later(Outcome.RUN, history, None) for history in (runs, changed))
     assert before is not None
     assert after is not None
     assert not np.array_equal(before.said.values[5:], after.said.values[5:])
@@ -85,28 +85,28 @@ def test_an_answer_knows_the_runs_that_had_ended_before_its_question() -> None:
 @pytest.mark.parametrize("place", [10, 40])
 def test_a_run_still_in_progress_is_not_heard_of(place: int) -> None:
     """One that takes longer than all the others together says nothing to any of them."""
-    told, changed = (rows(*4 * [("gpt", "lab", {}, 1, 10.0 + number % 3) for number in range(12)]) for _ in range(2))
-    for each, seconds in ((told, 1e6), (changed, 2e6)):
-        each.loc[place, "seconds"] = seconds
-        each.loc[place, "ended_ns"] = START_NS + 2_000_000 * SECOND
-    before, after = (ask_later(Outcome.RUN, each, None) for each in (told, changed))
+    runs, changed = (rows(*4 * [("gpt", "lab", {}, 1, 10.0 + number % 3) for number in range(12)]) for _ in range(2))
+    for table, seconds in ((runs, 1e6), (changed, 2e6)):
+        table.loc[place, "seconds"] = seconds
+        table.loc[place, "ended_ns"] = START_NS + 2_000_000 * SECOND
+    before, after = (ask_later(Outcome.RUN, history, None) for history in (runs, changed))
     assert before is not None
     assert after is not None
     assert np.array_equal(before.said.values, after.said.values)
 
 
 def test_runs_that_all_go_at_once_tell_nothing_of_each_other() -> None:
-    told = scaled(4).assign(started_ns=START_NS, ended_ns=START_NS + SECOND)
-    assert ask_later(Outcome.RUN, told, None) is None
+    runs = scaled(4).assign(started_ns=START_NS, ended_ns=START_NS + SECOND)
+    assert ask_later(Outcome.RUN, runs, None) is None
 
 
 def test_an_end_that_nobody_told_is_the_start_and_the_seconds() -> None:
-    told = scaled(4)
-    without = told.assign(ended_ns=pd.Series([None] * len(told), dtype=object))
-    known, unknown = (ask_later(Outcome.RUN, each, None) for each in (told, without))
-    assert known is not None
+    runs = scaled(4)
+    without = runs.assign(ended_ns=pd.Series([None] * len(runs), dtype=object))
+    with_ends, unknown = (ask_later(Outcome.RUN, history, None) for history in (runs, without))
+    assert with_ends is not None
     assert unknown is not None
-    assert np.array_equal(known.said.values, unknown.said.values)
+    assert np.array_equal(with_ends.said.values, unknown.said.values)
 
 
 def test_worth_is_told_for_every_basis_that_was_asked_about_often_enough() -> None:
@@ -123,8 +123,8 @@ def test_worth_is_told_for_every_basis_that_was_asked_about_often_enough() -> No
     assert worth_of_alone(repeated) == {"cohort"}
 
 
-def worth_of_alone(told: pd.DataFrame) -> set[str]:
-    asked = ask_later(Outcome.RUN, told, None)
+def worth_of_alone(runs: pd.DataFrame) -> set[str]:
+    asked = ask_later(Outcome.RUN, runs, None)
     assert asked is not None
     return set(worth_of(asked))
 
@@ -153,10 +153,10 @@ def test_jobs_are_trained_on_though_nobody_told_their_end(tmp_path: Path) -> Non
     with Store.open(tmp_path / "store") as store:
         store.jobs.put(*map(job, range(40)))
         made = train(store, Outcome.JOB)
-        told = cases(store, Outcome.JOB)
+        runs = cases(store, Outcome.JOB)
     assert (made.evidence.learned.from_ns, made.evidence.learned.rows) == (START_NS, 40)
     assert made.evidence.learned.to_ns == START_NS + (3900 + 50) * SECOND
-    assert told["world_size"].tolist() == [2] * 40
+    assert runs["world_size"].tolist() == [2] * 40
 
 
 @pytest.mark.thorough
@@ -173,12 +173,12 @@ def test_the_lab_s_steps_are_foretold_no_worse_than_by_their_median_and_the_inte
 
 @pytest.mark.thorough
 def test_the_lab_s_conditions_are_learned_from(lab: Lab) -> None:
-    told = cases(lab.store, Outcome.STEP)
-    conditions = conditions_of(lab.store, Outcome.STEP, told[:50])
+    runs = cases(lab.store, Outcome.STEP)
+    conditions = conditions_of(lab.store, Outcome.STEP, runs[:50])
     assert conditions is not None
     assert len(conditions) == 50
     assert set(lab.evidence.learned.features) >= {"world_size", "condition.neighbour_ranks"}
-    assert lab.evidence.learned.rows == len(told)
+    assert lab.evidence.learned.rows == len(runs)
 
 
 def test_a_model_of_the_lab_is_saved_read_registered_and_asked_about_later_runs(lab: Lab) -> None:

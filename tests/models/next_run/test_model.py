@@ -27,7 +27,7 @@ def asked(batch: Any = 8, ranks: int = 2, system: str = "lab", **others: Any) ->
 
 
 def seconds(answer: Answer) -> list[float]:
-    return [each.seconds for each in answer.quantiles]
+    return [quantile.seconds for quantile in answer.quantiles]
 
 
 def width(answer: Answer) -> float:
@@ -37,12 +37,12 @@ def width(answer: Answer) -> float:
 
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_one_cohort_alone_is_answered_from_its_runs_however_few(runs: int) -> None:
-    told = rows(*(("gpt", "lab", {"batch": 8}, 2, 10.0 + number) for number in range(runs)))
-    answer = NextRunModel("run_seconds").fit(told).answer(asked())
+    table = rows(*(("gpt", "lab", {"batch": 8}, 2, 10.0 + number) for number in range(runs)))
+    answer = NextRunModel("run_seconds").fit(table).answer(asked())
     assert (answer.basis, answer.cohort_runs, answer.runs, answer.distance) == (Basis.COHORT, runs, runs, 0.0)
     assert seconds(answer) == sorted(seconds(answer))
     assert 9 < answer.prediction.at(0.5)[0] < 13
-    assert [each.run_id for each in answer.evidence] == [f"r{number}" for number in range(runs)][::-1]
+    assert [neighbour.run_id for neighbour in answer.evidence] == [f"r{number}" for number in range(runs)][::-1]
 
 
 def test_one_run_alone_stands_for_other_scales_with_a_cautious_band() -> None:
@@ -66,7 +66,7 @@ def test_a_whole_run_by_formulas_takes_its_steps_times_as_long_as_one() -> None:
     question = Question("gpt", "lab", {**NETWORK, "steps": 100}, 8)
     step = NextRunModel("step_p50_seconds").answer(question)
     run = NextRunModel("run_seconds").answer(question)
-    assert seconds(run) == pytest.approx([100 * each for each in seconds(step)])
+    assert seconds(run) == pytest.approx([100 * quantile for quantile in seconds(step)])
 
 
 @pytest.mark.parametrize("steps", [None, 0, True, "many"])
@@ -113,8 +113,8 @@ def test_a_second_system_is_told_by_its_own_level() -> None:
     """With `slow` three times slower at every batch that ran there, a scale that did not is slow too."""
     kinds = [(batch, ranks) for batch in (8, 32) for ranks in (1, 2, 4)]
     there = [("gpt", "slow", {"batch": batch}, ranks, 3 * batch / ranks**0.8) for batch, ranks in kinds]
-    told = scaled(2)[["workload", "system", "configuration", "world_size", "seconds"]]
-    here = [tuple(row) for row in told.to_numpy()]
+    table = scaled(2)[["workload", "system", "configuration", "world_size", "seconds"]]
+    here = [tuple(row) for row in table.to_numpy()]
     model = NextRunModel("run_seconds").fit(rows(*here, *there, *there))
     answer = model.answer(asked(32, 8, "slow"))
     assert answer.basis is Basis.WORKLOAD
@@ -132,8 +132,8 @@ def test_degrees_that_cannot_be_are_refused_unless_they_ran(model: NextRunModel)
 
 def test_mixed_values_of_one_parameter_are_learned_from_and_asked_about() -> None:
     kinds: Sequence[Any] = (8, "auto", True, 16.0, "64", [1, 2], None, float("nan"))
-    told = rows(*(("gpt", "lab", {"batch": kind}, ranks, 10.0) for kind in kinds for ranks in (1, 2)))
-    model = NextRunModel("run_seconds").fit(told)
+    table = rows(*(("gpt", "lab", {"batch": kind}, ranks, 10.0) for kind in kinds for ranks in (1, 2)))
+    model = NextRunModel("run_seconds").fit(table)
     for value in (8, 8.0, "auto", "other", False, 12):
         assert model.answer(asked(value, 4)).prediction.at(0.5)[0] == pytest.approx(10.0, rel=0.5)
 
@@ -141,7 +141,7 @@ def test_mixed_values_of_one_parameter_are_learned_from_and_asked_about() -> Non
 def test_a_text_where_numbers_ran_counts_as_missing(model: NextRunModel) -> None:
     answer = model.answer(asked("auto"))
     assert answer.basis is Basis.WORKLOAD
-    assert any(each.startswith("batch is auto, earlier runs had") for each in answer.warnings)
+    assert any(warning.startswith("batch is auto, earlier runs had") for warning in answer.warnings)
     assert seconds(model.answer(asked("24"))) == pytest.approx(seconds(model.answer(asked(24))))
 
 
@@ -158,7 +158,7 @@ def test_many_at_once_are_answered_as_one_by_one(model: NextRunModel) -> None:
 def test_formulas_answer_many_at_once_too() -> None:
     model = NextRunModel("step_p50_seconds")
     questions = [Question("gpt", "lab", {**NETWORK, "global_batch": size}, 8) for size in (64, 128)]
-    one_by_one = np.array([seconds(model.answer(each)) for each in questions])
+    one_by_one = np.array([seconds(model.answer(question)) for question in questions])
     assert model.batch(questions).seconds == pytest.approx(one_by_one)
 
 
@@ -188,9 +188,9 @@ def test_a_new_cohort_is_heard_of(model: NextRunModel) -> None:
 
 
 def test_runs_that_are_no_longer_kept_are_not_news() -> None:
-    told = rows(*(("gpt", "lab", {"batch": 8}, 2, float(number + 1)) for number in range(300)))
-    model = NextRunModel("run_seconds").fit(told)
-    assert model.with_runs(told) is model
+    table = rows(*(("gpt", "lab", {"batch": 8}, 2, float(number + 1)) for number in range(300)))
+    model = NextRunModel("run_seconds").fit(table)
+    assert model.with_runs(table) is model
 
 
 def test_two_systems_may_count_their_jobs_alike() -> None:
@@ -212,11 +212,11 @@ def test_cohorts_that_ran_long_ago_are_still_answered_from_their_own_runs() -> N
 def test_conditions_change_the_answer_only_where_they_are_given() -> None:
     """Half of the runs began beside others that used many cores, and took half as long again."""
     busy = np.arange(80) % 4 < 2
-    told = rows(*(("gpt", "lab", {"batch": 8}, 2, 15.0 if each else 10.0) for each in busy))
+    table = rows(*(("gpt", "lab", {"batch": 8}, 2, 15.0 if is_busy else 10.0) for is_busy in busy))
     noise = np.random.default_rng(0).lognormal(0, 0.01, 80)
-    told["seconds"] *= noise
+    table["seconds"] *= noise
     conditions = pd.DataFrame({name: np.zeros(80) for name in TELLING}).assign(**{TELLING[0]: np.where(busy, 8.0, 0.0)})
-    model = NextRunModel("run_seconds").fit(told, conditions)
+    model = NextRunModel("run_seconds").fit(table, conditions)
     calm, loaded = conditions[2:3], conditions[:1]
     assert model.answer(asked(), calm).prediction.at(0.5)[0] < 11
     assert model.answer(asked(), loaded).prediction.at(0.5)[0] > 14
@@ -242,8 +242,8 @@ def test_the_same_runs_teach_the_same(model: NextRunModel) -> None:
 
 @pytest.mark.thorough
 def test_a_path_in_every_configuration_costs_no_column_each() -> None:
-    told = rows(*(("gpt", "lab", {"batch": 8, "out": f"/runs/{number}"}, 2, 10.0) for number in range(300)))
-    model = NextRunModel("run_seconds").fit(told)
+    table = rows(*(("gpt", "lab", {"batch": 8, "out": f"/runs/{number}"}, 2, 10.0) for number in range(300)))
+    model = NextRunModel("run_seconds").fit(table)
     answer = model.answer(asked(8, 2, out="/runs/new"))
     assert (answer.basis, answer.is_outside) == (Basis.WORKLOAD, False)
     assert answer.prediction.at(0.5)[0] == pytest.approx(10.0, rel=0.05)

@@ -18,11 +18,11 @@ def law(factor: float, ranks: int, batch: int) -> float:
 
 def cases(rows: list[tuple[str, dict[str, object], int, float]], workload: str = "gpt") -> pd.DataFrame:
     """One run a row of (system, configuration, ranks, seconds), a minute apart."""
-    told = [
+    records = [
         (f"r{place}", "", workload, system, ranks, None, (), configuration, place * 60, place * 60 + 1, seconds)
         for place, (system, configuration, ranks, seconds) in enumerate(rows)
     ]
-    return pd.DataFrame(told, columns=list(COLUMNS))
+    return pd.DataFrame(records, columns=list(COLUMNS))
 
 
 def elsewhere() -> list[tuple[str, dict[str, object], int, float]]:
@@ -75,5 +75,7 @@ def test_steps_that_ran_calibrate_the_formulas_for_networks_that_did_not() -> No
     answer, guess = model.answer(question), blind.answer(question)
     assert (answer.basis, guess.basis) == (Basis.ANALYTIC, Basis.ANALYTIC)
     assert answer.prediction.at(0.5)[0] == pytest.approx(flops / 60e12 + 0.01, rel=0.1)
-    width, guessed = (float(np.log(each.prediction.at(0.95) / each.prediction.at(0.05))[0]) for each in (answer, guess))
+    width, guessed = (
+        float(np.log(forecast.prediction.at(0.95) / forecast.prediction.at(0.05))[0]) for forecast in (answer, guess)
+    )
     assert width < guessed

@@ -26,26 +26,26 @@ def test_numbers_that_are_always_positive_are_compared_by_their_doublings() -> N
 
 
 def test_what_is_far_outside_is_farther_than_what_is_usual() -> None:
-    known = Neighbours().fit(RAN)
-    assert known.distances(table(("bert", 3, 1.0))).min() < 1
-    assert known.distances(table(("bert", 512, 1.0))).min() > 2
+    neighbours = Neighbours().fit(RAN)
+    assert neighbours.distances(table(("bert", 3, 1.0))).min() < 1
+    assert neighbours.distances(table(("bert", 512, 1.0))).min() > 2
 
 
 def test_another_workload_counts_more_than_a_doubling() -> None:
-    known = Neighbours().fit(RAN)
-    assert known.distances(table(("gpt", 8, 1.0))).min() > known.distances(table(("bert", 32, 1.0))).min() > 0
+    neighbours = Neighbours().fit(RAN)
+    assert neighbours.distances(table(("gpt", 8, 1.0))).min() > neighbours.distances(table(("bert", 32, 1.0))).min() > 0
 
 
 def test_two_unknown_names_are_as_far_as_two_known_ones() -> None:
-    known = Neighbours().fit(table(("bert", 1, 0.0), ("gpt", 1, 0.0)))
-    other = known.distances(table(("t5", 1, 0.0)))
-    assert other.ravel() == pytest.approx(known.distances(table(("bert", 1, 0.0)))[0, 1] * np.ones(2))
+    neighbours = Neighbours().fit(table(("bert", 1, 0.0), ("gpt", 1, 0.0)))
+    other = neighbours.distances(table(("t5", 1, 0.0)))
+    assert other.ravel() == pytest.approx(neighbours.distances(table(("bert", 1, 0.0)))[0, 1] * np.ones(2))
 
 
 def test_missing_values_and_columns_are_differences_too() -> None:
-    known = Neighbours().fit(RAN)
-    assert known.distances(RAN[["workload", "world_size"]]).min() > 0
-    assert np.isfinite(known.distances(table(("bert", np.nan, np.nan)))).all()
+    neighbours = Neighbours().fit(RAN)
+    assert neighbours.distances(RAN[["workload", "world_size"]]).min() > 0
+    assert np.isfinite(neighbours.distances(table(("bert", np.nan, np.nan)))).all()
 
 
 def test_one_row_is_enough() -> None:

@@ -39,7 +39,7 @@ def test_degrees_that_multiply_to_the_ranks_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("configuration", "told"),
+    ("configuration", "message"),
     [
         ({"dp": 2, "tp": 2, "pp": 1}, "data 2 x tensor 2 x pipeline 1 make 4 ranks, expected 8"),
         ({"dp": 2, "tp": 2, "pp": 2, "cp": 2}, "make 16 ranks, expected 8"),
@@ -48,8 +48,8 @@ def test_degrees_that_multiply_to_the_ranks_are_taken() -> None:
         ({"tp": "2"}, "tp is '2', expected a whole number"),
     ],
 )
-def test_degrees_that_do_not_are_refused(configuration: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_degrees_that_do_not_are_refused(configuration: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         check_degrees(asked(**configuration))
 
 

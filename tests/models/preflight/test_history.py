@@ -40,7 +40,7 @@ def test_before_the_first_check_there_is_nothing(store: Store) -> None:
 def test_what_was_recorded_comes_back_newest_first_without_what_no_node_is_held_to(store: Store) -> None:
     assert stored(store, 1, GEMM, LINK, MESSAGE) == 3
     assert stored(store, 2, GEMM, LINK) == 2
-    link, gemm = sorted(earlier_checks(store.lake, "lab"), key=lambda each: each.measure)
+    link, gemm = sorted(earlier_checks(store.lake, "lab"), key=lambda earlier: earlier.measure)
     assert (gemm.node, gemm.device, gemm.peer, gemm.values) == ("n1", "cpu", "", (100.0, 100.0))
     assert gemm.at_ns == (BEGAN + 2, BEGAN + 1)
     assert (gemm.method, gemm.hardware) == ("torch", "Fast 9000")
@@ -64,9 +64,9 @@ def test_only_the_newest_of_a_node_are_looked_at(store: Store) -> None:
         **{name: [""] * len(many) for name in ("method", "hardware")},
     }
     store.lake.append("many", to_table(PREFLIGHT, columns))
-    [found] = earlier_checks(store.lake, "lab")
-    assert len(found.values) == VALUES_EACH
-    assert found.values[0] == len(many)
+    [earlier] = earlier_checks(store.lake, "lab")
+    assert len(earlier.values) == VALUES_EACH
+    assert earlier.values[0] == len(many)
 
 
 def test_what_is_no_number_is_not_recorded(store: Store) -> None:

@@ -17,9 +17,9 @@ def test_a_value_below_is_worse_where_more_is_better_and_better_where_less_is() 
 
 
 def test_alike_values_are_never_taken_for_closer_than_the_least_spread() -> None:
-    found = usual("disk_write", [1e9, 1e9, 1e9, 1e9, 1.0001e9])
-    assert found.spread == pytest.approx(0.25 * 1.8)
-    assert found.z("disk_write", 0.4e9) > -Z_SLOW
+    expected = usual("disk_write", [1e9, 1e9, 1e9, 1e9, 1.0001e9])
+    assert expected.spread == pytest.approx(0.25 * 1.8)
+    assert expected.z("disk_write", 0.4e9) > -Z_SLOW
 
 
 def test_one_value_gone_wrong_moves_neither_centre_nor_spread_far() -> None:

@@ -1,4 +1,4 @@
-"""Who is blamed, on what evidence, and when nobody is."""
+"""Nodes that are blamed, on what evidence, and when none is."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,10 +19,10 @@ def gemm(**of_nodes: float) -> list[Measured]:
 def earlier(
     node: str, values: Sequence[float], *, measure: str = "gemm", first_check: int = 0, **other: str
 ) -> Earlier:
-    told = {**CPU, **other}
+    facts = {**CPU, **other}
     times = tuple(range(first_check + len(values), first_check, -1))
     return Earlier(
-        measure, told["method"], told["hardware"], node, told["device"], told.get("peer", ""), times, tuple(values)
+        measure, facts["method"], facts["hardware"], node, facts["device"], facts.get("peer", ""), times, tuple(values)
     )
 
 
@@ -37,14 +37,16 @@ def verdict(
     failures: Iterable[tuple[str, str, str]] = (),
     nodes: Sequence[str] | None = None,
 ) -> Verdict:
-    told = dict.fromkeys(node for each in measured for node in (each.node, each.peer) if node)
-    return judged(nodes or tuple(told), measured, failures, history)
+    node_names = dict.fromkeys(
+        node for measurement in measured for node in (measurement.node, measurement.peer) if node
+    )
+    return judged(nodes or tuple(node_names), measured, failures, history)
 
 
 def test_a_node_far_below_the_fleet_is_left_out_with_what_was_expected_of_it() -> None:
-    found = verdict(gemm(n1=50.0), fleet(5))
-    assert found.excluded == ("n1",)
-    [blame] = found.blames
+    judgement = verdict(gemm(n1=50.0), fleet(5))
+    assert judgement.excluded == ("n1",)
+    [blame] = judgement.blames
     assert (blame.measure, blame.device, blame.value, blame.evidence) == ("gemm", "cpu", 50.0, 5)
     assert blame.expected == pytest.approx(101.0)
     assert blame.basis is Basis.FLEET
@@ -53,23 +55,23 @@ def test_a_node_far_below_the_fleet_is_left_out_with_what_was_expected_of_it() -
 
 @pytest.mark.parametrize("value", [93.0, 101.0, 300.0])
 def test_a_node_a_little_below_or_above_is_not(value: float) -> None:
-    found = verdict(gemm(n1=value), fleet(5))
-    assert (found.excluded, found.notes) == ((), ())
-    assert found.findings[0].ratio == pytest.approx(value / 101.0)
+    judgement = verdict(gemm(n1=value), fleet(5))
+    assert (judgement.excluded, judgement.notes) == ((), ())
+    assert judgement.findings[0].ratio == pytest.approx(value / 101.0)
 
 
 def test_four_earlier_nodes_are_too_few_and_it_is_said() -> None:
-    found = verdict(gemm(n1=1.0), fleet(4))
-    assert found.excluded == ()
-    assert found.findings[0].basis is Basis.NOBODY
-    assert found.findings[0].expected is None
-    assert "nothing says what is usual of gemm" in found.notes[0]
+    judgement = verdict(gemm(n1=1.0), fleet(4))
+    assert judgement.excluded == ()
+    assert judgement.findings[0].basis is Basis.NOBODY
+    assert judgement.findings[0].expected is None
+    assert "nothing says what is usual of gemm" in judgement.notes[0]
 
 
 def test_five_earlier_checks_of_the_node_itself_will_do() -> None:
-    found = verdict(gemm(n1=50.0), [earlier("n1", [100.0, 99.0, 101.0, 100.0, 102.0])])
-    assert found.excluded == ("n1",)
-    assert (found.blames[0].basis, found.blames[0].evidence) == (Basis.CHECKS, 5)
+    judgement = verdict(gemm(n1=50.0), [earlier("n1", [100.0, 99.0, 101.0, 100.0, 102.0])])
+    assert judgement.excluded == ("n1",)
+    assert (judgement.blames[0].basis, judgement.blames[0].evidence) == (Basis.CHECKS, 5)
 
 
 def test_many_devices_in_one_check_are_one_check() -> None:
@@ -100,9 +102,9 @@ def test_a_disk_is_compared_with_what_is_mounted_at_the_same_place() -> None:
 
 
 def test_without_history_a_node_far_below_three_others_is_left_out() -> None:
-    found = verdict(gemm(n1=100.0, n2=101.0, n3=40.0, n4=99.0))
-    assert found.excluded == ("n3",)
-    assert (found.blames[0].basis, found.blames[0].evidence) == (Basis.PEERS, 3)
+    judgement = verdict(gemm(n1=100.0, n2=101.0, n3=40.0, n4=99.0))
+    assert judgement.excluded == ("n3",)
+    assert (judgement.blames[0].basis, judgement.blames[0].evidence) == (Basis.PEERS, 3)
 
 
 def test_two_other_nodes_are_too_few() -> None:
@@ -110,9 +112,9 @@ def test_two_other_nodes_are_too_few() -> None:
 
 
 def test_two_nodes_of_four_cannot_be_told_from_the_other_two() -> None:
-    found = verdict(gemm(n1=100.0, n2=40.0, n3=40.0, n4=100.0))
-    assert found.excluded == ()
-    assert "gemm: slow on 2 of 4 nodes, so the cause is none of them" in found.notes
+    judgement = verdict(gemm(n1=100.0, n2=40.0, n3=40.0, n4=100.0))
+    assert judgement.excluded == ()
+    assert "gemm: slow on 2 of 4 nodes, so the cause is none of them" in judgement.notes
 
 
 def test_one_slow_node_of_two_is_told_from_the_other_by_the_fleet() -> None:
@@ -120,17 +122,17 @@ def test_one_slow_node_of_two_is_told_from_the_other_by_the_fleet() -> None:
 
 
 def test_when_most_are_slow_no_node_is_to_blame() -> None:
-    found = verdict(gemm(n1=50.0, n2=50.0, n3=100.0), fleet(5))
-    assert found.excluded == ()
-    assert "gemm: slow on 2 of 3 nodes, so the cause is none of them" in found.notes
-    assert sum(each.is_slow for each in found.findings) == 2
+    judgement = verdict(gemm(n1=50.0, n2=50.0, n3=100.0), fleet(5))
+    assert judgement.excluded == ()
+    assert "gemm: slow on 2 of 3 nodes, so the cause is none of them" in judgement.notes
+    assert sum(finding.is_slow for finding in judgement.findings) == 2
 
 
 def test_one_gpu_of_many_is_named() -> None:
     values = {f"gpu{number}": 50.0 if number == 6 else 100.0 for number in range(8)}
     measured = [Measured("n1", "gemm", value, gpu, method="torch", hardware="H") for gpu, value in values.items()]
-    found = verdict(measured, fleet(5, device="gpu0", hardware="H"))
-    assert [each.device for each in found.blames] == ["gpu6"]
+    judgement = verdict(measured, fleet(5, device="gpu0", hardware="H"))
+    assert [blame.device for blame in judgement.blames] == ["gpu6"]
 
 
 def links(bandwidths: Mapping[tuple[str, str], float]) -> list[Measured]:
@@ -143,16 +145,16 @@ def mesh(count: int, slow: Mapping[tuple[int, int], float]) -> list[Measured]:
 
 
 def test_a_node_whose_links_are_all_slow_is_left_out_and_its_partners_are_not() -> None:
-    found = verdict(mesh(4, {(0, 2): 1e7, (1, 2): 1e7, (2, 3): 1e7}))
-    assert found.excluded == ("n2",)
-    assert found.blames[0].reason == "all 3 links of the node are slow, the best has 1% of usual"
-    assert not any("link n" in note for note in found.notes)
+    judgement = verdict(mesh(4, {(0, 2): 1e7, (1, 2): 1e7, (2, 3): 1e7}))
+    assert judgement.excluded == ("n2",)
+    assert judgement.blames[0].reason == "all 3 links of the node are slow, the best has 1% of usual"
+    assert not any("link n" in note for note in judgement.notes)
 
 
 def test_a_slow_link_between_two_that_are_well_linked_blames_neither() -> None:
-    found = verdict(mesh(4, {(1, 2): 1e7}))
-    assert found.excluded == ()
-    assert any("the link n1 - n2 is slow (1% of usual)" in note for note in found.notes)
+    judgement = verdict(mesh(4, {(1, 2): 1e7}))
+    assert judgement.excluded == ()
+    assert any("the link n1 - n2 is slow (1% of usual)" in note for note in judgement.notes)
 
 
 def link_history(count: int) -> list[Earlier]:
@@ -162,37 +164,37 @@ def link_history(count: int) -> list[Earlier]:
 
 
 def test_of_two_nodes_with_a_slow_link_neither_is_blamed() -> None:
-    found = verdict(links({("n1", "n2"): 1e7}), link_history(6))
-    assert found.excluded == ()
-    assert found.findings[0].is_slow
-    assert any("the link n1 - n2 is slow" in note for note in found.notes)
+    judgement = verdict(links({("n1", "n2"): 1e7}), link_history(6))
+    assert judgement.excluded == ()
+    assert judgement.findings[0].is_slow
+    assert any("the link n1 - n2 is slow" in note for note in judgement.notes)
 
 
 def test_of_three_nodes_the_one_that_both_others_reach_slowly_is_blamed() -> None:
-    found = verdict(links({("n1", "n2"): 1e7, ("n1", "n3"): 1e9, ("n2", "n3"): 1e7}), link_history(6))
-    assert found.excluded == ("n2",)
+    judgement = verdict(links({("n1", "n2"): 1e7, ("n1", "n3"): 1e9, ("n2", "n3"): 1e7}), link_history(6))
+    assert judgement.excluded == ("n2",)
 
 
 def test_when_all_links_are_slow_nobody_is_blamed() -> None:
-    found = verdict(links({("n1", "n2"): 1e7, ("n1", "n3"): 1e7, ("n2", "n3"): 1e7}), link_history(6))
-    assert found.excluded == ()
-    assert len(found.notes) == 3
+    judgement = verdict(links({("n1", "n2"): 1e7, ("n1", "n3"): 1e7, ("n2", "n3"): 1e7}), link_history(6))
+    assert judgement.excluded == ()
+    assert len(judgement.notes) == 3
 
 
 def test_what_failed_on_one_node_and_worked_on_three_others_is_blamed() -> None:
     measured = gemm(n1=100.0, n2=100.0, n3=100.0)
     broken = [("n4", "gemm", "CUDA error: no device")]
-    found = verdict(measured, failures=broken, nodes=("n1", "n2", "n3", "n4"))
-    assert found.excluded == ("n4",)
-    assert "worked on 3 other nodes: CUDA error: no device" in found.blames[0].reason
-    assert found.blames[0].value is None
+    judgement = verdict(measured, failures=broken, nodes=("n1", "n2", "n3", "n4"))
+    assert judgement.excluded == ("n4",)
+    assert "worked on 3 other nodes: CUDA error: no device" in judgement.blames[0].reason
+    assert judgement.blames[0].value is None
 
 
 def test_what_failed_on_two_nodes_is_told_and_not_blamed() -> None:
     broken = [("n3", "gemm", "needs numpy"), ("n4", "gemm", "needs numpy")]
-    found = verdict(gemm(n1=100.0, n2=100.0), failures=broken, nodes=("n1", "n2", "n3", "n4"))
-    assert found.excluded == ()
-    assert [note for note in found.notes if "n3: gemm could not be measured: needs numpy" in note]
+    judgement = verdict(gemm(n1=100.0, n2=100.0), failures=broken, nodes=("n1", "n2", "n3", "n4"))
+    assert judgement.excluded == ()
+    assert [note for note in judgement.notes if "n3: gemm could not be measured: needs numpy" in note]
 
 
 def test_a_gpu_that_one_node_alone_does_not_see_is_missed_there() -> None:
@@ -206,8 +208,8 @@ def test_a_gpu_that_one_node_alone_does_not_see_is_missed_there() -> None:
         ("n3", "gpu1"),
         ("n4", "gpu0"),
     ]
-    found = verdict([Measured(node, "gemm", 100.0, device, **gpu) for node, device in seen])
-    [blame] = found.blames
+    judgement = verdict([Measured(node, "gemm", 100.0, device, **gpu) for node, device in seen])
+    [blame] = judgement.blames
     assert (blame.node, blame.device, blame.reason) == ("n4", "gpu1", "gpu1 is not seen here, but on all 3 other nodes")
     few = verdict([Measured(node, "gemm", 100.0, device, **gpu) for node, device in seen[2:]])
     assert few.excluded == ()

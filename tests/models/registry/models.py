@@ -33,7 +33,7 @@ def trained(seed: int = 0) -> Trained:
 
 
 def train(_: Store) -> Trained:
-    """What a trainer does."""
+    """Return the trained model, as a trainer does."""
     return trained()
 
 

@@ -91,7 +91,7 @@ def test_every_kind_of_value_comes_back_as_it_was() -> None:
     }
     restored = read_model(write_model(Columns(held)))
     assert restored == Columns(held)
-    assert [type(each) for each in restored.categories["numbers"]] == [bool, int, int, float, float, float]
+    assert [type(number) for number in restored.categories["numbers"]] == [bool, int, int, float, float, float]
     assert math.copysign(1, restored.categories["numbers"][4]) == -1
 
 
@@ -143,7 +143,7 @@ class Elsewhere:
 
 
 @pytest.mark.parametrize(
-    ("held", "told"),
+    ("held", "message"),
     [
         (lambda: 0, "model.categories['x'] is a builtins.function, which cannot be saved"),
         (Path("/"), "PosixPath, which cannot be saved"),
@@ -157,10 +157,10 @@ class Elsewhere:
         (np.longdouble(1), "longdouble, which cannot be saved"),
     ],
 )
-def test_what_cannot_be_saved_is_named_with_its_place(held: Any, told: str) -> None:
+def test_what_cannot_be_saved_is_named_with_its_place(held: Any, message: str) -> None:
     with pytest.raises(InvalidInputError) as refusal:
         write_model(Columns({"x": held}))
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 def test_state_outside_the_fields_is_not_lost_silently() -> None:
@@ -224,7 +224,7 @@ def test_a_class_that_is_no_dataclass_of_ours_is_never_made(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "message"),
     [
         ({"call": ["os.system", "true"]}, "expected one of"),
         ({}, "expected one of"),
@@ -245,10 +245,10 @@ def test_a_class_that_is_no_dataclass_of_ours_is_never_made(name: str) -> None:
         (json.loads('{"tuple": [' * 60 + "]}" * 60), "levels deep"),
     ],
 )
-def test_hostile_values_are_refused(model: Any, told: str) -> None:
+def test_hostile_values_are_refused(model: Any, message: str) -> None:
     with pytest.raises(MalformedError) as refusal:
         read_model(forged(model))
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 def npy(header: str, content: bytes = b"") -> bytes:
@@ -318,9 +318,11 @@ def test_a_member_named_like_a_path_is_written_nowhere(name: str, tmp_path: Path
     assert list(tmp_path.rglob("*")) == []
 
 
-@pytest.mark.parametrize("told", [b"{", b"[]", b'{"format": 2, "model": 1}', b'{"format": 1}', b"[" * 100_000, b"\xff"])
-def test_a_table_of_contents_that_is_none_is_refused(told: bytes) -> None:
-    members = {MODEL: told}
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b'{"format": 2, "model": 1}', b'{"format": 1}', b"[" * 100_000, b"\xff"]
+)
+def test_a_table_of_contents_that_is_none_is_refused(content: bytes) -> None:
+    members = {MODEL: content}
     with pytest.raises(MalformedError):
         read_model(packed({**members, DIGEST: _digest(members).encode()}))
 

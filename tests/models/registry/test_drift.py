@@ -60,16 +60,19 @@ def test_a_model_at_the_edge_of_its_promise_is_rarely_taken_back_however_often_o
 
 
 def test_cusum_adds_what_exceeds_the_allowance_and_forgets_what_is_below() -> None:
-    known = np.array([1.0, 2.0, 3.0])  # mean 2, standard deviation 1
-    assert cusum(np.array([3.0, 3.0, 0.0, 3.0, 9.0]), known).tolist() == [0.5, 1.0, 0.0, 0.5, 1.0]
+    validation = np.array([1.0, 2.0, 3.0])  # mean 2, standard deviation 1
+    assert cusum(np.array([3.0, 3.0, 0.0, 3.0, 9.0]), validation).tolist() == [0.5, 1.0, 0.0, 0.5, 1.0]
 
 
 def test_the_limit_is_passed_by_few_sequences_like_the_validation() -> None:
     # The limit's own share is 1 % of new sequences and new validations; of 200, 9 or more then have p < 0.001.
-    known = np.abs(np.random.default_rng(3).normal(size=(200, VALIDATED)))
+    validations = np.abs(np.random.default_rng(3).normal(size=(200, VALIDATED)))
     fresh = np.abs(np.random.default_rng(4).normal(size=(200, 300)))
-    limit = cusum_limit(known[0])
-    assert sum(np.max(cusum(losses, each)) >= limit for losses, each in zip(fresh, known, strict=True)) <= 8
+    limit = cusum_limit(validations[0])
+    assert (
+        sum(np.max(cusum(losses, validation)) >= limit for losses, validation in zip(fresh, validations, strict=True))
+        <= 8
+    )
 
 
 def test_runs_like_before_are_no_drift() -> None:
@@ -103,16 +106,16 @@ def test_losses_that_rose_are_told_where_coverage_is_not_known() -> None:
 
 def test_few_validation_losses_are_not_compared_with() -> None:
     evidence = shown(1)
-    found = drift_of(replace(evidence, row_losses=evidence.row_losses[: LOSS_ROWS_MIN - 1]), later(runs(10, 2)))
-    assert (found.loss_excess, found.rows) == (None, 10)
-    assert found.coverage_odds is not None
+    drift = drift_of(replace(evidence, row_losses=evidence.row_losses[: LOSS_ROWS_MIN - 1]), later(runs(10, 2)))
+    assert (drift.loss_excess, drift.rows) == (None, 10)
+    assert drift.coverage_odds is not None
 
 
 def test_runs_within_the_data_window_do_not_count() -> None:
     y = np.concatenate([runs(100, 1, slower=3), runs(50, 2)])
     mixed = LaterRuns(np.arange(150), promise(150), y)
-    found = drift_of(shown(1), mixed)
-    assert (found.rows, found.reason) == (50, None)
+    drift = drift_of(shown(1), mixed)
+    assert (drift.rows, drift.reason) == (50, None)
     assert drift_of(shown(1), LaterRuns(np.arange(100), promise(100), y[:100])).rows == 0
 
 

@@ -93,12 +93,12 @@ def test_what_a_trainer_raises_ends_the_operation_and_registers_nothing(
         "taken": ConflictError("taken"),
         "ZeroDivisionError: by nothing": ZeroDivisionError("by nothing"),
     }
-    for told, error in errors.items():
+    for message, error in errors.items():
         runner = runner_of(store, Trainer(refuse(error)))
         runner.ask(NAME)
         failed = runner.run_next()
         assert failed is not None
-        assert (failed.state, failed.error) == (OperationState.FAILED, told)
+        assert (failed.state, failed.error) == (OperationState.FAILED, message)
     assert versions(store) == []
     assert [record.exc_info is not None for record in caplog.records] == [True]  # only the one nobody foresaw
 

@@ -153,10 +153,10 @@ def test_losses_are_those_of_logarithms() -> None:
 def test_evidence_has_coverage_of_every_level_and_losses_of_every_baseline() -> None:
     y = np.array([1.0, 2.0, 3.0, 4.0])
     prediction = Prediction((0.1, 0.9), np.tile([1.5, 3.5], (4, 1)))
-    found = evidence_of(LEARNED, prediction, y, {"same": prediction})
-    assert found.coverage == ((0.1, 0.25), (0.9, 0.75))
-    assert (found.validated_rows, len(found.row_losses)) == (4, 4)
-    assert found.baselines == {"same": found.loss}
+    evidence = evidence_of(LEARNED, prediction, y, {"same": prediction})
+    assert evidence.coverage == ((0.1, 0.25), (0.9, 0.75))
+    assert (evidence.validated_rows, len(evidence.row_losses)) == (4, 4)
+    assert evidence.baselines == {"same": evidence.loss}
 
 
 def test_what_is_no_number_of_seconds_is_no_evidence() -> None:

@@ -40,14 +40,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def foretold(lab: Lab, conditions: pd.DataFrame) -> Prediction:
-    told: list[Floats] = []
+    log_quantiles: list[Floats] = []
     for first in range(FIRST, LAST, REFIT_RUNS):
         model = CohortSpread().fit(lab.cohorts[:first], lab.seconds[:first], conditions[:first])
         for place in range(first, min(first + REFIT_RUNS, LAST)):
             row = conditions[place : place + 1]
-            told.append(np.log(model.predict([lab.cohorts[place]], row).values[0]))
+            log_quantiles.append(np.log(model.predict([lab.cohorts[place]], row).values[0]))
             model.observe(lab.cohorts[place], float(lab.seconds[place]), row)
-    return Prediction(LEVELS, np.array(told))
+    return Prediction(LEVELS, np.array(log_quantiles))
 
 
 @pytest.mark.thorough

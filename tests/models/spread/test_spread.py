@@ -105,9 +105,9 @@ def test_a_system_that_became_quicker_comes_back_into_the_interval() -> None:
         seconds *= np.where(np.arange(400) < 150, 1.0, np.exp(-0.2))
         follows, stays = (CohortSpread().fit(cohorts[:150], seconds[:150], nothing(150)) for _ in range(2))
         for place in range(150, 400):
-            for model, found in ((follows, covered), (stays, stayed)):
+            for model, coverages in ((follows, covered), (stays, stayed)):
                 said = model.predict([cohorts[place]], NOTHING)
-                found.append(coverage(said, seconds[[place]], low=0.05, high=0.95))
+                coverages.append(coverage(said, seconds[[place]], low=0.05, high=0.95))
             follows.observe(cohorts[place], seconds[place], NOTHING)
             stays.remember(cohorts[place], seconds[place], NOTHING)
     # 750 runs: a share of 0.9 has a standard error of 0.011; the first fifty after the change are outside mostly.
@@ -138,8 +138,8 @@ def test_a_cohort_of_few_runs_is_told_by_what_few_runs_told_of_all_cohorts(runs:
     rows = pd.concat([conditions, conditions[:runs]], ignore_index=True)
     model = CohortSpread().fit(names, times, rows)
     [said] = model.predict(["new"], pd.DataFrame({"load": [0.5]})).values
-    [known] = model.predict(["c0"], pd.DataFrame({"load": [0.5]})).values
-    assert said[6] / said[0] > known[6] / known[0]  # less is known, so more is possible
+    [familiar] = model.predict(["c0"], pd.DataFrame({"load": [0.5]})).values
+    assert said[6] / said[0] > familiar[6] / familiar[0]  # less is known, so more is possible
     if runs:
         assert said[0] < 7.0 < said[6]
 
@@ -204,7 +204,7 @@ def test_one_way_is_not_taken_for_two() -> None:
     rng = np.random.default_rng(4)
     assert all(Modes.of(rng.standard_normal(60)) is None for _ in range(20))
     tails = [Modes.of(rng.exponential(size=60)) for _ in range(20)]
-    assert sum(found is not None for found in tails) <= 2  # 1 in 100 has a gap by chance: three of 20 is 1 in 1000
+    assert sum(modes is not None for modes in tails) <= 2  # 1 in 100 has a gap by chance: three of 20 is 1 in 1000
     assert Modes.of(np.array([0.0, 1.0] * 5)) is None  # too few
     both = Modes.of(np.concatenate([rng.normal(0, 0.1, 45), rng.normal(2, 0.1, 15)]))
     assert both is not None
@@ -263,9 +263,9 @@ def test_what_a_fitted_model_keeps_can_be_saved_without_pickle() -> None:
         if is_dataclass(value) and not isinstance(value, type):
             return plain(vars(value))
         if isinstance(value, dict):
-            return {str(key): plain(each) for key, each in value.items()}
+            return {str(key): plain(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple):
-            return [plain(each) for each in value]
+            return [plain(entry) for entry in value]
         assert value is None or isinstance(value, bool | int | float | str | np.ndarray), type(value)
         return None
 

@@ -35,10 +35,10 @@ def fleet_table(
     return table.assign(**names, **facts, place=place, log_local=log_local, **more)
 
 
-def drawn_nodes(runs: int, each: int, fleet: int, *, seed: int = 1) -> list[list[int]]:
+def drawn_nodes(runs: int, nodes_per_run: int, fleet: int, *, seed: int = 1) -> list[list[int]]:
     """For each run as many of the fleet's nodes, at random."""
     random = np.random.default_rng(seed)
-    return [random.choice(fleet, each, replace=False).tolist() for _ in range(runs)]
+    return [random.choice(fleet, nodes_per_run, replace=False).tolist() for _ in range(runs)]
 
 
 def store_fleet(home: Path, nodes: Sequence[Sequence[int]], extra: Mapping[int, float], *, waits: bool = True) -> None:
@@ -50,9 +50,9 @@ def store_fleet(home: Path, nodes: Sequence[Sequence[int]], extra: Mapping[int, 
             for number, rows in table.groupby("run"):
                 run_id, started = f"r{number}", int(rows["started_ns"].iloc[0])
                 names = tuple(rows["node"])
-                told = (run_id, "bert", "lab", RunState.COMPLETED, len(rows))
+                facts = (run_id, "bert", "lab", RunState.COMPLETED, len(rows))
                 ended = started + int(60 * SECOND_NS * np.exp(rows["log_local"].max()))
-                session.runs.merge(Run(*told, nodes=names, started_ns=started, ended_ns=ended))
+                session.runs.merge(Run(*facts, nodes=names, started_ns=started, ended_ns=ended))
                 for rank, node in enumerate(names):
                     session.runs.merge_rank(Rank(run_id, rank, node, 100 + rank, started))
                 add_steps(columns, run_id, started, np.exp(rows["log_local"].to_numpy()), waits=waits)
@@ -63,7 +63,7 @@ def add_steps(
     columns: dict[str, list[int | str | None]], run_id: str, started_ns: int, local: Sequence[float], *, waits: bool
 ) -> None:
     """Steps of ranks that spend so many tenths of a second apart from waiting."""
-    own_ns = [int(each * SECOND_NS / 10) for each in local]
+    own_ns = [int(tenths * SECOND_NS / 10) for tenths in local]
     step_ns = max(own_ns) + SECOND_NS // 200
     for step in range(STEPS):
         for rank, compute in enumerate(own_ns):

@@ -26,8 +26,8 @@ def step_rows(ranks: int, steps: int, *late: Late, seed: int = 0, slow_fabric_fr
     phases = np.zeros((steps, ranks, len(PHASES)))
     phases[:, :, PHASES.index("input")] = 0.004
     phases[:, :, PHASES.index("compute")] = USUAL * (1 + random.normal(0, NOISE, (steps, ranks)))
-    for each in late:
-        phases[each.first : each.end, each.rank, PHASES.index(each.phase)] += each.seconds
+    for delay in late:
+        phases[delay.first : delay.end, delay.rank, PHASES.index(delay.phase)] += delay.seconds
     fabric = FABRIC * (1 + random.uniform(0, 0.2, steps))
     if slow_fabric_from is not None:
         fabric[slow_fabric_from:] += 0.3 * USUAL

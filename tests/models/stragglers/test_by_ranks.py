@@ -14,18 +14,18 @@ def ranked(table: pd.DataFrame, boots: list[int] | None = None, switches: dict[s
     return ranked_by_ranks(table, codes, switches or {})[0]
 
 
-def named(found: list[Ranked]) -> list[tuple[str, str]]:
-    return [(str(each.kind), each.name) for each in found if each.named]
+def named(ranking: list[Ranked]) -> list[tuple[str, str]]:
+    return [(str(component.kind), component.name) for component in ranking if component.named]
 
 
-def of_node(found: list[Ranked], name: str) -> Ranked:
-    return next(each for each in found if each.kind is Kind.NODE and each.name == name)
+def of_node(ranking: list[Ranked], name: str) -> Ranked:
+    return next(component for component in ranking if component.kind is Kind.NODE and component.name == name)
 
 
 def test_the_slow_node_is_named_and_no_other() -> None:
-    found = ranked(fleet_table(drawn_nodes(RUNS, EACH, FLEET), {7: 0.2}))
-    assert named(found) == [("node", "n7")]
-    slow = of_node(found, "n7")
+    ranking = ranked(fleet_table(drawn_nodes(RUNS, EACH, FLEET), {7: 0.2}))
+    assert named(ranking) == [("node", "n7")]
+    slow = of_node(ranking, "n7")
     assert slow.ratio == pytest.approx(np.exp(0.2), rel=0.05)  # seen in 30 runs of noise 5 %, shrunken a little
     assert slow.low_ratio < np.exp(0.2) < slow.high_ratio
     assert (slow.since, slow.was_ratio) == ("first run", None)
@@ -39,17 +39,17 @@ def test_of_equal_nodes_none_is_named(seed: int) -> None:
 def test_a_slow_place_is_not_blamed_on_its_nodes() -> None:
     table = fleet_table(drawn_nodes(RUNS, EACH, FLEET), {})
     slow = table.assign(log_local=table["log_local"] + 0.3 * (table["rank"] == 0))
-    found = ranked(slow)
-    assert named(found) == [("rank place", "bert, rank 0")]
+    ranking = ranked(slow)
+    assert named(ranking) == [("rank place", "bert, rank 0")]
 
 
 def test_a_node_that_became_slow_is_told_since_then() -> None:
     table = fleet_table(drawn_nodes(300, EACH, FLEET), {})
     since = BEGIN_NS + 200 * HOUR_NS
     is_slow = (table["node"] == "n3") & (table["started_ns"] >= since)
-    found = ranked(table.assign(log_local=table["log_local"] + 0.25 * is_slow))
-    assert named(found) == [("node", "n3")]
-    node = of_node(found, "n3")
+    ranking = ranked(table.assign(log_local=table["log_local"] + 0.25 * is_slow))
+    assert named(ranking) == [("node", "n3")]
+    node = of_node(ranking, "n3")
     first = int(table.loc[is_slow, "started_ns"].min())
     assert (node.since, node.since_ns) == ("change", pytest.approx(first, abs=10 * HOUR_NS))  # its run of every 5 hours
     assert node.was_ratio == pytest.approx(1.0, abs=0.04)
@@ -59,9 +59,9 @@ def test_a_node_that_became_slow_is_told_since_then() -> None:
 def test_a_repaired_node_is_named_no_more() -> None:
     table = fleet_table(drawn_nodes(300, EACH, FLEET), {})
     was_slow = (table["node"] == "n3") & (table["started_ns"] < BEGIN_NS + 200 * HOUR_NS)
-    found = ranked(table.assign(log_local=table["log_local"] + 0.25 * was_slow))
-    assert named(found) == []
-    assert of_node(found, "n3").was_ratio == pytest.approx(np.exp(0.25), rel=0.06)
+    ranking = ranked(table.assign(log_local=table["log_local"] + 0.25 * was_slow))
+    assert named(ranking) == []
+    assert of_node(ranking, "n3").was_ratio == pytest.approx(np.exp(0.25), rel=0.06)
 
 
 def test_a_boot_starts_anew() -> None:
@@ -87,14 +87,16 @@ def test_devices_are_compared_within_their_node() -> None:
 def test_a_slow_switch_is_told_apart_from_its_nodes() -> None:
     switches = {f"n{number}": f"s{number // 5}" for number in range(40)}
     behind = dict.fromkeys(range(10, 15), 0.2)
-    found = ranked(fleet_table(drawn_nodes(1000, EACH, 40), behind), switches=switches)
-    worst = max((each for each in found if each.kind is Kind.SWITCH), key=lambda each: each.ratio)
+    ranking = ranked(fleet_table(drawn_nodes(1000, EACH, 40), behind), switches=switches)
+    worst = max(
+        (component for component in ranking if component.kind is Kind.SWITCH), key=lambda component: component.ratio
+    )
     assert (worst.name, worst.named) == ("s2", True)
 
 
 def test_two_nodes_that_always_run_together_are_told_by_half_and_not_surely() -> None:
-    found = ranked(fleet_table([[1, 2]] * 50 + [[3, 4]] * 50, {2: 0.1}))
-    assert named(found) == []  # which of place and node it is cannot be told
+    ranking = ranked(fleet_table([[1, 2]] * 50 + [[3, 4]] * 50, {2: 0.1}))
+    assert named(ranking) == []  # which of place and node it is cannot be told
 
 
 def test_one_node_alone_tells_nothing() -> None:

@@ -11,14 +11,14 @@ from crosswind.models.stragglers.detector import WINDOW, Event, StragglerDetecto
 TEN_SECONDS = 10_000_000_000
 
 
-def told(ranks: int, steps: int, *late: Late, **more: int) -> list[Event]:
+def detected(ranks: int, steps: int, *late: Late, **more: int) -> list[Event]:
     return StragglerDetector(ranks).observe(step_rows(ranks, steps, *late, **more))
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8, 64])
 @pytest.mark.parametrize(("share", "phase"), [(0.15, "compute"), (0.3, "input"), (2.0, "checkpoint")])
 def test_the_late_rank_is_named_with_its_phase_within_ten_seconds(ranks: int, share: float, phase: str) -> None:
-    [event] = told(ranks, 300, Late(1, share * USUAL, phase, first=100))
+    [event] = detected(ranks, 300, Late(1, share * USUAL, phase, first=100))
     assert (event.begins, event.rank, event.phase) == (True, 1, phase)
     assert event.since_step == pytest.approx(100, abs=4)  # what it lagged by noise just before counts in
     assert event.told_ns - event.since_ns < TEN_SECONDS
@@ -29,20 +29,20 @@ def test_the_late_rank_is_named_with_its_phase_within_ten_seconds(ranks: int, sh
 @pytest.mark.parametrize("ranks", [2, 4, 256])
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_names_nobody(ranks: int, seed: int) -> None:
-    assert told(ranks, 1000, seed=seed) == []  # seeded; 256 000 lags
+    assert detected(ranks, 1000, seed=seed) == []  # seeded; 256 000 lags
 
 
 def test_it_is_told_when_it_ends() -> None:
-    begun, ended = told(4, 400, Late(2, 0.5 * USUAL, first=100, end=200))
+    begun, ended = detected(4, 400, Late(2, 0.5 * USUAL, first=100, end=200))
     assert (begun.begins, ended.begins, ended.rank) == (True, False, 2)
     assert 200 <= ended.step < 215
     detector = StragglerDetector(4)
     detector.observe(step_rows(4, 150, Late(2, 0.5 * USUAL, first=100)))
-    assert [each.rank for each in detector.stragglers] == [2]
+    assert [straggler.rank for straggler in detector.stragglers] == [2]
 
 
 def test_one_long_pause_is_told_at_once() -> None:
-    begun, ended = told(4, 200, Late(3, 6 * USUAL, first=120, end=121))
+    begun, ended = detected(4, 200, Late(3, 6 * USUAL, first=120, end=121))
     assert (begun.rank, begun.step, begun.begins) == (3, 120, True)
     assert ended.step < 140
 
@@ -53,14 +53,14 @@ def test_rare_small_checkpoints_of_one_rank_are_no_straggler() -> None:
 
 
 def test_a_long_collective_with_all_there_is_the_fabrics() -> None:
-    [event] = told(8, 300, slow_fabric_from=150)
+    [event] = detected(8, 300, slow_fabric_from=150)
     assert (event.rank, event.phase) == (None, "fabric")
     assert event.since_step == pytest.approx(150, abs=3)
     assert event.lag_ratio == pytest.approx(0.27, abs=0.05)  # 0.3 of compute, over steps of 1.1
 
 
 def test_who_is_slow_from_the_beginning_is_named() -> None:
-    [event] = told(4, 100, Late(0, 0.3 * USUAL))
+    [event] = detected(4, 100, Late(0, 0.3 * USUAL))
     assert (event.rank, event.since_step < 10) == (0, True)
 
 
@@ -104,7 +104,7 @@ def test_rows_that_come_too_late_are_counted_and_left() -> None:
 
 
 def test_a_rank_without_peers_is_never_late() -> None:
-    assert told(1, 200, Late(0, 5 * USUAL, first=100)) == []
+    assert detected(1, 200, Late(0, 5 * USUAL, first=100)) == []
 
 
 def test_a_hole_in_the_steps_is_stepped_over() -> None:

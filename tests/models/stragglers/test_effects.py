@@ -28,43 +28,45 @@ def fitted(seed: int, nodes: int = NODES, runs: int = RUNS) -> tuple[Effects, np
 
 def test_effects_solve_the_mixed_model_equations() -> None:
     node, place, run, _, y = drawn(0)
-    found, _ = fitted(0)
+    effects, _ = fitted(0)
     z = np.hstack([np.eye(NODES)[node], np.eye(EACH)[place]])
     x = np.eye(RUNS)[run]
-    sigma2 = found.noise**2
-    tau2 = np.repeat([found.variances["node"], found.variances["place"]], [NODES, EACH])
+    sigma2 = effects.noise**2
+    tau2 = np.repeat([effects.variances["node"], effects.variances["place"]], [NODES, EACH])
     left = np.block([[x.T @ x, x.T @ z], [z.T @ x, z.T @ z + np.diag(sigma2 / tau2)]])  # Henderson 1975
     solved = np.linalg.solve(left, np.concatenate([x.T @ y, z.T @ y]))[RUNS:]
     variances = np.diag(np.linalg.inv(left))[RUNS:] * sigma2
-    assert np.concatenate([found.values["node"], found.values["place"]]) == pytest.approx(solved, abs=2e-4)
-    assert np.concatenate([found.errors["node"], found.errors["place"]]) == pytest.approx(np.sqrt(variances), rel=0.01)
+    assert np.concatenate([effects.values["node"], effects.values["place"]]) == pytest.approx(solved, abs=2e-4)
+    assert np.concatenate([effects.errors["node"], effects.errors["place"]]) == pytest.approx(
+        np.sqrt(variances), rel=0.01
+    )
 
 
 @pytest.mark.parametrize(("nodes", "runs"), [(NODES, RUNS), (500, 2000)])  # exact standard errors, and each one's own
 def test_intervals_hold_the_truth_as_often_as_they_say(nodes: int, runs: int) -> None:
     inside = []
     for seed in range(4):
-        found, own = fitted(seed, nodes, runs)
-        off = (found.values["node"] - (own - own.mean())) / found.errors["node"]
+        effects, own = fitted(seed, nodes, runs)
+        off = (effects.values["node"] - (own - own.mean())) / effects.errors["node"]
         inside += (np.abs(off) < 1.645).tolist()
     assert 0.84 <= np.mean(inside) <= 0.96  # of 120 the share has a standard deviation of 2.7 %
 
 
 def test_the_variances_are_found() -> None:
-    found, own = fitted(3, 400, 4000)
-    assert found.noise == pytest.approx(0.16 / np.sqrt(12), rel=0.03)
-    assert found.variances["node"] == pytest.approx(np.var(own), rel=0.1)
+    effects, own = fitted(3, 400, 4000)
+    assert effects.noise == pytest.approx(0.16 / np.sqrt(12), rel=0.03)
+    assert effects.variances["node"] == pytest.approx(np.var(own), rel=0.1)
 
 
 def test_what_is_always_together_is_not_told_apart() -> None:
     run = np.repeat(np.arange(200), 2)
     node = place = np.tile([0, 1], 200)  # node 1 always holds place 1
     y = 0.3 * node + np.random.default_rng(0).normal(0, 0.02, 400)
-    found = crossed_effects(y, run, [Factor.of("node", node, 2), Factor.of("place", place, 2)])
-    halves = [found.values[name][1] - found.values[name][0] for name in ("node", "place")]
+    effects = crossed_effects(y, run, [Factor.of("node", node, 2), Factor.of("place", place, 2)])
+    halves = [effects.values[name][1] - effects.values[name][0] for name in ("node", "place")]
     assert sum(halves) == pytest.approx(0.3, abs=0.02)
     assert halves[0] == pytest.approx(halves[1], rel=0.1)
-    assert found.errors["node"][1] > 0.05  # a node that is told apart has 0.02 / sqrt(200)
+    assert effects.errors["node"][1] > 0.05  # a node that is told apart has 0.02 / sqrt(200)
 
 
 def test_one_wild_run_makes_no_effect() -> None:
@@ -79,9 +81,9 @@ def test_one_wild_run_makes_no_effect() -> None:
 
 def test_what_was_never_compared_is_as_everything_is() -> None:
     y = np.array([1.0, 1.2, 3.0])
-    found = crossed_effects(y, np.array([0, 0, 1]), [Factor.of("node", np.array([0, 1, 2]), 3)])
-    assert found.values["node"][2] == pytest.approx(0.0, abs=1e-9)
-    assert found.informative["node"].tolist() == pytest.approx([0.5, 0.5, 0.0])
+    effects = crossed_effects(y, np.array([0, 0, 1]), [Factor.of("node", np.array([0, 1, 2]), 3)])
+    assert effects.values["node"][2] == pytest.approx(0.0, abs=1e-9)
+    assert effects.informative["node"].tolist() == pytest.approx([0.5, 0.5, 0.0])
 
 
 @pytest.mark.parametrize("y", [np.array([]), np.array([1.0, np.nan]), np.array([1.0, np.inf])])

@@ -37,7 +37,7 @@ def unwatched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_slow_node_is_named_from_the_steps_of_its_runs(fleet: Path) -> None:
     with Store.open(fleet) as store:
         ranking = fleet_ranking(store)
-    assert [(each.kind, each.name) for each in ranking.named] == [(Kind.NODE, f"n{SLOW}")]
+    assert [(component.kind, component.name) for component in ranking.named] == [(Kind.NODE, f"n{SLOW}")]
     assert ranking.named[0].ratio == pytest.approx(1.2, rel=0.06)
     assert ranking.noise_ratio == pytest.approx(0.05, abs=0.015)
     assert (ranking.runs, ranking.compared_runs, ranking.warnings) == (RUNS, RUNS, ())
@@ -51,7 +51,7 @@ def test_a_boot_that_samples_tell_starts_anew(fleet: Path, tmp_path: Path) -> No
     with Store.open(home) as store:
         store.lake.append("boots", to_table(MEMORY, rows))
         ranking = fleet_ranking(store)
-    [node] = [each for each in ranking.ranked if each.name == f"n{SLOW}"]
+    [node] = [component for component in ranking.ranked if component.name == f"n{SLOW}"]
     assert (node.since, node.runs < 8, node.was_ratio) == ("boot", True, pytest.approx(1.2, rel=0.06))
 
 
@@ -59,7 +59,7 @@ def test_without_waiting_nodes_are_told_by_run_times(unwatched: Path) -> None:
     with Store.open(unwatched) as store:
         ranking = fleet_ranking(store)
     assert (ranking.compared_runs, ranking.timed_runs) == (0, 300)
-    assert [each.name for each in ranking.named] == [f"n{SLOW}"]
+    assert [component.name for component in ranking.named] == [f"n{SLOW}"]
     assert ranking.named[0].basis is Basis.RUN_TIMES
     assert "watch the model" in ranking.warnings[0]
     assert "share the blame" in ranking.warnings[1]
@@ -72,8 +72,8 @@ def test_devices_come_from_placements(fleet: Path, tmp_path: Path) -> None:
         with store.catalog.write() as session:
             placed = {"node": "n1", "pid": 100, "start_ticks": 1, "sampled_as": "n1", "run_id": "r0", "rank": 0}
             session.places.merge(Placement(source=Source.PROBE, gpus=("GPU-1",), **placed))
-        told = local_times(store, _runs(store))
-    assert told.set_index("rank")["device"].where(lambda one: one.notna(), None).to_dict() == {0: "GPU-1", 1: None}
+        times = local_times(store, _runs(store))
+    assert times.set_index("rank")["device"].where(lambda one: one.notna(), None).to_dict() == {0: "GPU-1", 1: None}
 
 
 def _runs(store: Store) -> list[Run]:

@@ -11,14 +11,14 @@ from crosswind.models.stragglers.regressions import regressions
 def test_levels_change_where_a_regression_is_told(tmp_path: Path) -> None:
     store_weather(tmp_path, 160, lambda hours: 1.25 if hours >= 100 else 1.0)
     with Store.open(tmp_path) as store:
-        told = history(store, "lab", "bert")
-        [change] = [each for each in regressions(store).changes if each.workload == "bert"]
-    before, since = told.levels
+        answer = history(store, "lab", "bert")
+        [change] = [regression for regression in regressions(store).changes if regression.workload == "bert"]
+    before, since = answer.levels
     assert since.since_ns == change.since_ns
     assert since.ratio / before.ratio == pytest.approx(change.ratio)
-    assert (before.runs + since.runs, len(told.runs)) == (80, 80)
+    assert (before.runs + since.runs, len(answer.runs)) == (80, 80)
     assert before.until_ns < since.since_ns <= since.until_ns == BEGIN_NS + 159 * HOUR_NS
-    assert [run.started_ns for run in told.runs] == sorted(run.started_ns for run in told.runs)
+    assert [run.started_ns for run in answer.runs] == sorted(run.started_ns for run in answer.runs)
 
 
 def test_few_runs_and_none_have_no_levels(tmp_path: Path) -> None:

@@ -27,33 +27,33 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def disturbed(store: Store) -> list[tuple[Run, int]]:
     """The later runs of which one rank was disturbed in its own phases, and that rank."""
     late = [run for run in all_runs(store) if run.tags.get("split") == "test"]
-    told = [(run, run.tags["injected"].split(":")) for run in late]
-    return [(run, int(words[1])) for run, words in told if words[0] in ONE_RANKS]
+    injections = [(run, run.tags["injected"].split(":")) for run in late]
+    return [(run, int(words[1])) for run, words in injections if words[0] in ONE_RANKS]
 
 
 @pytest.mark.thorough
 def test_the_disturbed_rank_is_the_one_named(lab: Store) -> None:
-    found: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for run, rank in disturbed(lab):
         lost: Counter[int] = Counter()
-        told = stragglers_of_run(lab, run.run_id)
-        for each in told.episodes:
-            last = told.newest_step if each.last_step is None else each.last_step
-            if each.rank is not None and last is not None:
-                lost[each.rank] += round(1e6 * each.lag_seconds * (last - each.first_step + 1))
+        answer = stragglers_of_run(lab, run.run_id)
+        for episode in answer.episodes:
+            last = answer.newest_step if episode.last_step is None else episode.last_step
+            if episode.rank is not None and last is not None:
+                lost[episode.rank] += round(1e6 * episode.lag_seconds * (last - episode.first_step + 1))
         named = max(lost, key=lambda one: lost[one]) if lost else None
-        found["nobody" if named is None else "right" if named == rank else "wrong"] += 1
-        assert all(each.noticed_after_seconds < 10 for each in told.episodes)
-    assert found.total() == 19
-    assert found["right"] >= 12  # 13 when this was written; the others are within the noise of two shared cores
-    assert found["wrong"] <= 1
+        outcomes["nobody" if named is None else "right" if named == rank else "wrong"] += 1
+        assert all(straggling.noticed_after_seconds < 10 for straggling in answer.episodes)
+    assert outcomes.total() == 19
+    assert outcomes["right"] >= 12  # 13 when this was written; the others are within the noise of two shared cores
+    assert outcomes["wrong"] <= 1
 
 
 @pytest.mark.thorough
 def test_faults_of_random_nodes_make_no_slow_node(lab: Store) -> None:
     ranking = fleet_ranking(lab)
     assert ranking.compared_runs == ranking.runs == 437
-    assert [each.name for each in ranking.named if each.kind is Kind.NODE] == []
+    assert [component.name for component in ranking.named if component.kind is Kind.NODE] == []
 
 
 def test_nothing_changed_for_good_within_forty_minutes(lab: Store) -> None:

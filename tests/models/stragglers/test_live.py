@@ -56,15 +56,15 @@ def late_backward(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.thorough
 def test_the_rank_that_is_late_in_backward_is_named_within_ten_seconds(late_backward: Path) -> None:
     with Store.open(late_backward) as store:
-        told = stragglers_of_run(store, "late")
-    [episode] = told.now
+        answer = stragglers_of_run(store, "late")
+    [episode] = answer.now
     assert (episode.rank, episode.phase) == (LATE, "compute")
     assert episode.noticed_after_seconds < 10
     assert episode.lag_seconds == pytest.approx(DELAY_MS / 1000, rel=0.2)
-    assert told.warnings == ()
-    assert told.slowdown is not None
-    assert told.slowdown.rank == LATE
-    assert told.slowdown.without[LATE] > 2.0  # 200 ms of steps that otherwise take some
+    assert answer.warnings == ()
+    assert answer.slowdown is not None
+    assert answer.slowdown.rank == LATE
+    assert answer.slowdown.without[LATE] > 2.0  # 200 ms of steps that otherwise take some
 
 
 def test_a_run_in_progress_is_followed(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_run_in_progress_is_followed(tmp_path: Path) -> None:
         put(store, "r", part(rows, 130, 200), 4)
         over = watch.look()
     assert (calm.episodes, calm.steps, calm.state) == ((), 90, "running")
-    assert [(each.rank, each.phase, each.last_step) for each in slow.now] == [(2, "input", None)]
+    assert [(current.rank, current.phase, current.last_step) for current in slow.now] == [(2, "input", None)]
     assert (over.now, over.steps, over.state) == ((), 200, "completed")
     [episode] = over.episodes
     assert 150 <= (episode.last_step or 0) < 165
@@ -89,7 +89,7 @@ def test_a_lag_that_earlier_runs_had_is_usual(tmp_path: Path) -> None:
         for number in range(5):
             put(store, f"r{number}", step_rows(3, 60, Late(0, 0.3 * USUAL), seed=number), 3, began=1 + number * 10**12)
         first, last = stragglers_of_run(store, "r0"), stragglers_of_run(store, "r4")
-    assert [each.rank for each in first.now] == [0]  # nothing tells yet that it always is
+    assert [episode.rank for episode in first.now] == [0]  # nothing tells yet that it always is
     assert last.episodes == ()
 
 
@@ -110,9 +110,9 @@ def test_a_missing_rank_of_a_run_in_progress_is_told(tmp_path: Path) -> None:
     there = StepRows(rows.step[kept], rows.rank[kept], rows.ts_ns[kept], rows.phases[kept], rows.comm[kept])
     with Store.open(tmp_path) as store:
         put(store, "r", there, 4, state="running")
-        told = stragglers_of_run(store, "r")
-    assert (told.silent_ranks, told.episodes) == ((3,), ())
-    assert told.warnings == ("no recent steps have come of these ranks: 3",)
+        answer = stragglers_of_run(store, "r")
+    assert (answer.silent_ranks, answer.episodes) == ((3,), ())
+    assert answer.warnings == ("no recent steps have come of these ranks: 3",)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_what_cannot_be_told_is_said(tmp_path: Path, ranks: int, steps: int, fac
     rows = step_rows(ranks, steps)
     with Store.open(tmp_path) as store:
         put(store, "r", StepRows(rows.step, rows.rank, rows.ts_ns, rows.phases, rows.comm * factor), ranks)
-        told = stragglers_of_run(store, "r")
-    assert (told.episodes, told.slowdown) == ((), None)
-    assert told.warnings[0].startswith(warning)
+        answer = stragglers_of_run(store, "r")
+    assert (answer.episodes, answer.slowdown) == ((), None)
+    assert answer.warnings[0].startswith(warning)
 
 
 def test_a_run_without_steps_or_none_at_all(tmp_path: Path) -> None:

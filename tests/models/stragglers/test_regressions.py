@@ -21,7 +21,7 @@ def slower(hours: float) -> float:
     return 1.25 if hours >= SLOWER_FROM else 1.0
 
 
-def told(home: Path, facts: Facts, factor: Callable[[float], float] = slower) -> tuple[Regression, ...]:
+def changes_in(home: Path, facts: Facts, factor: Callable[[float], float] = slower) -> tuple[Regression, ...]:
     """Changes of a run an hour, of two workloads in turn; `facts` are what each hour's run has of its own."""
     store_weather(home, HOURS, factor)
     with Store.open(home) as store:
@@ -37,30 +37,30 @@ def test_a_new_library_is_suspected_of_what_began_with_it(tmp_path: Path) -> Non
         torch = "2.12" if hour < SLOWER_FROM else "2.13"
         return {"software": {"torch": torch, "kernel": "6.1"}, "nodes": (f"n{hour % 7}",)}
 
-    found = told(tmp_path, facts)
-    assert sorted(each.workload for each in found) == ["bert", "nanogpt"]
-    for each in found:
-        assert each.ratio == pytest.approx(1.25, rel=0.04)
-        assert each.since_ns == pytest.approx(BEGIN_NS + SLOWER_FROM * HOUR_NS, abs=3 * HOUR_NS)
-        [suspect] = each.suspects
+    changes = changes_in(tmp_path, facts)
+    assert sorted(change.workload for change in changes) == ["bert", "nanogpt"]
+    for regression in changes:
+        assert regression.ratio == pytest.approx(1.25, rel=0.04)
+        assert regression.since_ns == pytest.approx(BEGIN_NS + SLOWER_FROM * HOUR_NS, abs=3 * HOUR_NS)
+        [suspect] = regression.suspects
         assert (suspect.fact, suspect.before, suspect.since) == ("software torch", "2.12", "2.13")
         assert (suspect.switches, suspect.runs_off <= 1, suspect.exactness > 0.9) == (1, True, True)
 
 
 def test_nothing_is_blamed_where_nothing_changed(tmp_path: Path) -> None:
-    found = told(tmp_path, lambda hour: {"software": {"torch": "2.12"}, "tags": {"branch": "main"}})
-    assert [each.suspects for each in found] == [(), ()]
+    changes = changes_in(tmp_path, lambda hour: {"software": {"torch": "2.12"}, "tags": {"branch": "main"}})
+    assert [change.suspects for change in changes] == [(), ()]
 
 
 def test_what_changed_at_another_time_is_not_blamed(tmp_path: Path) -> None:
-    found = told(tmp_path, lambda hour: {"software": {"torch": "2.12" if hour < 50 else "2.13"}})
-    assert [each.suspects for each in found] == [(), ()]
+    changes = changes_in(tmp_path, lambda hour: {"software": {"torch": "2.12" if hour < 50 else "2.13"}})
+    assert [change.suspects for change in changes] == [(), ()]
 
 
 def test_a_faster_level_is_told_too_and_noise_is_not(tmp_path: Path) -> None:
-    faster = told(tmp_path / "a", lambda _: {}, lambda hours: 0.8 if hours >= 60 else 1.0)
-    assert [each.ratio < 0.85 for each in faster] == [True, True]
-    assert told(tmp_path / "b", lambda _: {}, lambda _: 1.0) == ()
+    faster = changes_in(tmp_path / "a", lambda _: {}, lambda hours: 0.8 if hours >= 60 else 1.0)
+    assert [change.ratio < 0.85 for change in faster] == [True, True]
+    assert changes_in(tmp_path / "b", lambda _: {}, lambda _: 1.0) == ()
 
 
 def run(number: int, **facts: object) -> Run:
@@ -82,15 +82,15 @@ def test_of_several_the_one_that_changed_only_then_comes_first() -> None:
         run(number, tags={"commit": value}, software={"driver": "550" if number < 30 else "560"})
         for number, value in enumerate(often)
     ]
-    found = suspects(runs[:30], runs[30:])
-    assert [each.fact for each in found] == ["software driver", "tag commit"]
-    assert found[0].exactness > found[1].exactness
-    assert (found[1].switches, found[1].before, found[1].since) == (5, "2", "3")
+    suspected = suspects(runs[:30], runs[30:])
+    assert [suspect.fact for suspect in suspected] == ["software driver", "tag commit"]
+    assert suspected[0].exactness > suspected[1].exactness
+    assert (suspected[1].switches, suspected[1].before, suspected[1].since) == (5, "2", "3")
 
 
 def test_a_node_that_came_in_is_named() -> None:
     runs = [run(number, nodes=("n1", "n2" if number < 30 else "n9")) for number in range(60)]
-    assert {each.fact for each in suspects(runs[:30], runs[30:])} == {"node n2", "node n9"}
+    assert {suspect.fact for suspect in suspects(runs[:30], runs[30:])} == {"node n2", "node n9"}
 
 
 def test_a_fact_at_random_is_not_blamed() -> None:
@@ -106,9 +106,9 @@ def test_what_an_experiment_notes_of_itself_is_no_cause() -> None:
 def test_few_runs_tell_that_they_are_few(tmp_path: Path) -> None:
     store_weather(tmp_path, 8)
     with Store.open(tmp_path) as store:
-        found = regressions(store)
-        assert (found.changes, found.too_few) == ((), ("lab/bert", "lab/nanogpt"))
-        assert found.warnings[0].startswith("no workload has 10 completed runs")
+        answer = regressions(store)
+        assert (answer.changes, answer.too_few) == ((), ("lab/bert", "lab/nanogpt"))
+        assert answer.warnings[0].startswith("no workload has 10 completed runs")
         assert regressions(store, "elsewhere").warnings == ("no completed run is stored",)
         with pytest.raises(InvalidInputError, match="runs 0: expected 1 to 100000"):
             regressions(store, runs=0)

@@ -11,22 +11,24 @@ from crosswind.models.stragglers.what_if import synchronous_slowdown
 
 def test_a_late_rank_is_what_slows_the_run() -> None:
     local = np.array([[1.0, 1.0, 2.0], [1.0, 1.0, 1.0]])
-    found = synchronous_slowdown(local, np.array([0.5, 0.5]))
-    assert found.whole == pytest.approx((2.5 + 1.5) / (1.5 + 1.5))
-    assert found.rank == 2
-    assert found.alone == pytest.approx((1.0, 1.0, 4 / 3))
-    assert found.without == pytest.approx((1.0, 1.0, 4 / 3))  # mending it brings all of it
+    slowdown = synchronous_slowdown(local, np.array([0.5, 0.5]))
+    assert slowdown.whole == pytest.approx((2.5 + 1.5) / (1.5 + 1.5))
+    assert slowdown.rank == 2
+    assert slowdown.alone == pytest.approx((1.0, 1.0, 4 / 3))
+    assert slowdown.without == pytest.approx((1.0, 1.0, 4 / 3))  # mending it brings all of it
 
 
 def test_of_two_late_ranks_mending_one_brings_nothing() -> None:
-    found = synchronous_slowdown(np.array([[2.0, 2.0, 1.0, 1.0, 1.0]]), np.array([0.0]))
-    assert (found.whole, found.alone[0], found.without[0]) == pytest.approx((2.0, 2.0, 1.0))
+    slowdown = synchronous_slowdown(np.array([[2.0, 2.0, 1.0, 1.0, 1.0]]), np.array([0.0]))
+    assert (slowdown.whole, slowdown.alone[0], slowdown.without[0]) == pytest.approx((2.0, 2.0, 1.0))
 
 
 def test_stages_are_equal_among_themselves() -> None:
-    found = synchronous_slowdown(np.array([[1.0, 1.0, 1.4, 3.0, 3.0, 3.3]]), np.array([0.0]), groups=[0, 0, 0, 1, 1, 1])
-    assert found.whole == pytest.approx(1.1)
-    assert found.of_group == pytest.approx((1.0, 1.1))
+    slowdown = synchronous_slowdown(
+        np.array([[1.0, 1.0, 1.4, 3.0, 3.0, 3.3]]), np.array([0.0]), groups=[0, 0, 0, 1, 1, 1]
+    )
+    assert slowdown.whole == pytest.approx(1.1)
+    assert slowdown.of_group == pytest.approx((1.0, 1.1))
 
 
 @pytest.mark.parametrize(
@@ -57,10 +59,10 @@ def two_ranks(first: float, second: float) -> pd.DataFrame:
 
 
 def test_a_replay_needs_no_common_clock() -> None:
-    found = replayed_slowdown(two_ranks(2.0, 4.0))
-    assert found.whole == pytest.approx(5.0 / 4.0)  # measured 4 + 1, equal 3 + 1
-    assert found.of_group == pytest.approx((1.0, 5.0 / 4.0))
-    assert found.rank == 1
+    slowdown = replayed_slowdown(two_ranks(2.0, 4.0))
+    assert slowdown.whole == pytest.approx(5.0 / 4.0)  # measured 4 + 1, equal 3 + 1
+    assert slowdown.of_group == pytest.approx((1.0, 5.0 / 4.0))
+    assert slowdown.rank == 1
 
 
 def test_ranks_that_wait_in_a_ring_are_refused() -> None:
@@ -79,8 +81,8 @@ def test_missing_columns_are_named() -> None:
 
 @needs_data(TRACE)
 def test_the_long_last_stage_of_a_published_trace_is_named() -> None:
-    found = replayed_slowdown(operations(TRACE))
-    assert found.whole == pytest.approx(1.179, abs=0.01)  # as published with the trace
-    assert found.of_group == pytest.approx((0.998, 0.983, 0.982, 1.232), abs=0.01)
-    assert int(np.argmax(found.of_group)) == 3
-    assert set(np.argsort(found.alone)[-2:]) == {6, 7}  # both replicas of that stage
+    slowdown = replayed_slowdown(operations(TRACE))
+    assert slowdown.whole == pytest.approx(1.179, abs=0.01)  # as published with the trace
+    assert slowdown.of_group == pytest.approx((0.998, 0.983, 0.982, 1.232), abs=0.01)
+    assert int(np.argmax(slowdown.of_group)) == 3
+    assert set(np.argsort(slowdown.alone)[-2:]) == {6, 7}  # both replicas of that stage

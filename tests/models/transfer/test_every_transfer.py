@@ -1,4 +1,4 @@
-"""What every way of transfer promises."""
+"""Promises of every way of transfer."""
 
 from collections.abc import Callable
 from typing import Any

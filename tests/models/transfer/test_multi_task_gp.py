@@ -30,12 +30,12 @@ def test_the_slopes_of_the_covariance_are_those_of_finite_differences() -> None:
 def test_what_is_told_of_a_run_left_out_is_what_a_process_without_it_tells(make_case: MakeCase) -> None:
     case = make_case(runs=6)
     whole = MultiTaskGp("system").fit(case.source, case.source_seconds, case.target, case.target_seconds)
-    known, kernel = whole._posterior, whole._kernel
-    assert known is not None
+    posterior, kernel = whole._posterior, whole._kernel
+    assert posterior is not None
     assert kernel is not None
-    kept = np.arange(len(known.values)) != len(known.values) - 1
-    covariance = np.linalg.inv(known.inverse)
-    weights = np.linalg.solve(covariance[np.ix_(kept, kept)], known.values[kept])
+    kept = np.arange(len(posterior.values)) != len(posterior.values) - 1
+    covariance = np.linalg.inv(posterior.inverse)
+    weights = np.linalg.solve(covariance[np.ix_(kept, kept)], posterior.values[kept])
     expected = whole._centre + whole._spread * float(covariance[-1, kept] @ weights)
     assert np.log(whole.held_out()[-1]) == pytest.approx(expected, abs=1e-6)
 

@@ -1,4 +1,4 @@
-"""What every desk promises, whatever it keeps its studies in; run for each desk by a class that inherits it."""
+"""Promises of every desk, whatever it keeps its studies in; run for each desk by a class that inherits it."""
 
 import threading
 import uuid
@@ -188,7 +188,7 @@ class DeskContract:
     def test_a_space_that_is_used_up_gives_no_more(self, desk: Desk) -> None:
         desk.create(replace(STUDY, study_id="s2", name="small", space={"fused": {"kind": "boolean"}}))
         records = desk.suggest("small", 5, ALICE)
-        assert sorted(bool(each.trial.configuration["fused"]) for each in records) == [False, True]
+        assert sorted(bool(record.trial.configuration["fused"]) for record in records) == [False, True]
         assert desk.suggest("small", 1, BOB) == []
 
     def test_a_released_trial_is_not_begun_a_second_time_beside_itself(self, desk: Desk) -> None:
@@ -196,7 +196,7 @@ class DeskContract:
         [first] = desk.suggest("small", 1, ALICE)
         desk.release("small", first.trial.trial_id)
         records = desk.suggest("small", 5, BOB)
-        assert sorted(bool(each.trial.configuration["fused"]) for each in records) == [False, True]
+        assert sorted(bool(record.trial.configuration["fused"]) for record in records) == [False, True]
 
     def test_the_best_trial_has_the_smallest_objective(self, desk: Desk) -> None:
         assert desk.best(NAME) is None
@@ -213,10 +213,10 @@ class DeskContract:
         both = {"objectives": ["step_p50_seconds", "energy_joules"], **limited}
         desk.create(replace(STUDY, study_id="s2", name="limited", details=limited))
         desk.create(replace(STUDY, study_id="s3", name="both", details=both))
-        told = [(1.0, 9.0, 1.0), (2.0, 8.0, 5.0), (3.0, 8.0, 6.0), (4.0, 1.0, 4.0)]
+        measured = [(1.0, 9.0, 1.0), (2.0, 8.0, 5.0), (3.0, 8.0, 6.0), (4.0, 1.0, 4.0)]
         for name, front in (("limited", [1]), ("both", [1, 3])):
             ids = []
-            for seconds, memory, energy in told:
+            for seconds, memory, energy in measured:
                 [record] = desk.suggest(name, 1, ALICE)
                 ids.append(record.trial.trial_id)
                 desk.complete(name, ids[-1], seconds, outcomes={"memory_bytes": memory, "energy_joules": energy})

@@ -1,4 +1,4 @@
-"""What studies are after: limits, several objectives, hours; and which trials are best then."""
+"""Aims of studies: limits, several objectives, hours; and which trials are best then."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,8 +35,8 @@ def test_a_limit_may_bind_the_objective_itself_as_its_readers_see_it() -> None:
 
 
 def test_of_several_objectives_the_front_is_told_by_the_first() -> None:
-    told = {0: (3.0, 9.0), 1: (1.0, 5.0), 2: (2.0, 4.0), 3: (2.0, 7.0), 4: (1.0, 5.0)}
-    records = [done(number, seconds, {"samples": samples}) for number, (seconds, samples) in told.items()]
+    outcomes = {0: (3.0, 9.0), 1: (1.0, 5.0), 2: (2.0, 4.0), 3: (2.0, 7.0), 4: (1.0, 5.0)}
+    records = [done(number, seconds, {"samples": samples}) for number, (seconds, samples) in outcomes.items()]
     ranked = Aim.of(BOTH).ranked([*records, done(5, 0.1, {})])
     assert [record.trial.trial_id for record in ranked.front] == ["t1", "t3", "t0"]
     assert ranked.unjudged == 1

@@ -50,25 +50,27 @@ MEMORY = {
 
 def test_only_what_meets_the_constraints_is_listed() -> None:
     space = Space.from_json(PARALLEL)
-    found = [(each["dp"], each["tp"], each["pp"]) for each in space.configurations()]
+    listed = [
+        (configuration["dp"], configuration["tp"], configuration["pp"]) for configuration in space.configurations()
+    ]
     every = itertools.product([1, 2, 4, 8], repeat=3)
-    assert sorted(found) == sorted(each for each in every if math.prod(each) == 8 and each[1] <= 4)
-    assert space.size == len(found) == 9
+    assert sorted(listed) == sorted(degrees for degrees in every if math.prod(degrees) == 8 and degrees[1] <= 4)
+    assert space.size == len(listed) == 9
 
 
 def test_parameters_are_absent_where_they_do_not_apply() -> None:
-    found = [dict(each) for each in Space.from_json(STAGES).configurations()]
-    assert {"stage": 0} in found
-    assert {"stage": 2, "offload": "none"} in found
-    assert {"stage": 3, "offload": "cpu", "pinned": True} in found
-    assert len(found) == 2 + 2 * (2 + 2) == Space.from_json(STAGES).size
+    listed = [dict(configuration) for configuration in Space.from_json(STAGES).configurations()]
+    assert {"stage": 0} in listed
+    assert {"stage": 2, "offload": "none"} in listed
+    assert {"stage": 3, "offload": "cpu", "pinned": True} in listed
+    assert len(listed) == 2 + 2 * (2 + 2) == Space.from_json(STAGES).size
 
 
-@pytest.mark.parametrize("told", [PARALLEL, STAGES, ENDLESS, MEMORY])
-def test_json_with_requirements_goes_in_and_comes_out(told: dict[str, object]) -> None:
-    once = Space.from_json(told).as_json()
+@pytest.mark.parametrize("definition", [PARALLEL, STAGES, ENDLESS, MEMORY])
+def test_json_with_requirements_goes_in_and_comes_out(definition: dict[str, object]) -> None:
+    once = Space.from_json(definition).as_json()
     assert Space.from_json(json.loads(json.dumps(once))).as_json() == once
-    assert once.get("constraints") == told.get("constraints")
+    assert once.get("constraints") == definition.get("constraints")
 
 
 def test_a_parameter_may_be_called_parameters() -> None:
@@ -77,30 +79,30 @@ def test_a_parameter_may_be_called_parameters() -> None:
     assert Space.from_json({"parameters": {"kind": {"kind": "boolean"}}}).as_json() == {"kind": {"kind": "boolean"}}
 
 
-@pytest.mark.parametrize("told", [PARALLEL, STAGES, MEMORY])
-def test_a_configuration_is_listed_exactly_when_it_is_contained(told: dict[str, object]) -> None:
-    space = Space.from_json(told)
+@pytest.mark.parametrize("definition", [PARALLEL, STAGES, MEMORY])
+def test_a_configuration_is_listed_exactly_when_it_is_contained(definition: dict[str, object]) -> None:
+    space = Space.from_json(definition)
     choices = [[None, *(domain.values() or ())] for domain in space.domains.values()]
     contained = set()
     for values in itertools.product(*choices):
-        each = {name: value for name, value in zip(space.domains, values, strict=True) if value is not None}
-        if space.contains(each):
-            contained.add(space.key(each))
-    assert contained == {space.key(each) for each in space.configurations()}
+        configuration = {name: value for name, value in zip(space.domains, values, strict=True) if value is not None}
+        if space.contains(configuration):
+            contained.add(space.key(configuration))
+    assert contained == {space.key(listed) for listed in space.configurations()}
     assert len(contained) == space.size
 
 
-@pytest.mark.parametrize("told", [PARALLEL, STAGES, ENDLESS, MEMORY])
+@pytest.mark.parametrize("definition", [PARALLEL, STAGES, ENDLESS, MEMORY])
 @pytest.mark.parametrize("seed", range(3))
-def test_random_ones_and_neighbours_are_valid_and_distinct(told: dict[str, object], seed: int) -> None:
-    space = Space.from_json(told)
-    found = space.random(8, seed)
-    assert len({space.key(each) for each in found}) == len(found) == min(8, space.size)
-    assert space.random(3, seed) == found[:3]
-    for each in found:
-        beside = space.neighbours(each, 4, seed)
-        assert all(space.contains(other) for other in (*beside, each))
-        assert any(space.key(other) != space.key(each) for other in beside)
+def test_random_ones_and_neighbours_are_valid_and_distinct(definition: dict[str, object], seed: int) -> None:
+    space = Space.from_json(definition)
+    drawn = space.random(8, seed)
+    assert len({space.key(draw) for draw in drawn}) == len(drawn) == min(8, space.size)
+    assert space.random(3, seed) == drawn[:3]
+    for configuration in drawn:
+        beside = space.neighbours(configuration, 4, seed)
+        assert all(space.contains(other) for other in (*beside, configuration))
+        assert any(space.key(other) != space.key(configuration) for other in beside)
 
 
 def test_a_neighbour_changes_two_parameters_that_a_constraint_binds() -> None:
@@ -126,8 +128,8 @@ def test_a_neighbour_changes_two_parameters_that_a_constraint_binds() -> None:
 )
 def test_an_invalid_configuration_is_refused(configuration: dict[str, object], says: str) -> None:
     space = Space.from_json(STAGES)
-    for each in space.configurations():
-        space.key(each)  # all allowed values are known by then
+    for listed in space.configurations():
+        space.key(listed)  # all allowed values are known by then
     with pytest.raises(InvalidInputError, match=says):
         space.key(configuration)  # type: ignore[arg-type]
     assert not space.contains(configuration)  # type: ignore[arg-type]
@@ -144,9 +146,9 @@ def test_a_broken_constraint_is_told_with_its_values() -> None:
 
 def test_keys_tell_absent_from_present_and_true_from_one() -> None:
     space = Space.from_json(STAGES)
-    keys = [space.key(each) for each in space.configurations()]
+    keys = [space.key(configuration) for configuration in space.configurations()]
     assert len(set(keys)) == len(keys)
-    assert [space.key(each) for each in space.configurations()] == keys  # the second time from memory
+    assert [space.key(configuration) for configuration in space.configurations()] == keys  # the second time from memory
     assert keys[0] == json.dumps([0.0, None, None])
 
 
@@ -158,12 +160,12 @@ def test_what_does_not_apply_lies_in_the_middle_with_its_own_coordinate() -> Non
 
 def test_memory_that_does_not_suffice_rules_out() -> None:
     space = Space.from_json(MEMORY)
-    found = space.configurations()
+    configurations = space.configurations()
     # 6.9e9 weights of 16 bytes are 110 GB on a device of 80 GB: not unsharded, but split over eight.
-    assert not any(each["tp"] == 1 and each["zero_stage"] == 0 for each in found)
-    assert any(each["tp"] == 8 and each["zero_stage"] == 0 for each in found)
-    assert any(each["tp"] == 1 and each["zero_stage"] == 3 for each in found)
-    biggest = {each["micro_batch"] for each in found if each["tp"] == 1}
+    assert not any(configuration["tp"] == 1 and configuration["zero_stage"] == 0 for configuration in configurations)
+    assert any(configuration["tp"] == 8 and configuration["zero_stage"] == 0 for configuration in configurations)
+    assert any(configuration["tp"] == 1 and configuration["zero_stage"] == 3 for configuration in configurations)
+    biggest = {configuration["micro_batch"] for configuration in configurations if configuration["tp"] == 1}
     assert biggest == {1}
     assert (
         Space.from_json({**MEMORY, "constraints": ["dp * tp == ranks", "memory_needed_bytes < 60e9"]}).size < space.size
@@ -208,8 +210,8 @@ def test_impossible_requirements_are_refused(change: dict[str, object], says: st
 
 def test_a_division_by_zero_rules_out_only_where_it_happens() -> None:
     workers = {"batch": {"kind": "ordinal", "values": [4, 6]}, "workers": {"kind": "int", "low": 0, "high": 4}}
-    found = Space.from_json({"parameters": workers, "constraints": ["batch % workers == 0"]}).configurations()
-    assert [(each["batch"], each["workers"]) for each in found] == [(4, 1), (4, 2), (4, 4), (6, 1), (6, 2), (6, 3)]
+    listed = Space.from_json({"parameters": workers, "constraints": ["batch % workers == 0"]}).configurations()
+    assert [(pair["batch"], pair["workers"]) for pair in listed] == [(4, 1), (4, 2), (4, 4), (6, 1), (6, 2), (6, 3)]
     guarded = Space.from_json({"parameters": workers, "constraints": ["workers == 0 or batch % workers == 0"]})
     assert {"batch": 4, "workers": 0} in guarded.configurations()
 
@@ -230,12 +232,12 @@ def test_a_constrained_space_too_big_to_list_is_drawn_from_evenly() -> None:
     assert not space.is_enumerable
     drawn = space.random(3000, seed=1)
     assert len(drawn) == 3000
-    counts = Counter(each["p0"] for each in drawn)
+    counts = Counter(configuration["p0"] for configuration in drawn)
     assert sorted(counts) == [2, 3, 4, 6]
     # 3000 draws, a quarter each: four standard errors are 4 * sqrt(3000 * 0.25 * 0.75) = 95.
     assert all(abs(count - 750) < 95 for count in counts.values())
     # Pairs p2 <= p3 are alike: the share with p2 = 1 is 10 / 55, four standard errors are 85.
-    assert abs(sum(each["p2"] == 1 for each in drawn) - 3000 * 10 / 55) < 85
+    assert abs(sum(configuration["p2"] == 1 for configuration in drawn) - 3000 * 10 / 55) < 85
 
 
 def test_constraints_too_tangled_to_count_are_still_drawn_from() -> None:
@@ -244,7 +246,7 @@ def test_constraints_too_tangled_to_count_are_still_drawn_from() -> None:
     assert space.size == 10**10  # an upper bound
     drawn = space.random(10, seed=0)
     assert len(drawn) == 10
-    assert all(space.contains(each) for each in drawn)
+    assert all(space.contains(configuration) for configuration in drawn)
 
 
 def test_an_unmeetable_demand_on_real_numbers_is_told() -> None:
@@ -259,7 +261,7 @@ def test_an_unmeetable_demand_on_real_numbers_is_told() -> None:
 def test_real_numbers_are_drawn_evenly_where_they_are_valid() -> None:
     numbers = {name: {"kind": "float", "low": 0, "high": 1} for name in "xy"}
     drawn = Space.from_json({"parameters": numbers, "constraints": ["x + y < 1"]}).random(2000, seed=0)
-    below_half = [float(each["x"]) < 0.5 for each in drawn]
+    below_half = [float(configuration["x"]) < 0.5 for configuration in drawn]
     assert np.mean(below_half) == pytest.approx(0.75, abs=0.04)  # of the triangle; four standard errors
 
 
@@ -275,20 +277,20 @@ def test_listing_agrees_with_trying_every_combination(constraints: list[str], wh
     parameters = {name: {"kind": "int", "low": -1, "high": 3} for name in "ab"}
     parameters["c"] = {"kind": "ordinal", "values": [2, 0, 5], "when": when.replace("c", "a")}  # type: ignore[dict-item]
     free = Space.from_json(parameters).configurations()
-    expected = sorted(str(dict(each)) for each in free if _meets(each, constraints))
+    expected = sorted(str(dict(configuration)) for configuration in free if _meets(configuration, constraints))
     if not expected:
         with pytest.raises(InvalidInputError, match=r"leaves? |neither true"):
             Space.from_json({"parameters": parameters, "constraints": constraints})
         return
     space = Space.from_json({"parameters": parameters, "constraints": constraints})
-    valid = [dict(each) for each in space.configurations()]
+    valid = [dict(configuration) for configuration in space.configurations()]
     assert sorted(map(str, valid)) == expected
-    assert all(space.contains(each) is _meets(each, constraints) for each in free)
-    assert all(space.contains(each) for at in valid[:2] for each in space.neighbours(at, 2, seed))
+    assert all(space.contains(configuration) is _meets(configuration, constraints) for configuration in free)
+    assert all(space.contains(neighbour) for at in valid[:2] for neighbour in space.neighbours(at, 2, seed))
 
 
 def _meets(configuration: object, constraints: list[str]) -> bool:
-    """Whether it meets the constraints by Python's own evaluation; names that are absent demand nothing."""
+    """Return whether it meets the constraints by Python's own evaluation; names that are absent demand nothing."""
     for text in constraints:
         left, word, right = text[1:-1].partition(") and (") if ") and (" in text else text[1:-1].partition(") or (")
         sides = [_side(side, configuration) for side in (left, right)]

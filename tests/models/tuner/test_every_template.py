@@ -20,33 +20,33 @@ FACTS: Mapping[str, Mapping[str, object]] = {
     "checkpointing_offload": {"layers": 32},
     "sparsity": {"accuracy_floor": 0.9},
 }
-EVERY = pytest.mark.parametrize("template", TEMPLATES, ids=[each.name for each in TEMPLATES])
+EVERY = pytest.mark.parametrize("template", TEMPLATES, ids=[template.name for template in TEMPLATES])
 
 
 def study(template: Template, *, all_facts: bool) -> StudyFile:
     facts = {name: value for name, value in FACTS[template.name].items() if all_facts or name in template.needs}
-    told = {"name": "t", "template": template.name, "facts": facts}
+    content = {"name": "t", "template": template.name, "facts": facts}
     if all_facts and any("fits_memory" in text for text in template.constraints):
-        told["transformer"] = LLAMA
-        told["facts"] = {name: value for name, value in facts.items() if name not in LLAMA}
-    return StudyFile.from_json(told)
+        content["transformer"] = LLAMA
+        content["facts"] = {name: value for name, value in facts.items() if name not in LLAMA}
+    return StudyFile.from_json(content)
 
 
 @EVERY
 @pytest.mark.parametrize("all_facts", [True, False])
 def test_a_template_is_a_space_with_valid_configurations(template: Template, all_facts: bool) -> None:
     space = Space.from_json(study(template, all_facts=all_facts).space)
-    found = space.random(20, seed=0)
-    assert len(found) == 20
-    assert all(space.contains(each) for each in found)
-    assert space.coordinates(found).shape[0] == 20
-    assert len(space.neighbours(found[0], 2, seed=0)) > 1
+    drawn = space.random(20, seed=0)
+    assert len(drawn) == 20
+    assert all(space.contains(configuration) for configuration in drawn)
+    assert space.coordinates(drawn).shape[0] == 20
+    assert len(space.neighbours(drawn[0], 2, seed=0)) > 1
 
 
 @EVERY
 def test_every_constraint_of_a_template_is_used_when_all_facts_are_known(template: Template) -> None:
     with_all = Space.from_json(study(template, all_facts=True).space)
-    assert [each.text for each in with_all.requirements.constraints] == list(template.constraints)
+    assert [constraint.text for constraint in with_all.requirements.constraints] == list(template.constraints)
     with_few = Space.from_json(study(template, all_facts=False).space)
     assert with_all.size <= with_few.size < math.inf
 
@@ -64,20 +64,20 @@ def test_templates_have_names_of_their_own() -> None:
 
 
 def test_degrees_multiply_to_the_ranks_within_a_node_and_fit_the_memory() -> None:
-    template = next(each for each in TEMPLATES if each.name == "parallel_degrees")
+    template = next(candidate for candidate in TEMPLATES if candidate.name == "parallel_degrees")
     space = Space.from_json(study(template, all_facts=True).space)
     assert space.is_enumerable
-    for each in space.configurations():
-        assert int(each["dp"]) * int(each["tp"]) * int(each["pp"]) == 64
-        assert int(each["tp"]) <= 8
-        assert int(each["micro_batch"]) * int(each["micro_batches"]) * int(each["dp"]) == 512
-        assert ("schedule" in each) is (each["pp"] != 1)
-        assert ("interleave" in each) is (each.get("schedule") == "interleaved")
-    kinds = {(each["tp"], each["pp"]) for each in space.configurations()}
+    for configuration in space.configurations():
+        assert int(configuration["dp"]) * int(configuration["tp"]) * int(configuration["pp"]) == 64
+        assert int(configuration["tp"]) <= 8
+        assert int(configuration["micro_batch"]) * int(configuration["micro_batches"]) * int(configuration["dp"]) == 512
+        assert ("schedule" in configuration) is (configuration["pp"] != 1)
+        assert ("interleave" in configuration) is (configuration.get("schedule") == "interleaved")
+    kinds = {(split["tp"], split["pp"]) for split in space.configurations()}
     assert (1, 1) not in kinds  # 110 GB of weights and optimizer on each device
     assert (8, 1) in kinds
 
 
 def test_the_sparsity_template_keeps_the_accuracy_above_its_floor() -> None:
-    template = next(each for each in TEMPLATES if each.name == "sparsity")
+    template = next(candidate for candidate in TEMPLATES if candidate.name == "sparsity")
     assert study(template, all_facts=True).limits == ("accuracy >= 0.9",)

@@ -41,8 +41,8 @@ EXPECTED = {
 
 @pytest.mark.parametrize(("text", "value"), EXPECTED.items())
 def test_an_expression_has_the_value_that_people_expect(text: str, value: object) -> None:
-    found = Expression.parse(text).value(VALUES)
-    assert (found, type(found)) == (value, type(value))
+    computed = Expression.parse(text).value(VALUES)
+    assert (computed, type(computed)) == (value, type(value))
 
 
 def test_an_expression_knows_its_names_and_its_text() -> None:

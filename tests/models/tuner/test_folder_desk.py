@@ -223,8 +223,8 @@ def test_a_full_disk_is_told_and_loses_nothing(desk: FolderDesk, tmp_path: Path)
     files = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
     command = [sys.executable, "-c", ON_A_FULL_DISK, str(tmp_path), record.trial.trial_id]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert [line.endswith(".json: File too large") for line in told] == [True, True, False]
-    assert told[2] == "1 leased"
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line.endswith(".json: File too large") for line in lines] == [True, True, False]
+    assert lines[2] == "1 leased"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
     assert desk.complete(NAME, record.trial.trial_id, 1.0).trial.state is TrialState.DONE

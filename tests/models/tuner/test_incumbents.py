@@ -1,4 +1,4 @@
-"""Which configuration is best, how surely, and when to measure one again."""
+"""The best configuration, how sure it is, and when to measure one again."""
 
 from dataclasses import replace
 from functools import cache
@@ -21,7 +21,7 @@ SPACE = Space.from_json(
 )
 EVERYTHING = SPACE.configurations()
 POINTS = SPACE.coordinates(EVERYTHING)
-KEYS = [SPACE.key(each) for each in EVERYTHING]
+KEYS = [SPACE.key(configuration) for configuration in EVERYTHING]
 
 
 def two_near_optima(seed: int) -> dict[str, float]:
@@ -53,7 +53,7 @@ def beliefs(noise: float = 0.1, counts: tuple[int, ...] = (1,) * 12) -> Beliefs:
     """Of the first configurations, measured as often as `counts` says."""
     truth, rng = two_near_optima(3), np.random.default_rng(0)
     rows = [EVERYTHING[2 * index] for index, count in enumerate(counts) for _ in range(count)]
-    values = [truth[SPACE.key(each)] * float(np.exp(noise * rng.standard_normal())) for each in rows]
+    values = [truth[SPACE.key(configuration)] * float(np.exp(noise * rng.standard_normal())) for configuration in rows]
     return Beliefs.of(Repeats.of(SPACE, rows, values), seed=0)
 
 
@@ -63,9 +63,11 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     for seed in range(200):
         truth, rng = two_near_optima(seed), np.random.default_rng([seed, 1])
         rows = [EVERYTHING[index] for index in np.random.default_rng([seed, 2]).permutation(len(EVERYTHING))[:14]]
-        order = sorted(rows, key=lambda each: truth[SPACE.key(each)])
+        order = sorted(rows, key=lambda configuration: truth[SPACE.key(configuration)])
         rows += [*order[:2], *order[:2]]  # the two best, twice more
-        values = [truth[SPACE.key(each)] * float(np.exp(0.1 * rng.standard_normal())) for each in rows]
+        values = [
+            truth[SPACE.key(configuration)] * float(np.exp(0.1 * rng.standard_normal())) for configuration in rows
+        ]
         answer = Beliefs.of(Repeats.of(SPACE, rows, values), seed).answer(0.9)
         covered.append(answer.low <= truth[SPACE.key(answer.configuration)] <= answer.high)
     assert 0.8 <= np.mean(covered) <= 0.98
@@ -101,9 +103,9 @@ def test_without_noise_one_repeat_is_enough_to_know() -> None:
 
 
 def test_chances_of_being_best_sum_to_one_and_favour_the_best_mean() -> None:
-    found = beliefs()
-    assert found.chances.sum() == pytest.approx(1)
-    assert found.answer().chance_best == found.chances.max()
+    belief = beliefs()
+    assert belief.chances.sum() == pytest.approx(1)
+    assert belief.answer().chance_best == belief.chances.max()
 
 
 def test_more_repeats_make_the_answer_surer() -> None:
@@ -127,34 +129,34 @@ def test_objectives_may_be_negative() -> None:
 
 
 def test_close_rivals_are_worth_more_repeats_than_losers() -> None:
-    found = beliefs()
-    gains = found.gains()
-    assert set(np.flatnonzero(gains)) <= set(found.incumbents())
-    assert len(found.incumbents()) <= 5
-    assert gains[np.argmin(found.chances)] == 0
+    belief = beliefs()
+    gains = belief.gains()
+    assert set(np.flatnonzero(gains)) <= set(belief.incumbents())
+    assert len(belief.incumbents()) <= 5
+    assert gains[np.argmin(belief.chances)] == 0
 
 
 def rivals() -> Beliefs:
     """Two configurations far apart are 1 % from each other and ahead of all; measurements scatter by 20 %."""
     best = {0: 1.0, 23: 1.01}
-    rows = [each for each in EVERYTHING for _ in range(2)]
+    rows = [configuration for configuration in EVERYTHING for _ in range(2)]
     values = [best.get(i, 1.5) * factor for i in range(len(EVERYTHING)) for factor in (0.87, 1.15)]
     return Beliefs.of(Repeats.of(SPACE, rows, values), seed=0)
 
 
 def test_a_repeat_gives_way_to_a_new_configuration_that_promises_more() -> None:
-    found = rivals()
-    best = float(found.gains().max())
-    assert best > found.gain_min
-    assert next_replicate(found, exploring=0.5 * best, share=0.6) in (EVERYTHING[0], EVERYTHING[23])
-    assert next_replicate(found, exploring=2 * best, share=0.6) is None
+    belief = rivals()
+    best = float(belief.gains().max())
+    assert best > belief.gain_min
+    assert next_replicate(belief, exploring=0.5 * best, share=0.6) in (EVERYTHING[0], EVERYTHING[23])
+    assert next_replicate(belief, exploring=2 * best, share=0.6) is None
 
 
 def test_what_is_being_measured_is_not_repeated_beside() -> None:
-    found = rivals()
-    first = next_replicate(found, exploring=0.0, share=0.6)
+    belief = rivals()
+    first = next_replicate(belief, exploring=0.0, share=0.6)
     assert first is not None
-    second = next_replicate(found, exploring=0.0, pending=frozenset([SPACE.key(first)]), share=0.6)
+    second = next_replicate(belief, exploring=0.0, pending=frozenset([SPACE.key(first)]), share=0.6)
     assert second in (EVERYTHING[0], EVERYTHING[23])
     assert second != first
 
@@ -164,28 +166,31 @@ def test_few_configurations_are_not_repeated() -> None:
 
 
 def test_where_a_lower_value_is_expected_measuring_is_worth_more() -> None:
-    found = beliefs()
-    gains, means = found.gain_of_new(POINTS), found.process.predict(POINTS)[0]
+    belief = beliefs()
+    gains, means = belief.gain_of_new(POINTS), belief.process.predict(POINTS)[0]
     assert np.all(gains > 0)
     assert gains[np.argmin(means)] > gains[np.argmax(means)]
 
 
 def test_of_several_suggestions_one_is_a_repeat_at_most() -> None:
     tuner, trials = search(0.2, 1, 12)
-    known = {SPACE.key(trial.configuration) for trial in trials}
-    found = tuner.suggest(4)
-    assert len(found) == len({SPACE.key(each) for each in found}) == 4
-    assert sum(SPACE.key(each) in known for each in found) <= 1
+    measured = {SPACE.key(trial.configuration) for trial in trials}
+    suggestions = tuner.suggest(4)
+    assert len(suggestions) == len({SPACE.key(configuration) for configuration in suggestions}) == 4
+    assert sum(SPACE.key(configuration) in measured for configuration in suggestions) <= 1
 
 
 def test_a_used_up_space_is_still_measured_again_where_that_tells_more() -> None:
     space = Space.from_json({"workers": {"kind": "int", "low": 0, "high": 5}})
     tuner = ReplicatingTuner(space, 0, GaussianProcessTuner(space, 0))
     values = [1.0, 1.3, 0.9, 1.3, 0.9, 1.2]
-    trials = [Trial(each, TrialState.DONE, y) for each, y in zip(space.configurations(), values, strict=True)]
+    trials = [
+        Trial(configuration, TrialState.DONE, y)
+        for configuration, y in zip(space.configurations(), values, strict=True)
+    ]
     tuner.observe([replace(trial, trial_id=f"{index}") for index, trial in enumerate(trials)])
-    [found] = tuner.suggest(3)
-    assert found in ({"workers": 2}, {"workers": 4})
+    [repeat] = tuner.suggest(3)
+    assert repeat in ({"workers": 2}, {"workers": 4})
 
 
 def test_there_is_no_answer_before_the_first_trial() -> None:

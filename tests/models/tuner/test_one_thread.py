@@ -7,7 +7,7 @@ from crosswind.models.tuner.one_thread import one_thread
 
 
 def _threads() -> list[int]:
-    return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
 def test_one_thread_inside_and_as_many_as_before_afterwards() -> None:

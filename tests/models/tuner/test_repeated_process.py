@@ -40,7 +40,7 @@ def test_repeats_tell_the_noise(noise: float) -> None:
 
 def test_more_repeats_are_surer_of_the_noise() -> None:
     X, groups = measured(0.1, 4)
-    many, few = (RepeatedProcess.of(X, each, expected_noise=0.03) for each in (groups, [g[:1] for g in groups]))
+    many, few = (RepeatedProcess.of(X, values, expected_noise=0.03) for values in (groups, [g[:1] for g in groups]))
     assert many.noise_degrees > 2 * few.noise_degrees
     assert 50 < many.noise_degrees < 150  # 75 repeats and a share of 25 residuals
 

@@ -16,7 +16,7 @@ from crosswind.models.tuner.source import Source
 
 SPACE = {"threads": {"kind": "int", "low": 1, "high": 40}}
 STUDY = Study("s1", "s", SPACE, "step_seconds", "s", 0, 1)
-SOURCE = Source("a", [{"threads": each} for each in (7, 8, 9)], [1.0, 2.0, 3.0])
+SOURCE = Source("a", [{"threads": threads} for threads in (7, 8, 9)], [1.0, 2.0, 3.0])
 
 
 class Told:
@@ -29,7 +29,7 @@ class Told:
         self.news.append([record.trial.trial_id for record in records])
 
     def suggest(self, count: int) -> list[Configuration]:
-        return [{"threads": each} for each in range(count)]
+        return [{"threads": threads} for threads in range(count)]
 
 
 class Made:
@@ -60,10 +60,10 @@ def test_only_what_changed_is_observed() -> None:
 
 
 def test_a_search_is_made_once_until_what_it_starts_from_changes() -> None:
-    now, known, made = [0.0], [Earlier()], Made()
-    searches = Searches(made, lambda study: known[0], clock=lambda: now[0])
+    now, stored, made = [0.0], [Earlier()], Made()
+    searches = Searches(made, lambda study: stored[0], clock=lambda: now[0])
     first = searches.of(STUDY)
-    known[0] = Earlier((SOURCE,))
+    stored[0] = Earlier((SOURCE,))
     now[0] = FRESH_SECONDS
     assert searches.of(STUDY) is first
     now[0] = 2 * FRESH_SECONDS + 1
@@ -103,16 +103,16 @@ def test_sources_that_no_tuner_can_use_are_left_out(caplog: pytest.LogCaptureFix
 
 
 def test_threads_that_ask_at_once_wait_for_one_search() -> None:
-    made, found, begun = Made(), [], threading.Event()
+    made, answers, begun = Made(), [], threading.Event()
 
     def slow(study: Study) -> Earlier:
         begun.wait(0.2)
         return Earlier()
 
     searches = Searches(made, slow)
-    in_threads(lambda: found.append(searches.of(STUDY)), 8)
+    in_threads(lambda: answers.append(searches.of(STUDY)), 8)
     assert len(made.earlier) == 1
-    assert all(each is found[0] for each in found)
+    assert all(search is answers[0] for search in answers)
 
 
 def test_sources_are_tried_first() -> None:

@@ -90,8 +90,8 @@ def test_a_desk_gets_what_the_file_says(tmp_path: Path) -> None:
 
 
 def test_little_needs_to_be_said(tmp_path: Path) -> None:
-    told = {"parameters": SMALL["parameters"]}
-    read = StudyFile.read(written(tmp_path, "threads.json", json.dumps(told)))
+    content = {"parameters": SMALL["parameters"]}
+    read = StudyFile.read(written(tmp_path, "threads.json", json.dumps(content)))
     assert (read.name, read.objectives, read.direction, read.trials) == (
         "threads",
         ("step_p50_seconds",),
@@ -123,7 +123,7 @@ def test_facts_are_filled_into_limits_and_objectives_but_not_into_texts_or_longe
 
 
 def test_a_template_is_changed_by_what_the_file_says() -> None:
-    told = {
+    content = {
         "name": "t",
         "template": "ddp",
         "parameters": {
@@ -134,14 +134,17 @@ def test_a_template_is_changed_by_what_the_file_says() -> None:
         "facts": {"ranks": 4, "global_batch": 256},
         "constraints": ["threads <= workers or workers == 0"],
     }
-    read = StudyFile.from_json(told)
+    read = StudyFile.from_json(content)
     space = Space.from_json(read.space)
     assert "compile" not in space.domains
     assert space.domains["threads"].values() == (1, 2)
     assert list(space.domains)[-1] == "own"
-    texts = [each.text for each in space.requirements.constraints]
+    texts = [constraint.text for constraint in space.requirements.constraints]
     assert texts == ["batch * accumulation * ranks == global_batch", "threads <= workers or workers == 0"]
-    assert all(int(each["batch"]) * int(each["accumulation"]) == 64 for each in space.configurations())
+    assert all(
+        int(configuration["batch"]) * int(configuration["accumulation"]) == 64
+        for configuration in space.configurations()
+    )
     assert replace(StudyFile.from_json(read.as_json()), template="ddp") == read
 
 

@@ -1,4 +1,4 @@
-"""What else used the machine during a training run, by the kernel's own counters."""
+"""Other users of the machine during a training run, by the kernel's own counters."""
 
 import resource
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class CpuTime:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What took cores from a run, and the share of their time that it took."""
+    """A program or hypervisor that took cores from a run, and the share of their time that it took."""
 
     by: str
     share: float

@@ -62,7 +62,7 @@ class Explained:
 
     @property
     def is_right(self) -> bool:
-        """Whether the injected cause was named; where there was none, whether the run was not called slow."""
+        """Return whether the injected cause was named; where there was none, whether the run was not called slow."""
         if self.plan.truth:
             return self.explanation.cause == self.plan.truth
         return self.explanation.verdict is not Verdict.SLOW
@@ -89,7 +89,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning found: seconds per 1000 samples, before and after."""
+    """Outcome of tuning: seconds per 1000 samples, before and after."""
 
     study_id: str
     trials: int

@@ -1,4 +1,4 @@
-"""What the demo measures: runs of one small workload, some disturbed in a known way, in random order."""
+"""Plan of the demo: runs of one small workload, some disturbed in a known way, in random order."""
 
 import json
 import random
@@ -31,7 +31,7 @@ class PlannedRun:
 
     @property
     def injected(self) -> str:
-        """What the run's tag says of it."""
+        """The fault, as the run's tag names it."""
         return str(self.fault) if self.fault else "none"
 
 

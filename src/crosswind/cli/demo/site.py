@@ -23,7 +23,7 @@ class Site:
     port: int
 
     def url(self) -> str:
-        """Where the pages are, once the server listens. Raises: UnavailableError when it ended instead."""
+        """Return where the pages are, once the server listens. Raises: UnavailableError when it ended instead."""
         line = self.process.stdout.readline() if self.process.stdout else ""
         if not line:
             raise UnavailableError(f"the pages are not served on port {self.port}: --port 0 takes a free one")
@@ -58,7 +58,7 @@ def site(settings: Settings, port: int) -> Iterator[Site]:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """What a process of ours sees that works on the demo's store and on no other."""
+    """Return the environment for a process of ours that works on the demo's store and on no other."""
     kept = {name: value for name, value in os.environ.items() if name not in {"CROSSWIND_DATABASE", "CROSSWIND_SERVER"}}
     return kept | {"CROSSWIND_HOME": str(settings.home), "CROSSWIND_SPOOL": str(settings.spool)}
 

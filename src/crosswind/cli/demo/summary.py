@@ -1,4 +1,4 @@
-"""What the demo found, as a terminal shows it."""
+"""Results of the demo, as a terminal shows them."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def summary(result: DemoResult) -> str:
 
 
 def score_line(explained: Sequence[Explained]) -> str:
-    """How many injected causes were named and how many other runs were called slow, of the runs left undisturbed."""
+    """Return how many injected causes were named, and how many other runs called slow, of the undisturbed runs."""
     counted = [run for run in explained if run.disturbance is None]
     lines = [_score(counted)] if counted else []
     if left_out := len(explained) - len(counted):

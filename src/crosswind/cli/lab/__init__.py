@@ -69,14 +69,14 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
     plan = PLANS[arguments.plan](SEEDS[arguments.plan] if arguments.seed is None else arguments.seed)
     with Store.open(home) as store:
         problems = _measured(store, plan, arguments.only)
-        found = outcomes(store, plan)
+        effects = outcomes(store, plan)
     if arguments.json:
-        say_json({"store": str(home), "runs": found, "problems": problems})
+        say_json({"store": str(home), "runs": effects, "problems": problems})
         return
-    say(f"\n{outcome_table(found)}\n")
+    say(f"\n{outcome_table(effects)}\n")
     for problem in problems:
         say(f"problem: {problem}")
-    say(f"{len(found)} of {len(plan.runs)} runs are in {home}: CROSSWIND_HOME={home} crosswind explain RUN says why.")
+    say(f"{len(effects)} of {len(plan.runs)} runs are in {home}: CROSSWIND_HOME={home} crosswind explain RUN says why.")
 
 
 def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
@@ -125,11 +125,13 @@ def _clean(arguments: argparse.Namespace, home: Path) -> None:
 
 
 def _tell_faults(*, as_json: bool) -> None:
-    known = [
-        (kind, each.unit, *(f"{limit:g}" for limit in each.limits), (each.__doc__ or "").split("\n")[0])
-        for kind, each in INJECTORS.items()
+    lines = [
+        (kind, injector.unit, *(f"{limit:g}" for limit in injector.limits), (injector.__doc__ or "").split("\n")[0])
+        for kind, injector in INJECTORS.items()
     ]
     if as_json:
-        say_json([{"kind": kind, "unit": each.unit, "limits": each.limits} for kind, each in INJECTORS.items()])
+        say_json(
+            [{"kind": kind, "unit": injector.unit, "limits": injector.limits} for kind, injector in INJECTORS.items()]
+        )
     else:
-        say(table(FAULT_HEADINGS, known))
+        say(table(FAULT_HEADINGS, lines))

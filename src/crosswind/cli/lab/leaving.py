@@ -22,6 +22,6 @@ def leaves_in_order() -> Iterator[None]:
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    for each in TOLD_TO_END:
-        signal.signal(each, signal.SIG_IGN)  # the next one would interrupt the clearing up
+    for signum in TOLD_TO_END:
+        signal.signal(signum, signal.SIG_IGN)  # the next one would interrupt the clearing up
     raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""What the lab's faults did: step times beside those of healthy runs of the same cohort."""
+"""Effects of the lab's faults: step times beside those of healthy runs of the same cohort."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class LabOutcome:
 
     @property
     def ratio(self) -> float | None:
-        """How many times a healthy step."""
+        """The step time as a multiple of a healthy one."""
         return self.step_seconds / self.healthy_seconds if self.step_seconds and self.healthy_seconds else None
 
 
@@ -50,15 +50,15 @@ def outcomes(store: Store, plan: Plan) -> list[LabOutcome]:
     by_run = {str(run_id): rows for run_id, rows in steps.groupby("run_id")}
     with store.catalog.read() as session:
         truths = session.injections.of_runs([run.run_id for run in runs])
-    done = {run.run_id: [each for each in truths if each.run_id == run.run_id] for run in runs}
+    done = {run.run_id: [fault for fault in truths if fault.run_id == run.run_id] for run in runs}
     p50 = {run.run_id: _p50(by_run.get(run.run_id), done[run.run_id]) for run in runs}
     healthy = _healthy(runs, done, p50)
     return [_outcome(run, done[run.run_id], healthy.get(cohort_key(run)), p50[run.run_id]) for run in runs]
 
 
 def _outcome(run: Run, done: Sequence[Injected], healthy: float | None, p50: float | None) -> LabOutcome:
-    nodes = tuple(sorted({each.node for each in done}))
-    injected = " ".join(sorted({f"{each.kind} {each.strength:g} {each.unit}" for each in done})) or NO_INJECTION
+    nodes = tuple(sorted({fault.node for fault in done}))
+    injected = " ".join(sorted({f"{fault.kind} {fault.strength:g} {fault.unit}" for fault in done})) or NO_INJECTION
     return LabOutcome(run.run_id, str(run.state), injected, nodes, healthy, p50)
 
 
@@ -67,7 +67,7 @@ def _p50(steps: pd.DataFrame | None, done: Sequence[Injected]) -> float | None:
     if steps is None:
         return None
     begins = steps["ts_ns"]
-    disturbed = [begins.between(each.started_ns, each.ended_ns) for each in done]
+    disturbed = [begins.between(fault.started_ns, fault.ended_ns) for fault in done]
     chosen = steps[pd.concat(disturbed, axis=1).any(axis=1)] if disturbed else steps
     return float((chosen if len(chosen) else steps)["duration_seconds"].median())
 
@@ -76,22 +76,22 @@ def _healthy(
     runs: Sequence[Run], done: Mapping[str, Sequence[Injected]], p50: Mapping[str, float | None]
 ) -> dict[str, float]:
     """The median healthy run of each cohort."""
-    found: dict[str, list[float]] = defaultdict(list)
+    by_cohort: dict[str, list[float]] = defaultdict(list)
     for run in runs:
         value = p50[run.run_id]
         if not done[run.run_id] and value is not None and run.state is RunState.COMPLETED:
-            found[cohort_key(run)].append(value)
-    return {cohort: median(values) for cohort, values in found.items()}
+            by_cohort[cohort_key(run)].append(value)
+    return {cohort: median(values) for cohort, values in by_cohort.items()}
 
 
-def outcome_table(found: Sequence[LabOutcome]) -> str:
+def outcome_table(measured: Sequence[LabOutcome]) -> str:
     """Run by run, or fault by fault when there are many."""
-    if len(found) <= ONE_BY_ONE:
-        return table(RUN_HEADINGS, [_line(each) for each in found])
+    if len(measured) <= ONE_BY_ONE:
+        return table(RUN_HEADINGS, [_line(outcome) for outcome in measured])
     ratios: dict[str, list[float]] = defaultdict(list)
-    for each in found:
-        if each.ratio is not None:
-            ratios[each.injected].append(each.ratio)
+    for run in measured:
+        if run.ratio is not None:
+            ratios[run.injected].append(run.ratio)
     lines = [
         (injected, str(len(values)), *(number(value) for value in (min(values), median(values), max(values))))
         for injected, values in sorted(ratios.items())
@@ -99,8 +99,8 @@ def outcome_table(found: Sequence[LabOutcome]) -> str:
     return table(("injected", "runs", "ratio: lowest", "median", "highest"), lines)
 
 
-def _line(each: LabOutcome) -> tuple[str, ...]:
-    injected = each.injected if each.state == RunState.COMPLETED else f"{each.injected} ({each.state})"
-    ratio = NONE if each.ratio is None else f"{each.ratio:.2f}"
-    times = seconds(each.healthy_seconds), seconds(each.step_seconds)
-    return (each.run_id, injected, " ".join(each.nodes) or NONE, *times, ratio)
+def _line(outcome: LabOutcome) -> tuple[str, ...]:
+    injected = outcome.injected if outcome.state == RunState.COMPLETED else f"{outcome.injected} ({outcome.state})"
+    ratio = NONE if outcome.ratio is None else f"{outcome.ratio:.2f}"
+    times = seconds(outcome.healthy_seconds), seconds(outcome.step_seconds)
+    return (outcome.run_id, injected, " ".join(outcome.nodes) or NONE, *times, ratio)

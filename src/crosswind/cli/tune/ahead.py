@@ -104,7 +104,7 @@ class Ahead:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)  # before anything is leased
-            leased = [Kept(study, each) for each in suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None))]
+            leased = [Kept(study, record) for record in suggest(study.name, missing, Lease(owner, LEASE_SECONDS, None))]
             self._keep(desk, leased)
         except (ProjectError, OSError) as error:
             sys.stderr.write(f"crosswind: nothing more is kept for later: {error}\n")

@@ -1,4 +1,4 @@
-"""Who asks for a trial: the job, whose restart gets the same trial back, and the process, which alone holds it."""
+"""The asker for a trial: the job, whose restart gets the same trial back, and the process, which alone holds it."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ NAME_MAX = 200
 
 
 def job_key(environment: Mapping[str, str] = os.environ) -> str | None:
-    """What stays the same when a job is requeued: its id, or that of its array with the task; None outside of jobs.
+    """Return what stays the same when a job is requeued: its id, or its array's with the task; None outside of jobs.
 
     Source: sbatch(1), SLURM_ARRAY_JOB_ID and SLURM_ARRAY_TASK_ID.
     """
@@ -27,7 +27,7 @@ def job_key(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def restarts(environment: Mapping[str, str] = os.environ) -> int:
-    """How often the job was requeued; Slurm does not set it in the first run."""
+    """Return how often the job was requeued; Slurm does not set it in the first run."""
     text = environment.get("SLURM_RESTART_COUNT", "")
     return int(text) if text.isascii() and text.isdigit() else 0
 

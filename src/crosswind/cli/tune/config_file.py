@@ -53,7 +53,7 @@ def _scalar(value: Parameter) -> str:
 
 
 def _letter(letter: str) -> str:
-    """What neither format takes as it stands, as both escape it."""
+    """Return the letter as both formats escape it, where neither takes it verbatim."""
     if letter.isprintable():
         return letter
     return f"\\u{ord(letter):04x}" if ord(letter) <= BASIC_PLANE else f"\\U{ord(letter):08x}"

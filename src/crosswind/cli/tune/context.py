@@ -27,10 +27,10 @@ def context_in(word: str) -> dict[str, float]:
 
     Raises: InvalidInputError naming the number, UnavailableError when the file cannot be read.
     """
-    told = context_of_json(_of_file(Path(word)) if word.endswith(".json") else _of_words(word))
-    if not 1 <= len(told) <= NUMBERS_MAX:
-        raise InvalidInputError(f"--context {word[:80]!r} has {len(told)} numbers, expected 1 to {NUMBERS_MAX}")
-    return told
+    numbers = context_of_json(_of_file(Path(word)) if word.endswith(".json") else _of_words(word))
+    if not 1 <= len(numbers) <= NUMBERS_MAX:
+        raise InvalidInputError(f"--context {word[:80]!r} has {len(numbers)} numbers, expected 1 to {NUMBERS_MAX}")
+    return numbers
 
 
 def context_told(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> dict[str, float]:
@@ -63,15 +63,15 @@ def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> 
 
 
 def _of_words(word: str) -> dict[str, object]:
-    pairs: Iterable[tuple[str, str, str]] = [each.partition("=") for each in word.split(",")]
-    told: dict[str, object] = {}
+    pairs: Iterable[tuple[str, str, str]] = [pair.partition("=") for pair in word.split(",")]
+    numbers: dict[str, object] = {}
     for name, equals, text in pairs:
-        if not name.strip() or not equals or name.strip() in told:
+        if not name.strip() or not equals or name.strip() in numbers:
             raise InvalidInputError(
                 f"--context {word[:80]!r}: expected NAME=NUMBER,... with each name once, or FILE.json"
             )
-        told[name.strip()] = text.strip()
-    return told
+        numbers[name.strip()] = text.strip()
+    return numbers
 
 
 def _of_file(path: Path) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Whether what a trial came to is believed: where a known external cause took of its run's time, it is measured again.
+"""Doubts about what a trial came to: where a known external cause took of its run's time, it is measured again.
 
 A neighbour, a full file system or a hot node says nothing of the configuration. What no run was spared in the end is
 told with the share that was lost, as an outcome.
@@ -29,23 +29,23 @@ class Doubts:
     _measured: list[tuple[float, Tell]] = field(default_factory=list)
 
     def wants_again(self, tell: Tell | None) -> bool:
-        """Whether the trial is to be measured again, which is said on the error output; asked once a run."""
+        """Return whether the trial is to be measured again, which is said on the error output; asked once a run."""
         if tell is None or tell.state is not TrialState.DONE or tell.run_id is None:
             return False
-        found = self.judge(tell.run_id)
-        is_disturbed = found is not None and found.is_disturbed
-        lost = sum(each.ratio for each in found.lost) if found and is_disturbed else 0.0
+        verdict = self.judge(tell.run_id)
+        is_disturbed = verdict is not None and verdict.is_disturbed
+        lost = sum(cause.ratio for cause in verdict.lost) if verdict and is_disturbed else 0.0
         self._measured.append((lost, tell))
-        if found is None or not is_disturbed:
+        if verdict is None or not is_disturbed:
             return False
         is_last = len(self._measured) > REPEATS
         end = f"That was the last of {REPEATS} repeats: the least disturbed run counts." if is_last else ""
-        sys.stderr.write(f"crosswind: trial {tell.trial_id}: {found.sentence} {end}".rstrip() + "\n")
+        sys.stderr.write(f"crosswind: trial {tell.trial_id}: {verdict.sentence} {end}".rstrip() + "\n")
         return not is_last
 
     def believed(self, tell: Tell | None) -> Tell | None:
-        """What is told of the trial whose last run came to `tell`: given back as it is, else the least disturbed."""
+        """Return the report on a trial whose last is `tell`: `tell` if it gives back, else the least disturbed one."""
         if not self._measured or (tell is not None and tell.state is None):
             return tell
-        lost, least = min(self._measured, key=lambda each: each[0])
+        lost, least = min(self._measured, key=lambda run: run[0])
         return replace(least, outcomes={**least.outcomes, LOST: lost}) if lost else least

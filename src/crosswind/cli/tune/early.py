@@ -1,4 +1,4 @@
-"""Whether a trial that runs is surely worse than the best one so far, from the steps that it has recorded."""
+"""Early stopping of a running trial that is surely worse than the best one so far, by the steps it has recorded."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +16,13 @@ OF_LEVEL = ("step_p50_seconds", "step_mean_seconds")  # outcomes that follow the
 
 
 def surely_worse(
-    study: Study, best: TrialRecord | None, told: TrialRecord, *, spool: Path, run_id: str
+    study: Study, best: TrialRecord | None, record: TrialRecord, *, spool: Path, run_id: str
 ) -> Callable[[], str | None]:
     """Asked again and again, it says why the trial should be stopped, or None.
 
     Raises: InvalidInputError for a study whose objective the step times alone do not tell.
     """
-    configuration = told.trial.configuration
+    configuration = record.trial.configuration
     try:
         _objectives(study, configuration, np.ones(1))
     except InvalidInputError as error:
@@ -33,12 +33,12 @@ def surely_worse(
 
     def ask() -> str | None:
         seen = np.array(step_seconds(spool, run_id)[:-1], np.float64)  # of the last one ranks may be missing
-        found = stop_of(seen[seen > 0], lambda levels: _objectives(study, configuration, levels), incumbent)
-        return None if found is None else f"stopped after {found.steps} steps: {found.reason}"
+        stop = stop_of(seen[seen > 0], lambda levels: _objectives(study, configuration, levels), incumbent)
+        return None if stop is None else f"stopped after {stop.steps} steps: {stop.reason}"
 
     return ask
 
 
 def _objectives(study: Study, configuration: Configuration, levels: Floats) -> Floats:
-    """What the trial's objective would be with steps that typically take so long."""
+    """Return what the trial's objective would be with steps that typically take so long."""
     return np.array([judged(study, configuration, dict.fromkeys(OF_LEVEL, float(level))) for level in levels])

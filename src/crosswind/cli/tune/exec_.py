@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def program_of(arguments: argparse.Namespace, settings: Settings) -> Program:
-    """What the arguments say of the program. Raises: InvalidInputError."""
+    """Return the program that the arguments describe. Raises: InvalidInputError."""
     return Program(
         tuple(arguments.command),
         settings.spool,
@@ -106,8 +106,8 @@ def _begun(desk: Desk, unsent: Unsent, ahead: Ahead, name: str) -> tuple[Study, 
 
 def _with_command(program: Program, study: Study) -> Program:
     """The program with the study's own command where none is given. Raises: InvalidInputError without either."""
-    told = study.details.get("command")
-    command = program.command or (tuple(map(str, told)) if isinstance(told, list) else ())
+    default = study.details.get("command")
+    command = program.command or (tuple(map(str, default)) if isinstance(default, list) else ())
     if not command:
         raise InvalidInputError(
             "tune exec: expected a program after --, as in crosswind tune exec STUDY -- ./train {lr}"
@@ -133,22 +133,22 @@ def _handed_out(
     def following() -> TrialRecord | None:
         return ahead.next_trial(evaluation.desk, told_all, evaluation.study, evaluation.holder)
 
-    told = first or following()
-    while told is not None:
-        yield told
-        told = following()
+    record = first or following()
+    while record is not None:
+        yield record
+        record = following()
 
 
 def _one_after_another(
     evaluation: Evaluation, trials: Iterable[TrialRecord], arguments: argparse.Namespace, answer: Path | None
 ) -> int:
     code = None
-    for told in islice(trials, arguments.trials):
+    for record in islice(trials, arguments.trials):
         run_id = new_ulid()
         if answer:
-            ranks.leave(answer, _answer(evaluation, told, run_id))
-        ended = evaluation.evaluate(told, run_id)
-        _say(told, ended, as_json=arguments.json)
+            ranks.leave(answer, _answer(evaluation, record, run_id))
+        ended = evaluation.evaluate(record, run_id)
+        _say(record, ended, as_json=arguments.json)
         code = ended.exit_code
         if ended.is_leaving or code == LATER:
             break
@@ -157,18 +157,18 @@ def _one_after_another(
     return USED_UP if code is None else code
 
 
-def _answer(evaluation: Evaluation, told: TrialRecord, run_id: str) -> ranks.Answer:
-    configuration, command = told.trial.configuration, evaluation.program.command
-    return ranks.Answer(None, told.trial_id, configuration, run_id, told.checkpoint, command)
+def _answer(evaluation: Evaluation, record: TrialRecord, run_id: str) -> ranks.Answer:
+    configuration, command = record.trial.configuration, evaluation.program.command
+    return ranks.Answer(None, record.trial_id, configuration, run_id, record.checkpoint, command)
 
 
 def _follow(program: Program, answer: ranks.Answer, study: str) -> int:
     """Becomes the program of a rank that rank 0 has asked for; returns only where there is none."""
     if answer.exit_code is not None or answer.configuration is None:
         return answer.exit_code or OK
-    told = TrialRecord(Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id), study)
-    told = TrialRecord(**{**vars(told), "checkpoint": answer.checkpoint})
-    environment, command = replace(program, command=tuple(answer.command)).seen_by(study, told)
+    record = TrialRecord(Trial(answer.configuration, TrialState.LEASED, None, answer.trial_id), study)
+    record = TrialRecord(**{**vars(record), "checkpoint": answer.checkpoint})
+    environment, command = replace(program, command=tuple(answer.command)).seen_by(study, record)
     environment = os.environ | environment | {"CROSSWIND_RUN_ID": answer.run_id, "CROSSWIND_SPOOL": str(program.spool)}
     environment |= injected(environment) if program.injects else {"CROSSWIND_INJECT": "0"}
     try:
@@ -185,16 +185,16 @@ def _shared_folder(arguments: argparse.Namespace, settings: Settings) -> Path:
     return Path(address) if kind == "folder" else settings.home / "tune"
 
 
-def _say(told: TrialRecord, ended: Ended, *, as_json: bool) -> None:
+def _say(record: TrialRecord, ended: Ended, *, as_json: bool) -> None:
     tell = ended.tell
     state = "lost" if tell is None else "given back" if tell.state is None else str(tell.state)
     objective = tell.objective if tell else None
     if as_json:
-        words = {"trial_id": told.trial_id, "configuration": told.trial.configuration, "state": state}
+        words = {"trial_id": record.trial_id, "configuration": record.trial.configuration, "state": state}
         say_json(
             words | {"objective": objective, "exit_code": ended.exit_code, "run_id": tell.run_id if tell else None}
         )
         return
     measured = f", objective {objective:.6g}" if objective is not None else ""
     reason = f": {tell.reason}" if tell and tell.reason else ""
-    sys.stderr.write(f"crosswind: trial {told.trial_id} {state}{measured}{reason}\n")
+    sys.stderr.write(f"crosswind: trial {record.trial_id} {state}{measured}{reason}\n")

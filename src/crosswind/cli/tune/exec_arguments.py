@@ -20,7 +20,7 @@ class ActionParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # one signature for all of typeshed's overloads
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """What argparse says, and the command."""
+        """Return what argparse says, and the command."""
         if not self.takes_program:
             return super().parse_known_args(args, namespace)
         words = list(sys.argv[1:] if args is None else args)

@@ -20,13 +20,13 @@ def filled(command: Sequence[str], configuration: Configuration, names: Mapping[
     Raises: InvalidInputError naming the word and what could stand there.
     """
     values = {**names, **{name: text_of(value) for name, value in configuration.items()}}
-    return tuple(PLACE.sub(lambda found: _value(found, values), word) for word in command)
+    return tuple(PLACE.sub(lambda match: _value(match, values), word) for word in command)
 
 
 def names_in(command: Sequence[str]) -> frozenset[str]:
     """The names that a command asks for without saying what to take instead."""
-    found = (match for word in command for match in PLACE.finditer(word))
-    return frozenset(match["name"] for match in found if match["name"] and match["default"] is None)
+    matches = (match for word in command for match in PLACE.finditer(word))
+    return frozenset(match["name"] for match in matches if match["name"] and match["default"] is None)
 
 
 def variables(configuration: Configuration, exports: Mapping[str, str]) -> dict[str, str]:
@@ -35,10 +35,12 @@ def variables(configuration: Configuration, exports: Mapping[str, str]) -> dict[
     A parameter whose name is that of an environment variable in capitals, as `NCCL_ALGO`, is exported as such; so are
     those that `exports` gives a variable. Raises: InvalidInputError for an export of no parameter.
     """
-    told = {VARIABLE + re.sub(r"\W", "_", name, flags=re.ASCII).upper(): value for name, value in configuration.items()}
-    told |= {name: value for name, value in configuration.items() if _is_variable(name)}
-    told |= {exports[name]: value for name, value in configuration.items() if name in exports}
-    return {name: text_of(value) for name, value in told.items()}
+    exported = {
+        VARIABLE + re.sub(r"\W", "_", name, flags=re.ASCII).upper(): value for name, value in configuration.items()
+    }
+    exported |= {name: value for name, value in configuration.items() if _is_variable(name)}
+    exported |= {exports[name]: value for name, value in configuration.items() if name in exports}
+    return {name: text_of(value) for name, value in exported.items()}
 
 
 def exports_of(words: Sequence[str]) -> dict[str, str]:
@@ -57,11 +59,11 @@ def text_of(value: Parameter) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _value(found: re.Match[str], values: Mapping[str, str]) -> str:
-    if found["literal"]:
-        return f"{{{found['literal']}}}"
-    name = found["name"]
-    value = values.get(name, found["default"])
+def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
+    if match["literal"]:
+        return f"{{{match['literal']}}}"
+    name = match["name"]
+    value = values.get(name, match["default"])
     if value is None:
         raise InvalidInputError(
             f"command: {{{name}}} is none of {', '.join(sorted(values))}: "

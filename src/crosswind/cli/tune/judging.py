@@ -25,9 +25,9 @@ def judged(study: Study, configuration: Configuration, outcomes: Mapping[str, fl
     if value is None and not NAME.fullmatch(study.objective):
         value = _computed(study.objective, {**configuration, **outcomes})
     if value is None:
-        known = ", ".join(sorted(outcomes)) or "nothing"
+        names = ", ".join(sorted(outcomes)) or "nothing"
         raise InvalidInputError(
-            f"objective {study.objective} is not among what came of the run ({known})"
+            f"objective {study.objective} is not among what came of the run ({names})"
             ": --objective-from or --objective-pattern says where the program tells it"
         )
     if not math.isfinite(value):

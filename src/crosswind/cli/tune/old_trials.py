@@ -62,8 +62,8 @@ def fitting(study: Study, trials: Iterable[Trial]) -> tuple[list[Trial], list[st
         except (ProjectError, KeyError) as error:
             refused.append(f"trial {number}: {error}")
             continue
-        told = json.dumps([study.study_id, number, configuration, trial.objective], sort_keys=True)
-        trial_id = "0" + hashlib.sha256(told.encode()).hexdigest()[:25].upper()
+        identity = json.dumps([study.study_id, number, configuration, trial.objective], sort_keys=True)
+        trial_id = "0" + hashlib.sha256(identity.encode()).hexdigest()[:25].upper()
         kept[trial_id] = replace(trial, configuration=configuration, trial_id=trial_id)
     return list(kept.values()), refused
 
@@ -82,11 +82,13 @@ def trials_in(path: Path, study: Study, system: str, of: str | None) -> Iterator
     reader = reader_for(path, None)
     report = Report(str(path), reader.name)
     histories = [
-        each for each in reader.read(path, report, Context(system, zone_named("UTC"))) if isinstance(each, History)
+        history
+        for history in reader.read(path, report, Context(system, zone_named("UTC")))
+        if isinstance(history, History)
     ]
-    chosen = [each for each in histories if of is None or each.study.name.startswith(of)]
+    chosen = [history for history in histories if of is None or history.study.name.startswith(of)]
     if len(chosen) != 1:
-        names = ", ".join(each.study.name for each in histories) or "none"
+        names = ", ".join(history.study.name for history in histories) or "none"
         raise InvalidInputError(f"{path} holds the studies {names}: --of NAME says which one is meant")
     for trial in chosen[0].trials:
         if trial.state in ENDED:

@@ -24,7 +24,7 @@ LOOK_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Answer:
-    """What rank 0 got: a trial's configuration and the run that its ranks record, or an exit code instead."""
+    """The answer that rank 0 got: a trial's configuration and the run that its ranks record, or an exit code."""
 
     exit_code: int | None = None
     trial_id: str = ""
@@ -46,7 +46,7 @@ def rank_of_step(environment: Mapping[str, str] = os.environ) -> int | None:
 
 
 def answer_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Path:
-    """Where rank 0 of this very start of the job step leaves its answer.
+    """Return where rank 0 of this very start of the job step leaves its answer.
 
     Raises: InvalidInputError where nothing tells one start from the next.
     """
@@ -74,7 +74,7 @@ def leave(path: Path, answer: Answer) -> None:
 
 
 def wait_for_answer(path: Path, seconds: float) -> Answer:
-    """What rank 0 left. Raises: UnavailableError after so long without it, MalformedError."""
+    """Return what rank 0 left. Raises: UnavailableError after so long without it, MalformedError."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

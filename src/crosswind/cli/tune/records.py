@@ -1,4 +1,4 @@
-"""Where the record of an evaluated run goes, and who judges by it whether the run was disturbed."""
+"""Records of evaluated runs: where they go, and the judge who says by them whether a run was disturbed."""
 
 import sys
 from collections.abc import Callable
@@ -25,7 +25,7 @@ SHIPPINGS = 2  # a server may ask for another coding once
 
 @dataclass(frozen=True)
 class Records:
-    """What keeps a run's record, and what judges the run by what was kept."""
+    """The keeper of a run's record, and the judge of the run by what was kept."""
 
     keep: Callable[[], None]
     judge: Judge
@@ -42,7 +42,7 @@ def records_of(place: tuple[str, str], settings: Settings, desk: Desk, study: St
 
 
 def shipped(spool: Path, server: str) -> str:
-    """What became of the spool: shipped, or kept where the server does not take it now."""
+    """Return what became of the spool: shipped, or kept where the server does not take it now."""
     shipper = Shipper(spool, server, ship_token())
     for _ in range(SHIPPINGS):
         if shipper.ship_all() > 0:
@@ -69,14 +69,14 @@ def stored_judge(store: Callable[[], AbstractContextManager["Store"]], desk: Des
 def _careful(judge: Judge) -> Judge:
     """The same, which says why where nothing can be told."""
 
-    def told(run_id: str) -> "Disturbance | None":
+    def careful(run_id: str) -> "Disturbance | None":
         try:
             return judge(run_id)
         except ProjectError as error:
             _say(f"nothing tells whether run {run_id} was disturbed: {error}")
             return None
 
-    return told
+    return careful
 
 
 def _stored(settings: Settings) -> str:

@@ -83,15 +83,15 @@ class RemoteDesk:
         for name, value in {"objective": objective, **(outcomes or {})}.items():
             if not math.isfinite(value):
                 raise InvalidInputError(f"{name} is {value}, expected a finite number")
-        told = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
-        return _told(self._post(f"{self._path(study, trial_id)}:complete", {"objective": objective, **told}))
+        facts = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
+        return _told(self._post(f"{self._path(study, trial_id)}:complete", {"objective": objective, **facts}))
 
     def fail(
         self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
     ) -> TrialRecord:
         """Ends a trial without an objective."""
-        told = {"reason": reason, "state": str(state), **_given(owner=owner)}
-        return _told(self._post(f"{self._path(study, trial_id)}:fail", told))
+        facts = {"reason": reason, "state": str(state), **_given(owner=owner)}
+        return _told(self._post(f"{self._path(study, trial_id)}:fail", facts))
 
     def trials(self, study: str) -> list[TrialRecord]:
         """The study's trials, oldest first."""
@@ -102,7 +102,7 @@ class RemoteDesk:
         return _told(self._get(self._path(study, trial_id)))
 
     def standing(self, study: str) -> Standing:
-        """How far the study is."""
+        """Return how far the study is."""
         said = self._get(self._path(study))
         try:
             counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
@@ -118,12 +118,12 @@ class RemoteDesk:
         return best.trial if best else None
 
     def disturbance(self, study: str, run_id: str) -> "Disturbance":
-        """Whether an external cause disturbed a run of the study; NotFoundError while the server has no such run."""
+        """Return the disturbance of a run of the study from outside; NotFoundError while the server has no such run."""
         said = self._get(f"{self._path(study)}/runs/{quote(run_id, safe='')}/disturbance")
         from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost  # noqa: PLC0415 - for `exec` alone
 
         try:
-            lost = tuple(Lost(**each) for each in said["lost"])
+            lost = tuple(Lost(**loss) for loss in said["lost"])
             return Disturbance(**{**said, "basis": Basis(said["basis"]), "lost": lost})
         except (KeyError, TypeError, ValueError) as error:
             raise _strange(error) from error
@@ -134,16 +134,16 @@ class RemoteDesk:
 
     def _id_of(self, study: str) -> str:
         """The id of a study whose name no path can hold: servers take %2F for the end of a name."""
-        for each in self._get("/v1/studies").get("studies", ()):
-            if each.get("name") == study:
-                return str(each["study_id"])
+        for listed in self._get("/v1/studies").get("studies", ()):
+            if listed.get("name") == study:
+                return str(listed["study_id"])
         raise NotFoundError(f"{self._server}: study {study[:60]!r} is not in the catalog")
 
     def _get(self, path: str) -> Mapping[str, Any]:
         return self._said(self._answer(lambda client: client.get(path)))
 
     def _post(self, path: str, asked: Mapping[str, Any], request: RequestKey | None = None) -> Mapping[str, Any]:
-        """What the server says; with a request's name, asking again for want of an answer makes nothing twice."""
+        """Return what the server says; with a request's name, asking again for want of an answer repeats nothing."""
         try:
             content = json.dumps(asked, allow_nan=False).encode()
         except ValueError as error:
@@ -152,7 +152,7 @@ class RemoteDesk:
         return self._said(self._answer(lambda client: client.post(path, content, headers)))
 
     def _answer(self, ask: Callable[[Client], Answer]) -> Answer:
-        """What is answered; what got lost on the way is asked again, which changes nothing twice."""
+        """Return what is answered; what got lost on the way is asked again, which changes nothing twice."""
         for wait_seconds in AGAIN_SECONDS:
             try:
                 return self._asked(ask)
@@ -192,7 +192,7 @@ def _given(**values: object) -> dict[str, Any]:
 
 def _trials(said: Mapping[str, Any]) -> list[TrialRecord]:
     try:
-        return [_told(each) for each in said["trials"]]
+        return [_told(trial) for trial in said["trials"]]
     except (KeyError, TypeError) as error:
         raise _strange(error) from error
 

@@ -1,4 +1,4 @@
-"""What a study has found so far: status, best, export."""
+"""Results of a study so far: status, best, export."""
 
 import argparse
 import csv
@@ -35,12 +35,16 @@ def _status(arguments: argparse.Namespace, desk: Desk) -> None:
     records, overview = desk.trials(arguments.study), desk.standing(arguments.study)
     best = overview.best
     if arguments.json:
-        front = [told.trial_id for told in overview.front]
-        found = {"trials": [asdict(told) for told in records], "best": best.trial if best else None, "front": front}
-        say_json(found | {"outside": overview.outside, "unjudged": overview.unjudged})
+        front = [record.trial_id for record in overview.front]
+        status = {
+            "trials": [asdict(record) for record in records],
+            "best": best.trial if best else None,
+            "front": front,
+        }
+        say_json(status | {"outside": overview.outside, "unjudged": overview.unjudged})
         return
     say(trial_table(records))
-    done = sum(told.trial.state is TrialState.DONE for told in records)
+    done = sum(record.trial.state is TrialState.DONE for record in records)
     budget = f", of a budget of {overview.study.trials_max}" if overview.study.trials_max else ""
     say(f"{done} of {len(records)} trials done{budget}{_best_words(overview.study, best)}")
     _say_limits(overview)
@@ -64,8 +68,8 @@ def _best(arguments: argparse.Namespace, desk: Desk) -> None:
         return
     measured, answer = signed(study, best.trial.objective), answer_of(study, desk.trials(arguments.study))
     if arguments.json:
-        found = {"configuration": best.trial.configuration, "objective": measured, "unit": study.unit, "trial": best}
-        say_json(found | {"answer": answer_json(answer)})
+        facts = {"configuration": best.trial.configuration, "objective": measured, "unit": study.unit, "trial": best}
+        say_json(facts | {"answer": answer_json(answer)})
         return
     say(f"{study.objective} {measured:.6g} {study.unit} (trial {best.trial_id})")
     say("\n".join(f"{name} = {text_of(value)}" for name, value in best.trial.configuration.items()))
@@ -93,19 +97,19 @@ def _formatted(form: str, configuration: Configuration) -> str:
 def _export(arguments: argparse.Namespace, desk: Desk) -> None:
     study, records = desk.standing(arguments.study).study, desk.trials(arguments.study)
     if arguments.json or arguments.format == "json":
-        say_json([_row(study, told) for told in records])
+        say_json([_row(study, record) for record in records])
     else:
-        sys.stdout.write(_csv([_row(study, told) for told in records]))
+        sys.stdout.write(_csv([_row(study, record) for record in records]))
 
 
-def _row(study: Study, told: TrialRecord) -> dict[str, object]:
+def _row(study: Study, record: TrialRecord) -> dict[str, object]:
     """A trial in one line: its parameters by name, its outcomes, and the objective under the study's name for it."""
-    facts = {**asdict(told), "trial_id": told.trial_id, "state": str(told.trial.state)}
-    objective = None if told.trial.objective is None else signed(study, told.trial.objective)
+    facts = {**asdict(record), "trial_id": record.trial_id, "state": str(record.trial.state)}
+    objective = None if record.trial.objective is None else signed(study, record.trial.objective)
     return {
         **{name: facts[name] for name in FACTS},
-        **told.trial.configuration,
-        **told.outcomes,
+        **record.trial.configuration,
+        **record.outcomes,
         study.objective: objective,
     }
 

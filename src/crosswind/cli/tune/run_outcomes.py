@@ -1,4 +1,4 @@
-"""What came of a run, read off the spool by the standard library alone: a compute node has no store."""
+"""Outcomes of a run, read off the spool by the standard library alone: a compute node has no store."""
 
 import math
 from collections.abc import Iterator
@@ -22,16 +22,18 @@ def step_outcomes(spool: Path, run_id: str) -> dict[str, float]:
     seconds = step_seconds(spool, run_id)[WARM_UP_STEPS:]
     if not seconds:
         return {}
-    told = {"steps": float(len(seconds)), "step_p50_seconds": median(seconds), "step_mean_seconds": fmean(seconds)}
+    outcomes = {"steps": float(len(seconds)), "step_p50_seconds": median(seconds), "step_mean_seconds": fmean(seconds)}
     if len(seconds) > 1:
         levels = quantiles(seconds, n=PERCENT, method="inclusive")
-        told |= {"step_p05_seconds": levels[0], "step_p95_seconds": levels[-1]}
-        told["step_cov_ratio"] = stdev(seconds) / told["step_mean_seconds"] if told["step_mean_seconds"] else math.nan
-    return {name: value for name, value in told.items() if math.isfinite(value)}
+        outcomes |= {"step_p05_seconds": levels[0], "step_p95_seconds": levels[-1]}
+        outcomes["step_cov_ratio"] = (
+            stdev(seconds) / outcomes["step_mean_seconds"] if outcomes["step_mean_seconds"] else math.nan
+        )
+    return {name: value for name, value in outcomes.items() if math.isfinite(value)}
 
 
 def step_seconds(spool: Path, run_id: str) -> list[float]:
-    """How long the slowest rank that writes to this spool took for every step so far, in order, warm-up included."""
+    """Return how long the slowest rank that writes here took for every step so far, in order, warm-up included."""
     slowest: dict[int, int] = {}
     for step, duration in _steps(spool, run_id):
         slowest[step] = max(duration, slowest.get(step, 0))

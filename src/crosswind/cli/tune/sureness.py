@@ -1,4 +1,4 @@
-"""How sure it is which configuration of a study is best."""
+"""Sureness about which configuration of a study is best."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -15,7 +15,7 @@ FEWEST = 5  # finished trials, of which fewer say little about noise
 
 
 def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
-    """What the trials within the limits say is best, as the study's readers see numbers.
+    """Return what the trials within the limits say is best, as the study's readers see numbers.
 
     None of too few, of several objectives, or without models.
     """
@@ -27,14 +27,18 @@ def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
     except ImportError:  # a node that only asks a server
         return None
     aim = Aim.of(study)
-    judged = [(told.trial, judgement) for told in records if (judgement := aim.judge(told)) and judgement.keeps_limits]
+    judged = [
+        (record.trial, judgement) for record in records if (judgement := aim.judge(record)) and judgement.keeps_limits
+    ]
     done = [(trial.configuration, trial.objective) for trial, _ in judged if trial.objective is not None]
     if len(done) < FEWEST or len(judged[0][1].objectives) > 1:
         return None
-    measured = Repeats.of(Space.from_json(study.space), [each for each, _ in done], [value for _, value in done])
-    found = Beliefs.of(measured, study.seed).answer()
-    low, high = sorted((signed(study, found.low), signed(study, found.high)))
-    return replace(found, objective=signed(study, found.objective), low=low, high=high)
+    measured = Repeats.of(
+        Space.from_json(study.space), [configuration for configuration, _ in done], [value for _, value in done]
+    )
+    answer = Beliefs.of(measured, study.seed).answer()
+    low, high = sorted((signed(study, answer.low), signed(study, answer.high)))
+    return replace(answer, objective=signed(study, answer.objective), low=low, high=high)
 
 
 def answer_words(study: Study, best: TrialRecord, answer: "Answer | None") -> str:

@@ -38,10 +38,10 @@ def outcomes_in(path: Path, objective: str, pattern: re.Pattern[str] | None) -> 
     """
     text = _text(path)
     if pattern:
-        found = told_by(pattern, text.splitlines(), objective)
-        if not found:
+        matched = told_by(pattern, text.splitlines(), objective)
+        if not matched:
             raise MalformedError(f"{path}: no line matches {pattern.pattern!r}")
-        return found
+        return matched
     for candidate in (text, *reversed(text.splitlines())):
         if numbers := _numbers(candidate, objective):
             return numbers
@@ -49,27 +49,27 @@ def outcomes_in(path: Path, objective: str, pattern: re.Pattern[str] | None) -> 
 
 
 def told_by(pattern: re.Pattern[str], lines: list[str], objective: str) -> dict[str, float]:
-    """What the last lines that match tell: named groups by their names, else the first group as the objective."""
-    told: dict[str, float] = {}
+    """Return what the last lines that match say: named groups by their names, else the first group as the objective."""
+    numbers: dict[str, float] = {}
     for line in lines:
-        if found := pattern.search(line[:LINE_BYTES]):
-            groups = found.groupdict() or {objective: found[1]}
-            told |= {name: value for name, text in groups.items() if (value := _number(text)) is not None}
-    return told
+        if match := pattern.search(line[:LINE_BYTES]):
+            groups = match.groupdict() or {objective: match[1]}
+            numbers |= {name: value for name, text in groups.items() if (value := _number(text)) is not None}
+    return numbers
 
 
 @dataclass
 class Heard:
-    """What lines of the output have told so far."""
+    """Numbers that lines of the output have given so far."""
 
     pattern: re.Pattern[str]
     objective: str
-    told: dict[str, float] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
 
     def line(self, content: bytes) -> None:
         """Looks at one line."""
         text = content[:LINE_BYTES].decode("utf-8", "replace")
-        self.told |= told_by(self.pattern, [text], self.objective)
+        self.numbers |= told_by(self.pattern, [text], self.objective)
 
 
 @contextmanager

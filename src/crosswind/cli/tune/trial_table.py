@@ -11,11 +11,11 @@ def trial_table(records: Sequence[TrialRecord]) -> str:
     """One line a trial."""
     rows = [
         (
-            told.trial_id,
-            told.trial.state,
-            "-" if told.trial.objective is None else f"{told.trial.objective:.6g}",
-            json.dumps(told.trial.configuration),
+            record.trial_id,
+            record.trial.state,
+            "-" if record.trial.objective is None else f"{record.trial.objective:.6g}",
+            json.dumps(record.trial.configuration),
         )
-        for told in records
+        for record in records
     ]
     return table(("trial", "state", "objective", "configuration"), rows)

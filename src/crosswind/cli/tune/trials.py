@@ -1,4 +1,4 @@
-"""What a job script does with trials: next, beat, tell, release; nothing heavy is imported where a server is asked."""
+"""Trials in a job script: next, beat, tell, release; nothing heavy is imported where a server is asked."""
 
 import argparse
 import math
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
     if arguments.json:
         is_next = arguments.action == "next"
-        say_json([flat(told) if is_next else asdict(told) for told in handed_out])
+        say_json([flat(record) if is_next else asdict(record) for record in handed_out])
     elif not handed_out:
         sys.stderr.write(f"crosswind: study {arguments.study} has nothing more to try: budget or space are used up\n")
     elif arguments.format == "env":
@@ -57,10 +57,10 @@ def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
     return OK if handed_out else USED_UP
 
 
-def _environment(told: TrialRecord, context: str | None) -> dict[str, str]:
-    named = {"CROSSWIND_TRIAL": told.trial_id, OWNER: told.owner, "CROSSWIND_CHECKPOINT": told.checkpoint}
+def _environment(record: TrialRecord, context: str | None) -> dict[str, str]:
+    named = {"CROSSWIND_TRIAL": record.trial_id, OWNER: record.owner, "CROSSWIND_CHECKPOINT": record.checkpoint}
     named |= {VARIABLE: as_text(context_in(context)) if context else None}
-    return {name: text for name, text in named.items() if text} | variables(told.trial.configuration, {})
+    return {name: text for name, text in named.items() if text} | variables(record.trial.configuration, {})
 
 
 def _beat(arguments: argparse.Namespace, desk: Desk) -> int:
@@ -92,9 +92,9 @@ def _tell(arguments: argparse.Namespace) -> Tell:
     [(state, reason)] = ends or [(TrialState.DONE, None)]
     if value is not None and not math.isfinite(value):
         raise InvalidInputError(f"objective is {value}, expected a finite number, or --failed REASON")
-    told, context = _ended(arguments, state), context_told(arguments)
+    tell, context = _ended(arguments, state), context_told(arguments)
     return replace(
-        told,
+        tell,
         objective=value,
         reason=reason if value is not None else as_reason(reason or str(state), context),
         run_id=arguments.run,
@@ -144,12 +144,12 @@ def _owner(arguments: argparse.Namespace) -> str | None:
 
 def _say(records: list[TrialRecord], arguments: argparse.Namespace) -> None:
     if arguments.json:
-        say_json([asdict(told) for told in records])
+        say_json([asdict(record) for record in records])
     else:
         say(trial_table(records))
 
 
-def flat(told: TrialRecord) -> dict[str, object]:
+def flat(record: TrialRecord) -> dict[str, object]:
     """A trial and its lease as one JSON object."""
-    value = asdict(told)
+    value = asdict(record)
     return {**value.pop("trial"), **value}

@@ -1,4 +1,4 @@
-"""What could not be told because no desk answered: kept in files, told by the next call that reaches the desk."""
+"""Reports that no desk took: kept in files, sent by the next call that reaches the desk."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class Tell:
-    """What became of a trial; `state` None gives it back, with the checkpoint to go on from.
+    """A report on a trial's end; `state` None gives it back, with the checkpoint to go on from.
 
     An objective that is `as_measured` is the larger the better in a study that maximises; the desk's is negated then.
     """
@@ -108,7 +108,7 @@ def _tell(value: Mapping[str, Any]) -> Tell:
 
 
 def _put_aside(path: Path) -> Path:
-    """Where a file now lies that nobody will send."""
+    """Return where a file now lies that nobody will send."""
     aside = path.parent / REFUSED / path.name
     aside.parent.mkdir(exist_ok=True)
     path.replace(aside)

@@ -18,7 +18,7 @@ ENDS_NOW = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})  # SIGUSR1 
 
 @dataclass
 class Watch:
-    """What came to the program from outside: signals, a lost lease, its time limit.
+    """Events that came to the program from outside: signals, a lost lease, its time limit.
 
     `beat` lets the lease run anew; `limit_seconds` is how long the program may take; `grace_seconds` is how long after
     a signal that ends it, it may still write a checkpoint, before `on_overdue` gives the trial back; `surely_worse`

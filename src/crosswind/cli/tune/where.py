@@ -1,4 +1,4 @@
-"""Which desk is asked: a server's, one in a shared folder, or that of the store at hand."""
+"""The desk that is asked: a server's, one in a shared folder, or that of the local store."""
 
 import argparse
 import os

@@ -7,6 +7,7 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins.environments import LightningEnvironment
 from rank import Late, Unwatched, batches, main
 from torch import distributed, nn
 from torch.utils.data import DataLoader
@@ -38,6 +39,7 @@ def train(run: Any, late: Callable[[], None]) -> nn.Module:
             accelerator="cpu",
             devices=distributed.get_world_size(),
             strategy=lightning.pytorch.strategies.DDPStrategy(process_group_backend="gloo"),
+            plugins=[LightningEnvironment()],  # left to look, it asks mpi4py, which fails where no MPI is installed
             max_epochs=1,
             val_check_interval=10,
             num_sanity_val_steps=0,

@@ -8,7 +8,7 @@ STEPS, FAILS_AFTER = 6, 3
 
 
 class LossIsNaNError(Exception):
-    """What ends a training."""
+    """The error that ends a training."""
 
 
 def main(fit: Callable[[bool], None]) -> None:

@@ -42,11 +42,11 @@ class Server:
             waiting = self.waiting[:]
             if len(waiting) == self.workers:
                 self.waiting.clear()
-                self.apply([sum(parts) / self.workers for parts in zip(*(each for each, _ in waiting), strict=True)])
+                self.apply([sum(parts) / self.workers for parts in zip(*(grads for grads, _ in waiting), strict=True)])
                 answer = [parameter.detach().clone() for parameter in self.model.parameters()], self.version
         if len(waiting) == self.workers:
-            for _, each in waiting:
-                each.set_result(answer)
+            for _, waiter in waiting:
+                waiter.set_result(answer)
         return future
 
     @staticmethod
@@ -82,42 +82,42 @@ def train(run: Any, late: Callable[[], None]) -> nn.Module:
     if distributed.get_rank() == 0:
         SERVERS.append(rpc.RRef(Server(distributed.get_world_size())))
     distributed.barrier()
-    found = rpc.rpc_sync("worker0", server)
-    run.watch(found)
-    model = synchronously(run, late, found) if sys.argv[1] == "synchronous" else asynchronously(run, late, found)
+    remote = rpc.rpc_sync("worker0", server)
+    run.watch(remote)
+    model = synchronously(run, late, remote) if sys.argv[1] == "synchronous" else asynchronously(run, late, remote)
     distributed.barrier()
     return model
 
 
-def synchronously(run: Any, late: Callable[[], None], found: Any) -> nn.Module:
+def synchronously(run: Any, late: Callable[[], None], remote: Any) -> nn.Module:
     model = fresh_model()
     for batch in run.steps(batches()):
         gradients = gradients_of(model, batch)
         late()
-        parameters, _ = rpc.rpc_sync("worker0", Server.update_together, args=(found, gradients))
+        parameters, _ = rpc.rpc_sync("worker0", Server.update_together, args=(remote, gradients))
         load(model, parameters)
     return model
 
 
-def asynchronously(run: Any, late: Callable[[], None], found: Any) -> nn.Module:
+def asynchronously(run: Any, late: Callable[[], None], remote: Any) -> nn.Module:
     """Gives a model that does not depend on the order of updates, which is not the same twice: the untrained one."""
     model, staleness = fresh_model(), Staleness(run)
-    found.rpc_sync().fetch()  # the first call through an RRef asks for its type, too
+    remote.rpc_sync().fetch()  # the first call through an RRef asks for its type, too
     for batch in run.steps(batches()):
-        parameters, version = found.rpc_sync().fetch()
+        parameters, version = remote.rpc_sync().fetch()
         staleness.fetched(version)
         load(model, parameters)
         gradients = gradients_of(model, batch)
         late()
         time.sleep(0.02)
-        future = rpc.rpc_async("worker0", Server.update, args=(found, gradients, distributed.get_rank(), version))
+        future = rpc.rpc_async("worker0", Server.update, args=(remote, gradients, distributed.get_rank(), version))
         staleness.updated(future.wait())
     distributed.barrier()
     if distributed.get_rank() == 0:
-        log = found.local_value().log
+        log = remote.local_value().log
         assert len(log) == STEPS * distributed.get_world_size()
-        told = {"server_log": [[worker, met - had] for worker, met, had in log]}
-        sys.stdout.write(json.dumps(told) + "\n")
+        report = {"server_log": [[worker, met - had] for worker, met, had in log]}
+        sys.stdout.write(json.dumps(report) + "\n")
     return fresh_model()
 
 

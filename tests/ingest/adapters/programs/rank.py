@@ -1,4 +1,4 @@
-"""What each rank of the training programs here does: train without the probe, then with it, and compare."""
+"""Each rank of the training programs here: train without the probe, then with it, and compare."""
 
 import hashlib
 import json
@@ -52,8 +52,8 @@ def main(train: Train, late_rank: int, close: Callable[[], None] = lambda: None)
     with crosswind.run(workload="adapters") as run:
         watched = digest(train(run, lambda: time.sleep(LATE_SECONDS) if rank == late_rank else None))
         was_watched = not is_as(before)
-    told = {"rank": rank, "is_same": watched == unwatched, "was_watched": was_watched, "is_restored": is_as(before)}
-    sys.stdout.write(json.dumps(told) + "\n")
+    report = {"rank": rank, "is_same": watched == unwatched, "was_watched": was_watched, "is_restored": is_as(before)}
+    sys.stdout.write(json.dumps(report) + "\n")
     distributed.barrier()  # PyTorch 2.13 may abort a rank that leaves while another is still at work
     close()
     distributed.destroy_process_group()
@@ -75,7 +75,7 @@ def digest(model: nn.Module) -> str:
 
 
 def is_as(before: dict[str, Any]) -> bool:
-    """Whether all that the probe might replace is what it was."""
+    """Return whether all that the probe might replace is what it was."""
     now = replaceable()
     return all(now[name] is value for name, value in before.items())
 
@@ -87,5 +87,7 @@ def replaceable() -> dict[str, Any]:
 
     owners = (distributed.ProcessGroup, distributed.Work, torch._C.Future, PyRRef, api, torch.autograd)
     packets = vars(torch.ops._c10d_functional)
-    found = {f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()}
-    return found | {name: vars(packet).get("_op") for name, packet in packets.items() if hasattr(packet, "__dict__")}
+    attributes = {f"{owner.__name__}.{name}": value for owner in owners for name, value in vars(owner).items()}
+    return attributes | {
+        name: vars(packet).get("_op") for name, packet in packets.items() if hasattr(packet, "__dict__")
+    }

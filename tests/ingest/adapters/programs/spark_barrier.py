@@ -39,8 +39,8 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkContext("local[2]", "barrier", conf=pyspark.SparkConf().set("spark.ui.enabled", "false"))
     spark.setLogLevel("ERROR")
-    for told in spark.parallelize(range(2), 2).barrier().mapPartitions(task).collect():
-        sys.stdout.write(json.dumps(told) + "\n")
+    for report in spark.parallelize(range(2), 2).barrier().mapPartitions(task).collect():
+        sys.stdout.write(json.dumps(report) + "\n")
     spark.stop()
 
 

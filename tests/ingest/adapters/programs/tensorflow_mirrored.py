@@ -33,8 +33,8 @@ def train(strategy: tf.distribute.Strategy, run: Any, late_seconds: float) -> tu
 
     @tf.function
     def summed(gradients: tf.Tensor) -> tf.Tensor:
-        def within(each: tf.Tensor) -> tf.Tensor:
-            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(each))
+        def within(tensor: tf.Tensor) -> tf.Tensor:
+            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(tensor))
 
         return strategy.run(within, args=(gradients,))
 

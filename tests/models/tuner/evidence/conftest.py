@@ -45,8 +45,8 @@ def add_run(store: Store) -> AddRun:
             "run_id": [run_id] * rows,
             "rank": [0] * rows,
             "step": list(range(rows)),
-            "duration_seconds": [round(each * 1e9) for each in steps],
-            "compute_seconds": [round(each * 1e9) for each in steps],
+            "duration_seconds": [round(seconds * 1e9) for seconds in steps],
+            "compute_seconds": [round(seconds * 1e9) for seconds in steps],
         }
         if rows:
             store.lake.append(run_id, to_table(STEP, columns))

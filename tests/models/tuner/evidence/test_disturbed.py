@@ -34,8 +34,8 @@ OTHERS = [Seen(segments(seed, pace=0.5 + seed / 4), 0.03) for seed in range(1, 9
 
 
 def test_every_external_cause_is_a_cause() -> None:
-    known = {cause.name for cause in CAUSES}
-    assert AGAINST_ITS_OWN.keys() | AGAINST_OTHERS.keys() | ON_ONE_RANK | MADE_BY.keys() <= known
+    names = {cause.name for cause in CAUSES}
+    assert AGAINST_ITS_OWN.keys() | AGAINST_OTHERS.keys() | ON_ONE_RANK | MADE_BY.keys() <= names
     assert AGAINST_OTHERS.keys() | ON_ONE_RANK <= AGAINST_ITS_OWN.keys()
 
 
@@ -84,9 +84,9 @@ def test_a_corrected_objective_is_without_what_was_lost() -> None:
 
 def test_too_little_is_told_as_such(store: Store, add_run: AddRun) -> None:
     add_run("short", {}, steps=[1.0] * 5)
-    found = disturbance_of(store, "short")
-    assert (found.basis, found.is_disturbed) == (Basis.NOTHING, False)
-    assert found.sentence.startswith("Nothing tells whether run short was disturbed: expected 10 steps")
+    disturbance = disturbance_of(store, "short")
+    assert (disturbance.basis, disturbance.is_disturbed) == (Basis.NOTHING, False)
+    assert disturbance.sentence.startswith("Nothing tells whether run short was disturbed: expected 10 steps")
     assert others_shares(store, [], [], spans_of(store, [])) == {}
 
 
@@ -112,17 +112,19 @@ def with_faults(store: Store, kinds: str, split: str = "train") -> list[Run]:
     runs = [run for run in all_runs(store, RunFilter(workload="image-classifier")) if run.tags.get("split") == split]
     with store.catalog.read() as session:
         injected = session.injections.of_runs([run.run_id for run in runs])
-    found = {run.run_id: {each.kind for each in injected if each.run_id == run.run_id} for run in runs}
-    return [run for run in runs if found[run.run_id] == set(filter(None, [kinds]))]
+    injected_kinds = {
+        run.run_id: {injection.kind for injection in injected if injection.run_id == run.run_id} for run in runs
+    }
+    return [run for run in runs if injected_kinds[run.run_id] == set(filter(None, [kinds]))]
 
 
 def test_others_shares_tell_neighbours_from_quiet_runs(lab: Store) -> None:
     shares = {}
     for kinds in ("neighbour_job", ""):
         runs = with_faults(lab, kinds)
-        told = others_shares(lab, runs, ranks_of(lab, runs), spans_of(lab, runs))
-        shares[kinds] = list(told.values())
-        assert len(told) == len(runs) > 1
+        by_run = others_shares(lab, runs, ranks_of(lab, runs), spans_of(lab, runs))
+        shares[kinds] = list(by_run.values())
+        assert len(by_run) == len(runs) > 1
     assert min(shares["neighbour_job"]) > 0.3
     assert np.median(shares[""]) < 0.06
 
@@ -146,8 +148,8 @@ def test_a_configuration_tried_once_is_told_beside_others(lab: Store, tmp_path_f
         quiet, disturbed = with_faults(alone, ""), with_faults(alone, "neighbour_job")
         beside = [run.run_id for run in quiet[2:8]]
         for run in disturbed[:2]:
-            found = disturbance_of(alone, run.run_id, beside=beside)
-            assert (found.basis, found.is_disturbed) == (Basis.OTHER_RUNS, True)
-            assert "told beside 6 runs of other configurations, none of its own" in found.sentence
+            disturbance = disturbance_of(alone, run.run_id, beside=beside)
+            assert (disturbance.basis, disturbance.is_disturbed) == (Basis.OTHER_RUNS, True)
+            assert "told beside 6 runs of other configurations, none of its own" in disturbance.sentence
         for run in quiet[:2]:
             assert not disturbance_of(alone, run.run_id, beside=beside).is_disturbed

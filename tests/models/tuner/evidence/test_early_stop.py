@@ -96,7 +96,7 @@ def test_the_best_of_simulated_studies_is_hardly_ever_stopped() -> None:
         for trial, final in zip(trials, finals, strict=True):
             checks = range(11, 60, 7) if np.isfinite(best) else ()
             stops = (stop_of(trial[:k], itself, Incumbent(best), total_steps=60) for k in checks)
-            stop = next((each for each in stops if each), None)
+            stop = next((decision for decision in stops if decision), None)
             saved += (60 - stop.steps) / 60 if stop else 0
             lost += stop is not None and final == finals.min()
             best = best if stop else min(best, float(final))

@@ -1,4 +1,4 @@
-"""What a study starts from that the store knows."""
+"""Earlier trials in the store that a study starts from."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,10 +49,10 @@ def test_a_study_with_a_limit_starts_from_the_best_within_it(store: Store) -> No
     limited = replace(STUDY, details={"limits": ["power_watts <= 300"]})
     desk = StudyDesk(store.catalog, find_earlier=StoredEarlier(store))
     desk.create(limited)
-    told = [each.trial.configuration for each in desk.suggest("mine", 5, Lease("alice", 60))]
-    assert told[:3] == [BEST, {"bucket_mb": 1, "threads": 3}, {"bucket_mb": 1, "threads": 1}]
-    assert hot.configuration not in told[:3]
-    assert len({str(each) for each in told}) == 5
+    suggested = [record.trial.configuration for record in desk.suggest("mine", 5, Lease("alice", 60))]
+    assert suggested[:3] == [BEST, {"bucket_mb": 1, "threads": 3}, {"bucket_mb": 1, "threads": 1}]
+    assert hot.configuration not in suggested[:3]
+    assert len({str(configuration) for configuration in suggested}) == 5
 
 
 def test_runs_of_the_workload_come_before_other_studies(store: Store, add_run: AddRun) -> None:
@@ -108,18 +108,18 @@ def test_a_lake_that_cannot_be_read_leaves_the_studies(
     ],
 )
 def test_studies_of_something_else_are_no_sources(change: dict[str, object]) -> None:
-    told = replace(TOLD, details={**TOLD.details, "command": ["python", "train.py"]})
+    study = replace(TOLD, details={**TOLD.details, "command": ["python", "train.py"]})
     other = replace(STUDY, study_id="s2", name="other")
-    assert is_comparable(told, other)
-    assert not is_comparable(told, replace(other, **change))  # type: ignore[arg-type]
+    assert is_comparable(study, other)
+    assert not is_comparable(study, replace(other, **change))  # type: ignore[arg-type]
 
 
 def test_very_many_and_very_large_sources_are_cut_to_the_nearest_and_the_telling() -> None:
     rows = 10 * ROWS_MAX
     objectives = [None if place % 2 else float(rows - place) for place in range(rows)]
     large = Source("large", [{"threads": place} for place in range(rows)], objectives)
-    found = bounded([large, *(Source(f"s{number}", [], []) for number in range(20))])
-    assert len(found) == SOURCES_MAX
-    assert (len(found[0].configurations), len(found[0].objectives)) == (ROWS_MAX, ROWS_MAX)
-    assert found[0].best(3) == large.best(3)
-    assert None in found[0].objectives
+    kept = bounded([large, *(Source(f"s{number}", [], []) for number in range(20))])
+    assert len(kept) == SOURCES_MAX
+    assert (len(kept[0].configurations), len(kept[0].objectives)) == (ROWS_MAX, ROWS_MAX)
+    assert kept[0].best(3) == large.best(3)
+    assert None in kept[0].objectives

@@ -55,7 +55,9 @@ def test_other_places_are_sources_the_nearest_first(store: Store, add_run: AddRu
     names = [source.name for source in evidence.sources]
     assert names == ["gpt on here, 4 ranks", "gpt on there, 2 ranks", "gpt-xl on here, 2 ranks"]
     there = evidence.sources[1]
-    objectives = zip((each["bucket_mb"] for each in there.configurations), there.objectives, strict=True)
+    objectives = zip(
+        (configuration["bucket_mb"] for configuration in there.configurations), there.objectives, strict=True
+    )
     assert dict(objectives) == {1: 2.0, 25: None}  # the median of three, and a failure
     assert there.features == {"workload": "gpt", "system": "there", "world_size": 2.0, "node_count": 2.0}
 
@@ -122,8 +124,8 @@ def test_a_trials_configuration_and_outcomes_are_surer_than_its_runs(store: Stor
     with store.catalog.write() as session:
         session.studies.merge(History(other, (trial,)))
         session.studies.change_trial("t1", TrialState.DONE, run_id="wrapped", outcomes={"joules": 40.0})
-    [found] = evidence_of(store, SOUGHT).trials
-    assert found.configuration == trial.configuration
+    [tried] = evidence_of(store, SOUGHT).trials
+    assert tried.configuration == trial.configuration
     own = evidence_of(store, replace(SOUGHT, study_id=other.study_id))
     assert (own.trials, own.left_out) == ((), {"of the study itself": 1})
 
@@ -135,11 +137,11 @@ def test_earlier_studies_without_runs_are_sources(store: Store) -> None:
     outside = Trial({"bucket_mb": 1, "threads": 9}, TrialState.DONE, 1.0, "t4")
     with store.catalog.write() as session:
         session.studies.merge(History(study("by hand"), (done, failed, waiting, outside)))
-        told = {"workload": "gpt", "system": "there", "world_size": 8}
-        session.studies.merge(History(study("told", details=told), (replace(done, trial_id="t5"),)))
+        details = {"workload": "gpt", "system": "there", "world_size": 8}
+        session.studies.merge(History(study("told", details=details), (replace(done, trial_id="t5"),)))
         session.studies.merge(History(study("energy", objective="joules"), (replace(done, trial_id="t6"),)))
     [unasked] = evidence_of(store, SOUGHT).sources
-    assert (unasked.name, unasked.features) == ("study told", {**told, "world_size": 8.0})
+    assert (unasked.name, unasked.features) == ("study told", {**details, "world_size": 8.0})
     evidence = evidence_of(store, replace(SOUGHT, studies=("by hand", "energy")))
     by_hand = next(source for source in evidence.sources if source.name == "study by hand")
     assert list(by_hand.objectives) == [9.0, None]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from crosswind.data.trial import Parameter
 from crosswind.models.tuner import Space
 from crosswind.models.tuner.evidence.units import UNITS, converted, number_in, split_name
-from crosswind.models.tuner.evidence.values import covered, fitted, told
+from crosswind.models.tuner.evidence.values import configured_value, covered, fitted
 
 SPACE = Space.from_json(
     {
@@ -48,17 +48,17 @@ SPACE = Space.from_json(
     ],
 )
 def test_values_are_read_as_the_space_has_them(name: str, value: Parameter, expected: Parameter | None) -> None:
-    found = fitted(name, SPACE.domains[name], value)
-    assert found == expected
-    assert type(found) is type(expected)
+    read = fitted(name, SPACE.domains[name], value)
+    assert read == expected
+    assert type(read) is type(expected)
 
 
 def test_a_name_may_differ_by_its_unit_alone() -> None:
-    assert told("bucket_mib", {"bucket_bytes": 2**21}) == 2.0
-    assert told("timeout_seconds", {"timeout_ms": "250"}) == 0.25
-    assert told("bucket_mib", {"bucket_mb": 2.0}) is None
-    assert told("bucket_mib", {"bucket_bytes": 2**21, "bucket_kib": 1.0}) is None  # which of them counts?
-    assert told("bucket", {"bucket_bytes": 2**21}) is None
+    assert configured_value("bucket_mib", {"bucket_bytes": 2**21}) == 2.0
+    assert configured_value("timeout_seconds", {"timeout_ms": "250"}) == 0.25
+    assert configured_value("bucket_mib", {"bucket_mb": 2.0}) is None
+    assert configured_value("bucket_mib", {"bucket_bytes": 2**21, "bucket_kib": 1.0}) is None  # which of them counts?
+    assert configured_value("bucket", {"bucket_bytes": 2**21}) is None
 
 
 def test_what_does_not_cover_the_space_is_told() -> None:

@@ -43,13 +43,13 @@ def test_with_one_objective_it_is_expected_improvement() -> None:
     mean, deviation, best = 1.2, 0.4, 1.0
     gap = best - mean
     textbook = gap * norm.cdf(gap / deviation) + deviation * norm.pdf(gap / deviation)
-    found = expected(np.array([[mean]]), np.array([[deviation]]), np.array([[best], [1.5]]), np.array([2.0]))
-    assert found == pytest.approx([textbook])
+    improvement = expected(np.array([[mean]]), np.array([[deviation]]), np.array([[best], [1.5]]), np.array([2.0]))
+    assert improvement == pytest.approx([textbook])
 
 
 def test_without_a_front_everything_before_the_reference_counts() -> None:
-    found = expected(np.array([[0.25, 0.5]]), np.full((1, 2), 1e-9), np.empty((0, 2)), np.ones(2))
-    assert found == pytest.approx([0.75 * 0.5])
+    improvement = expected(np.array([[0.25, 0.5]]), np.full((1, 2), 1e-9), np.empty((0, 2)), np.ones(2))
+    assert improvement == pytest.approx([0.75 * 0.5])
 
 
 def test_a_certain_dominated_candidate_is_worth_nothing() -> None:

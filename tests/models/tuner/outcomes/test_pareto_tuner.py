@@ -31,21 +31,21 @@ def outcomes(configuration: Configuration) -> dict[str, float]:
 
 def searched(tuner: ParetoTuner, count: int, noise: float = 0.0) -> list[Configuration]:
     rng = np.random.default_rng(0)
-    found: list[Configuration] = []
-    while len(found) < count:
+    tried: list[Configuration] = []
+    while len(tried) < count:
         [chosen] = tuner.suggest(1)
         measured = {
             name: value * float(np.exp(noise * rng.standard_normal())) for name, value in outcomes(chosen).items()
         }
-        tuner.observe([Trial(chosen, TrialState.DONE, 1.0, f"{len(found)}")], {f"{len(found)}": measured})
-        found.append(chosen)
-    return found
+        tuner.observe([Trial(chosen, TrialState.DONE, 1.0, f"{len(tried)}")], {f"{len(tried)}": measured})
+        tried.append(chosen)
+    return tried
 
 
 def volume(configurations: list[Configuration]) -> float:
-    """What they dominate, each objective as its logarithm."""
-    values = np.log([[outcomes(each)[name] for name in BOTH] for each in configurations])
-    everything = np.log([[outcomes(each)[name] for name in BOTH] for each in SPACE.configurations()])
+    """Return the volume that they dominate, each objective as its logarithm."""
+    values = np.log([[outcomes(configuration)[name] for name in BOTH] for configuration in configurations])
+    everything = np.log([[outcomes(configuration)[name] for name in BOTH] for configuration in SPACE.configurations()])
     return hypervolume(values, everything.max(axis=0))
 
 
@@ -63,13 +63,13 @@ def test_members_of_the_front_trade_one_objective_for_the_other() -> None:
     tuner = ParetoTuner(SPACE, 0, BOTH)
     searched(tuner, 16)
     members = tuner.front()
-    seconds, joules = np.array([each.objectives for each in members]).T
+    seconds, joules = np.array([member.objectives for member in members]).T
     assert len(members) >= 4
     assert np.all(np.diff(seconds) > 0)
     assert np.all(np.diff(joules) < 0)
-    told = [[outcomes(each.configuration)[name] for name in BOTH] for each in members]
-    assert np.array([each.objectives for each in members]) == pytest.approx(np.array(told), rel=0.05)
-    assert all(0 < each.chance <= 1 and each.chance_within == 1 for each in members)
+    truth = [[outcomes(member.configuration)[name] for name in BOTH] for member in members]
+    assert np.array([member.objectives for member in members]) == pytest.approx(np.array(truth), rel=0.05)
+    assert all(0 < member.chance <= 1 and member.chance_within == 1 for member in members)
 
 
 def test_a_maximised_objective_keeps_its_sign_in_the_front() -> None:
@@ -82,46 +82,50 @@ def test_a_maximised_objective_keeps_its_sign_in_the_front() -> None:
 
 def test_answers_keep_the_limits() -> None:
     tuner = ParetoTuner(SPACE, 0, ["step_seconds"], ["power_watts <= 250"])
-    found = searched(tuner, 14)
+    tried = searched(tuner, 14)
     [best] = tuner.front()
-    allowed = [each for each in SPACE.configurations() if outcomes(each)["power_watts"] <= 250]
-    fastest = min(outcomes(each)["step_seconds"] for each in allowed)
+    allowed = [
+        configuration for configuration in SPACE.configurations() if outcomes(configuration)["power_watts"] <= 250
+    ]
+    fastest = min(outcomes(configuration)["step_seconds"] for configuration in allowed)
     assert outcomes(best.configuration)["power_watts"] <= 250
     assert outcomes(best.configuration)["step_seconds"] <= 1.05 * fastest
-    beyond = [each for each in found[5:] if outcomes(each)["power_watts"] > 250]
+    beyond = [configuration for configuration in tried[5:] if outcomes(configuration)["power_watts"] > 250]
     assert len(beyond) <= 3  # of the nine after the start
 
 
 def test_without_anything_within_the_limits_it_looks_for_it() -> None:
     tuner = ParetoTuner(SPACE, 0, ["step_seconds"], ["power_watts <= 105"])  # two values of the clock of 31
-    found = searched(tuner, 12)
-    assert any(outcomes(each)["power_watts"] <= 105 for each in found)
+    tried = searched(tuner, 12)
+    assert any(outcomes(configuration)["power_watts"] <= 105 for configuration in tried)
 
 
 def test_noise_does_not_fill_the_front() -> None:
     tuner = ParetoTuner(SPACE, 1, BOTH)
     searched(tuner, 20, noise=0.05)
-    true = [[outcomes(each.configuration)[name] for name in BOTH] for each in tuner.front()]
-    told = [each.objectives for each in tuner.front()]
+    true = [[outcomes(member.configuration)[name] for name in BOTH] for member in tuner.front()]
+    estimates = [member.objectives for member in tuner.front()]
     # 20 values of one front, each known to 5 % or better from its neighbours.
-    assert np.abs(np.log(np.array(told) / np.array(true))).mean() < 0.05
+    assert np.abs(np.log(np.array(estimates) / np.array(true))).mean() < 0.05
 
 
 def test_suggestions_are_distinct_and_untried() -> None:
     tuner = ParetoTuner(SPACE, 0, BOTH)
-    found = searched(tuner, 8)
+    tried = searched(tuner, 8)
     tuner.observe([Trial({"clock": 17, "batch": 2}, TrialState.LEASED, trial_id="pending")])
-    keys = [SPACE.key(each) for each in tuner.suggest(12)]
+    keys = [SPACE.key(configuration) for configuration in tuner.suggest(12)]
     assert len(set(keys)) == 12
-    assert not set(keys) & {SPACE.key(each) for each in [*found, {"clock": 17, "batch": 2}]}
-    assert keys == [SPACE.key(each) for each in tuner.suggest(12)]
+    assert not set(keys) & {SPACE.key(configuration) for configuration in [*tried, {"clock": 17, "batch": 2}]}
+    assert keys == [SPACE.key(configuration) for configuration in tuner.suggest(12)]
 
 
 def test_a_space_is_used_up() -> None:
     space = Space.from_json({"fused": {"kind": "boolean"}})
     tuner = ParetoTuner(space, 0, BOTH)
-    for index, each in enumerate(tuner.suggest(5)):
-        tuner.observe([Trial(each, TrialState.DONE, 1.0, f"{index}")], {f"{index}": dict.fromkeys(BOTH, 1.0 + index)})
+    for index, configuration in enumerate(tuner.suggest(5)):
+        tuner.observe(
+            [Trial(configuration, TrialState.DONE, 1.0, f"{index}")], {f"{index}": dict.fromkeys(BOTH, 1.0 + index)}
+        )
     assert tuner.suggest(1) == []
 
 
@@ -133,7 +137,7 @@ def test_failed_trials_are_avoided() -> None:
             tuner.observe([Trial(chosen, TrialState.FAILED, trial_id=f"{index}")])
         else:
             tuner.observe([Trial(chosen, TrialState.DONE, 1.0, f"{index}")], {f"{index}": outcomes(chosen)})
-    assert all(float(each["batch"]) <= 16 for each in tuner.suggest(3))
+    assert all(float(configuration["batch"]) <= 16 for configuration in tuner.suggest(3))
 
 
 def test_an_endless_space_is_searched_as_well() -> None:
@@ -142,14 +146,14 @@ def test_an_endless_space_is_searched_as_well() -> None:
     )
     tuner = ParetoTuner(space, 0, BOTH)
     searched(tuner, 10)
-    assert all(space.contains(each) for each in tuner.suggest(2))
+    assert all(space.contains(configuration) for configuration in tuner.suggest(2))
     assert tuner.front()
 
 
 def test_outcomes_that_do_not_suffice_are_refused_and_nothing_is_learnt() -> None:
     tuner = ParetoTuner(SPACE, 0, BOTH)
     [first, second] = tuner.suggest(2)
-    trials = [Trial(each, TrialState.DONE, 1.0, name) for each, name in ((first, "a"), (second, "b"))]
+    trials = [Trial(configuration, TrialState.DONE, 1.0, name) for configuration, name in ((first, "a"), (second, "b"))]
     with pytest.raises(InvalidInputError, match=r"trial b: .*energy_joules"):
         tuner.observe(trials, {"a": outcomes(first), "b": {"step_seconds": 1.0}})
     assert tuner.suggest(1) == [first]

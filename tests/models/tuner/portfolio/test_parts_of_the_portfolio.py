@@ -77,8 +77,8 @@ def test_the_own_model_takes_over_once_it_ranks_better() -> None:
 
 
 def test_a_source_that_says_the_opposite_is_turned_around_by_a_few_values() -> None:
-    told, more = np.random.default_rng(1).normal(size=(1, 8)), np.random.default_rng(2).normal(size=(1, 40))
-    process = SourcedProcess.fitted(np.ones(1), rows(8), told, -0.7 * told[0])
+    of_sources, more = np.random.default_rng(1).normal(size=(1, 8)), np.random.default_rng(2).normal(size=(1, 40))
+    process = SourcedProcess.fitted(np.ones(1), rows(8), of_sources, -0.7 * of_sources[0])
     mean, _ = process.predict(rows(40, 9) + 5.0, more)  # so far away that only the source tells anything
     assert np.corrcoef(mean, -more[0])[0, 1] > 0.99
     assert np.abs(mean + 0.7 * more[0]).max() < 0.4
@@ -86,16 +86,16 @@ def test_a_source_that_says_the_opposite_is_turned_around_by_a_few_values() -> N
 
 def test_of_several_sources_the_one_that_fits_gets_the_weight() -> None:
     rng = np.random.default_rng(3)
-    told, more = rng.normal(size=(3, 12)), rng.normal(size=(3, 50))
-    process = SourcedProcess.fitted(np.full(3, 1 / 3), rows(12), told, told[1])
+    of_sources, more = rng.normal(size=(3, 12)), rng.normal(size=(3, 50))
+    process = SourcedProcess.fitted(np.full(3, 1 / 3), rows(12), of_sources, of_sources[1])
     mean, deviation = process.predict(rows(50, 4) + 5.0, more)
     assert np.corrcoef(mean, more[1])[0, 1] > 0.97
     assert (np.abs(mean - more[1]) < 3 * deviation).all()
 
 
 def test_with_one_value_it_is_unsure_where_sources_say_much() -> None:
-    told = np.array([[0.1], [0.1]])
-    process = SourcedProcess.fitted(np.array([0.5, 0.5]), rows(1), told, np.array([0.1]))
+    of_sources = np.array([[0.1], [0.1]])
+    process = SourcedProcess.fitted(np.array([0.5, 0.5]), rows(1), of_sources, np.array([0.1]))
     _, deviation = process.predict(rows(2, 7) + 5.0, np.array([[0.0, 2.0], [0.0, -2.0]]))
     assert deviation[1] > 1.5 * deviation[0]
 
@@ -114,15 +114,15 @@ def test_values_of_elsewhere_lie_between_their_neighbours_and_incomplete_rows_ar
 
 
 def test_descriptors_become_columns_between_0_and_1() -> None:
-    found = feature_numbers([{"nodes": 16, "vendor": "a"}, {"nodes": 4, "vendor": "b"}, {"nodes": 8}])
-    assert found == pytest.approx(np.array([[1, 1, 0], [0, 0, 1], [0.5, 0, 0]]))
+    numbers = feature_numbers([{"nodes": 16, "vendor": "a"}, {"nodes": 4, "vendor": "b"}, {"nodes": 8}])
+    assert numbers == pytest.approx(np.array([[1, 1, 0], [0, 0, 1], [0.5, 0, 0]]))
 
 
 def test_very_many_values_are_thinned_to_the_best_half_and_a_spread() -> None:
-    found = telling(np.arange(100.0)[::-1], 10)
-    assert {99, 98, 97, 96, 95} <= set(found)
-    assert len(found) == 10
-    assert 0 in found
+    kept = telling(np.arange(100.0)[::-1], 10)
+    assert {99, 98, 97, 96, 95} <= set(kept)
+    assert len(kept) == 10
+    assert 0 in kept
 
 
 def test_a_source_of_two_rows_says_nothing() -> None:
@@ -165,8 +165,8 @@ def test_a_stopped_trial_counts_as_worse_than_its_bound() -> None:
 
 
 def test_objectives_are_placed_where_the_sources_expect_them() -> None:
-    told = np.array([[-1.0, 0.0, 1.0]])
-    assert standardised(np.exp([4.0, 6.0, 8.0]), told, 2.0).mean() == pytest.approx(0)
+    of_sources = np.array([[-1.0, 0.0, 1.0]])
+    assert standardised(np.exp([4.0, 6.0, 8.0]), of_sources, 2.0).mean() == pytest.approx(0)
     assert standardised(np.array([5.0]), np.array([[1.5]]), 2.0) == pytest.approx([1.5])
 
 
@@ -185,8 +185,8 @@ def test_points_of_another_space_know_what_applies_only_at_times() -> None:
             "offload": {"kind": "categorical", "values": ["none", "cpu"], "when": "stage >= 2"},
         }
     )
-    told = [{"stage": 0}, {"stage": 9, "offload": "cpu"}, {"offload": "cpu"}]
-    points, kept = foreign_points(space, told)
+    foreign = [{"stage": 0}, {"stage": 9, "offload": "cpu"}, {"offload": "cpu"}]
+    points, kept = foreign_points(space, foreign)
     assert kept == [0, 1]
     assert points[0].tolist() == space.coordinates([{"stage": 0}])[0].tolist()
     assert points[1, 1:].tolist() == space.coordinates([{"stage": 3, "offload": "cpu"}])[0, 1:].tolist()

@@ -16,21 +16,21 @@ def bowl(configuration: Configuration, at: float = 7.0) -> float:
 
 def source(space: Space, *, at: float = 7.0, sign: int = 1, count: int = 60) -> Source:
     drawn = space.random(count, seed=5)
-    return Source(f"at {at}", drawn, [bowl(each, at) ** sign for each in drawn], {"nodes": at})
+    return Source(f"at {at}", drawn, [bowl(configuration, at) ** sign for configuration in drawn], {"nodes": at})
 
 
 def tune(tuner: PortfolioTuner, count: int) -> list[float]:
-    found = []
+    objectives = []
     for _ in range(count):
         [configuration] = tuner.suggest(1)
-        found.append(bowl(configuration))
-        tuner.observe([Trial(configuration, TrialState.DONE, found[-1])])
-    return found
+        objectives.append(bowl(configuration))
+        tuner.observe([Trial(configuration, TrialState.DONE, objectives[-1])])
+    return objectives
 
 
 def test_the_first_suggestion_is_the_best_row_of_a_source() -> None:
-    known = source(GRID)
-    assert PortfolioTuner(GRID, 0, [known]).suggest(1) == known.best(1)
+    earlier = source(GRID)
+    assert PortfolioTuner(GRID, 0, [earlier]).suggest(1) == earlier.best(1)
 
 
 @pytest.mark.parametrize("space", [GRID, ENDLESS], ids=["listed", "endless"])
@@ -56,24 +56,30 @@ def test_without_sources_the_bottom_of_a_grid_is_found() -> None:
 def test_a_batch_holds_no_configuration_twice_and_nothing_pending() -> None:
     tuner = PortfolioTuner(GRID, 0, [source(GRID)])
     held = tuner.suggest(4)
-    tuner.observe([Trial(each, TrialState.LEASED, trial_id=str(place)) for place, each in enumerate(held)])
-    keys = [GRID.key(each) for each in [*held, *tuner.suggest(6)]]
+    tuner.observe(
+        [Trial(configuration, TrialState.LEASED, trial_id=str(place)) for place, configuration in enumerate(held)]
+    )
+    keys = [GRID.key(configuration) for configuration in [*held, *tuner.suggest(6)]]
     assert len(set(keys)) == len(keys) == 10
 
 
 def test_a_row_that_failed_in_every_source_is_not_among_the_first() -> None:
     drawn = GRID.random(100, seed=1)
-    failed = [None if int(str(each["a"])) > 5 else bowl(each) for each in drawn]
-    found = PortfolioTuner(GRID, 0, [Source("old", drawn, failed)]).suggest(5)
-    assert max(int(str(each["a"])) for each in found) <= 6
+    failed = [None if int(str(configuration["a"])) > 5 else bowl(configuration) for configuration in drawn]
+    suggested = PortfolioTuner(GRID, 0, [Source("old", drawn, failed)]).suggest(5)
+    assert max(int(str(configuration["a"])) for configuration in suggested) <= 6
 
 
 def test_pruned_trials_count_as_no_better_than_the_worst_measured() -> None:
     tuner = PortfolioTuner(GRID, 0)
     tune(tuner, 8)
-    worse = [{"a": 0, "b": each} for each in range(8, 12)]
-    tuner.observe([Trial(each, TrialState.PRUNED, trial_id=str(place)) for place, each in enumerate(worse)])
-    assert all(int(str(each["a"])) > 0 or int(str(each["b"])) < 7 for each in tuner.suggest(3))
+    worse = [{"a": 0, "b": b} for b in range(8, 12)]
+    tuner.observe(
+        [Trial(configuration, TrialState.PRUNED, trial_id=str(place)) for place, configuration in enumerate(worse)]
+    )
+    assert all(
+        int(str(configuration["a"])) > 0 or int(str(configuration["b"])) < 7 for configuration in tuner.suggest(3)
+    )
 
 
 def test_a_source_of_other_parameters_is_left_aside() -> None:

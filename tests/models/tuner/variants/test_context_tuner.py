@@ -11,10 +11,10 @@ HERE, THERE = Context("here", {"size": 1.0}), Context("there", {"size": 2.0})
 
 
 def test_what_was_tried_elsewhere_may_be_tried_here() -> None:
-    told = [Experience(THERE, {"level": level}, float(level)) for level in (1, 2, 3)]
-    assert ContextTuner(SPACE, 0, HERE, told).suggest(1) == [{"level": 1}]
-    tried = [*told, Experience(HERE, {"level": 1}, 5.0)]
-    assert {each["level"] for each in ContextTuner(SPACE, 0, HERE, tried).suggest(9)} == {2, 3}
+    experiences = [Experience(THERE, {"level": level}, float(level)) for level in (1, 2, 3)]
+    assert ContextTuner(SPACE, 0, HERE, experiences).suggest(1) == [{"level": 1}]
+    tried = [*experiences, Experience(HERE, {"level": 1}, 5.0)]
+    assert {configuration["level"] for configuration in ContextTuner(SPACE, 0, HERE, tried).suggest(9)} == {2, 3}
 
 
 def test_a_space_too_large_to_rank_is_refused() -> None:

@@ -24,7 +24,7 @@ def showed(size: int, odd: float) -> list[Experience]:
 
 
 def experiences() -> list[Experience]:
-    return [each for size in range(20) for odd in (0.0, 1.0) for each in showed(size, odd)]
+    return [experience for size in range(20) for odd in (0.0, 1.0) for experience in showed(size, odd)]
 
 
 def learned(seed: int = 0) -> VariantChooser:
@@ -58,13 +58,13 @@ def test_trials_say_which_precedents_count() -> None:
     """Without features: four inputs like A and four like B; two trials tell which of them the new one is like."""
     variants = [{"level": level} for level in range(4)]
     like = {"A": (1.0, 2.0, 4.0, 8.0), "B": (2.0, 1.0, 8.0, 0.5)}
-    told = [
+    precedents = [
         Experience(Context(f"{kind}{number}"), variant, seconds)
         for kind, all_seconds in like.items()
         for number in range(4)
         for variant, seconds in zip(variants, all_seconds, strict=True)
     ]
-    chooser, unseen = VariantChooser(variants).learn(told), Context("unseen")
+    chooser, unseen = VariantChooser(variants).learn(precedents), Context("unseen")
     chooser.observe([Experience(unseen, variants[0], 20.0), Experience(unseen, variants[1], 10.0)])
     assert chooser.suggest(unseen) == [variants[3]]
     assert chooser.rank(unseen)[0].variant == variants[3]
@@ -91,17 +91,21 @@ def test_a_second_suggestion_does_not_repeat_the_virtue_of_the_first() -> None:
     """Variants 0 and 1 are twins, good where 2 is bad: with 0 pending, 2 may save something, 1 cannot."""
     variants = [{"number": number} for number in range(3)]
     rows = [(1.0, 1.01, 5.0)] * 3 + [(5.0, 5.05, 1.0)] * 2
-    told = [
+    precedents = [
         Experience(Context(str(row)), variant, seconds)
         for row, all_seconds in enumerate(rows)
         for variant, seconds in zip(variants, all_seconds, strict=True)
     ]
-    assert VariantChooser(variants).learn(told).suggest(Context("unseen"), 2) == [variants[0], variants[2]]
+    assert VariantChooser(variants).learn(precedents).suggest(Context("unseen"), 2) == [variants[0], variants[2]]
 
 
 def test_without_anything_known_it_still_suggests_each_variant_once() -> None:
     chooser = VariantChooser(VARIANTS)
-    assert sorted(each["solver"] for each in chooser.suggest(Context("first"), 3)) == ["direct", "multigrid", "risky"]
+    assert sorted(variant["solver"] for variant in chooser.suggest(Context("first"), 3)) == [
+        "direct",
+        "multigrid",
+        "risky",
+    ]
     assert chooser.best(Context("first")).variant in VARIANTS
 
 
@@ -112,21 +116,25 @@ def test_missing_and_unknown_features_do_no_harm() -> None:
 
 
 def test_a_text_may_be_a_feature() -> None:
-    told = [
+    precedents = [
         Experience(Context(f"{codec} {number}", {"codec": codec}), variant, seconds)
         for number in range(6)
         for codec, good in (("wav", DIRECT), ("tar", MULTIGRID))
         for variant in (DIRECT, MULTIGRID)
         for seconds in [1.0 if variant is good else 2.0]
     ]
-    chooser = VariantChooser([DIRECT, MULTIGRID]).learn(told)
+    chooser = VariantChooser([DIRECT, MULTIGRID]).learn(precedents)
     assert chooser.suggest(Context("new", {"codec": "tar"})) == [MULTIGRID]
     assert chooser.suggest(Context("other", {"codec": "wav"})) == [DIRECT]
 
 
 def test_variants_not_measured_everywhere_are_taken_at_their_mean() -> None:
-    told = [each for each in experiences() if each.variant is not MULTIGRID or each.context.name != "3 1.0"]
-    chooser = VariantChooser(VARIANTS).learn(told)
+    precedents = [
+        experience
+        for experience in experiences()
+        if experience.variant is not MULTIGRID or experience.context.name != "3 1.0"
+    ]
+    chooser = VariantChooser(VARIANTS).learn(precedents)
     assert chooser.suggest(Context("unseen", {"size": 3.4, "odd": 1.0})) == [DIRECT]
 
 
@@ -140,10 +148,14 @@ def test_of_repeats_the_least_counts_and_success_outweighs_failure() -> None:
 
 def test_what_theory_rules_out_is_never_suggested_and_ranks_last() -> None:
     """Risky is best where nothing is odd, but is said not to apply to small inputs."""
-    told = [each for each in experiences() if each.variant is not RISKY or each.context.features["size"] >= 10]
+    precedents = [
+        experience
+        for experience in experiences()
+        if experience.variant is not RISKY or experience.context.features["size"] >= 10
+    ]
     chooser = VariantChooser(VARIANTS, applies=lambda variant, at: variant is not RISKY or at.features["size"] >= 10)
     small, large = Context("small", {"size": 3.4, "odd": 0.0}), Context("large", {"size": 16.4, "odd": 0.0})
-    chooser.learn(told)
+    chooser.learn(precedents)
     assert chooser.suggest(large) == [RISKY]
     assert chooser.suggest(small, 3) == [DIRECT, MULTIGRID]
     assert chooser.rank(small)[-1] == Choice(RISKY, pytest.approx(10.0), pytest.approx(1.0))
@@ -154,12 +166,12 @@ def test_each_variant_is_foreseen_by_its_own_features_in_a_context_unlike_any() 
     variants = [{"solver": name} for name in ("by_length", "by_width", "steady")]
     shapes = [(low, high) for high in range(8) for low in (0, 1)]
     shapes += [(high, low) for low, high in shapes]
-    told = [
+    precedents = [
         Experience(Context(f"{a} {b}", {"length": float(a), "width": float(b)}), variant, seconds)
         for a, b in shapes
         for variant, seconds in zip(variants, (1.0 + a, 1.0 + b, 3.0), strict=True)
     ]
-    chooser = VariantChooser(variants).learn(told)
+    chooser = VariantChooser(variants).learn(precedents)
     assert chooser.best(Context("both", {"length": 7.0, "width": 7.0})).variant == variants[2]
 
 
@@ -168,9 +180,13 @@ def test_each_variant_is_foreseen_by_its_own_features_in_a_context_unlike_any() 
 @given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 3))
 def test_only_ratios_within_a_context_count(scale: float, seed: int) -> None:
     scaled = [
-        Experience(each.context, each.variant, None if each.objective is None else scale * each.objective)
-        for each in experiences()
-        if each.context.name.endswith("1.0")
+        Experience(
+            experience.context,
+            experience.variant,
+            None if experience.objective is None else scale * experience.objective,
+        )
+        for experience in experiences()
+        if experience.context.name.endswith("1.0")
     ]
     chooser = VariantChooser(VARIANTS, seed).learn(scaled)
     assert chooser.suggest(Context("unseen", {"size": 16.4, "odd": 1.0}), 2)[0] == MULTIGRID
