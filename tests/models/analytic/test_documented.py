@@ -9,7 +9,7 @@ from crosswind.models.analytic.strategies import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "models" / "analytic.md").read_text()
-READ = sorted(set(re.findall(r'known(?:, |\.get\(|\[)"(\w+)"', Path(case.__file__).read_text())))
+READ = sorted(set(re.findall(r'columns(?:, |\.get\(|\[)"(\w+)"', Path(case.__file__).read_text())))
 
 
 @pytest.mark.parametrize("name", [*NAMES, *(strategy.name for strategy in STRATEGIES), *READ])
