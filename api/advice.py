@@ -8,7 +8,7 @@ from pydantic import Field
 from crosswind.api.predictions import PredictionView, Ranks, RunAsk
 from crosswind.api.stored import NextRunDeskOf
 from crosswind.api.wire import View, refuse_unknown_query
-from crosswind.data.carbon import Origin
+from crosswind.data.schema.carbon import Origin
 from crosswind.models.advice.advise import SCALES_MAX, Scales, scaling_advice, walltime_advice
 from crosswind.models.advice.scaling import Price
 

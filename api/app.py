@@ -39,12 +39,12 @@ from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.shield import Net, Shield, Validators
 from crosswind.api.telemetry import Tally, Telemetry
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.weather_desk import WeatherDesk
 from crosswind.models.next_run.registered import next_run_desk
-from crosswind.models.registry.operations import Runner
 from crosswind.models.registry.trainer import Trainer
-from crosswind.models.registry.trainers import TRAINERS
+from crosswind.models.training.operations import Runner
+from crosswind.models.training.trainers import TRAINERS
 from crosswind.models.tuner.desk import StudyDesk
 from crosswind.models.tuner.evidence.for_study import StoredEarlier
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from crosswind.data.catalog.database import NO_ANSWER
-from crosswind.data.errors import ProjectError
-from crosswind.models.registry.operations import Runner
+from crosswind.data.schema.errors import ProjectError
+from crosswind.models.training.operations import Runner
 
 PAUSE_SECONDS = 2.0  # until a training that was asked for begins
 LOOK_SECONDS = 600.0  # between two looks at what is due and what drifted

@@ -27,7 +27,7 @@ from crosswind.api.problems import (
 )
 from crosswind.api.settings import ServerSettings
 from crosswind.api.wire import is_plain
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 
 DEPTH = 32
 DRAINED = 8  # times the limit that is read at most

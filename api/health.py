@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from crosswind.api.stored import StoreOf
 from crosswind.api.telemetry import Family, Point, Tally, exposition
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 router = APIRouter(tags=["health"])
 

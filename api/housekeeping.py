@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from crosswind.data.compaction import compact
-from crosswind.data.errors import ConflictError, ProjectError
-from crosswind.data.store import Store
+from crosswind.data.lake.compaction import compact
+from crosswind.data.schema.errors import ConflictError, ProjectError
+from crosswind.data.store.store import Store
 
 PAUSE_SECONDS = 120.0
 NICE = 10  # whoever waits for an answer goes first

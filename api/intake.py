@@ -12,8 +12,8 @@ from crosswind.api.gate import BodyRule
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
-from crosswind.data.errors import MalformedError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.store.store import Store
 from crosswind.ingest.arrive import Arrived, arrive, check_name
 from crosswind.ingest.segment_reader import Unpacked
 

@@ -16,10 +16,10 @@ from crosswind.api.wire import (
     refuse_unknown_query,
     rfc3339,
 )
-from crosswind.data.coverage import coverages
-from crosswind.data.errors import NotFoundError
-from crosswind.data.job import Job
-from crosswind.data.occupancy import Allocation, Source
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.occupancy import Allocation, Source
+from crosswind.data.store.coverage import coverages
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[Depends(refuse_unknown_query)])
 

@@ -10,7 +10,7 @@ from crosswind.api.operations import OperationView
 from crosswind.api.requests import RequestOf
 from crosswind.api.stored import RunnerOf, StoreOf
 from crosswind.api.wire import Ask, Id, View, refuse_unknown_query, rfc3339
-from crosswind.data.model import ModelRecord, ModelState
+from crosswind.data.schema.model import ModelRecord, ModelState
 from crosswind.models.registry.evidence import skill_of
 from crosswind.models.registry.registry import REASON_CHARACTERS_MAX
 

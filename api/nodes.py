@@ -8,7 +8,7 @@ from pydantic import Field
 
 from crosswind.api.stored import StoreOf
 from crosswind.api.wire import Page, Part, View, cursor_of, next_url, place_of, refuse_unknown_query, rfc3339
-from crosswind.data.fleet import NodeState, fleet
+from crosswind.data.store.fleet import NodeState, fleet
 
 router = APIRouter(prefix="/v1/nodes", tags=["nodes"], dependencies=[Depends(refuse_unknown_query)])
 WEEK_SECONDS = 7 * 86_400

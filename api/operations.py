@@ -7,7 +7,7 @@ from pydantic import Field
 
 from crosswind.api.stored import StoreOf
 from crosswind.api.wire import Id, View, refuse_unknown_query, rfc3339
-from crosswind.data.operation import Operation, OperationState
+from crosswind.data.schema.operation import Operation, OperationState
 
 router = APIRouter(prefix="/v1/operations", tags=["operations"], dependencies=[Depends(refuse_unknown_query)])
 

@@ -15,8 +15,8 @@ from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.listed import FIRST, LISTED
 from crosswind.dashboards.pages.page import Answers, Asked, Page, Sources, View
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
-from crosswind.data.errors import ProjectError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import ProjectError
+from crosswind.data.store.store import Store
 
 REMEDIES = {
     404: "Look for it in the list of runs, or search.",

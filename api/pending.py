@@ -6,8 +6,8 @@ from threading import Event, Lock, Thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.api.remembered import RememberedAnswers, key_of_question
-from crosswind.data.errors import UnavailableError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.store.store import Store
 
 WAIT_SECONDS = 2.0
 MOST = 8  # questions that are worked out at the same time

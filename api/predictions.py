@@ -9,15 +9,15 @@ from pydantic import Field
 
 from crosswind.api.stored import NextRunDeskOf
 from crosswind.api.wire import Ask, Name, Value, Values, View, plain_json, refuse_unknown_query
-from crosswind.data.carbon import Origin
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.carbon import Origin
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import RANKS_MAX, Question
+from crosswind.data.schema.trial import Parameter
 from crosswind.models.energy.load_power import PowerBasis
 from crosswind.models.energy.measured import Scope
 from crosswind.models.next_run.answer import Basis
 from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.desk import NextRunDesk
-from crosswind.models.next_run.question import RANKS_MAX, Question
 
 router = APIRouter(prefix="/v1/predictions", tags=["predictions"], dependencies=[Depends(refuse_unknown_query)])
 BATCH_MAX = 10_000

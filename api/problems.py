@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from crosswind.data.catalog.database import NO_ANSWER
-from crosswind.data.errors import (
+from crosswind.data.schema.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,

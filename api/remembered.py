@@ -9,8 +9,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.data.catalog.catalog import Ingested
 from crosswind.data.catalog.runs import ANY_RUN
-from crosswind.data.run import Run
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation
 from crosswind.models.next_run.cases import jobs_stand

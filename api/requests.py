@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 from pydantic import StringConstraints
 
-from crosswind.data.request_key import RequestKey
+from crosswind.data.schema.request_key import RequestKey
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")]
 

@@ -20,9 +20,9 @@ from crosswind.api.wire import (
     refuse_unknown_query,
     rfc3339,
 )
-from crosswind.data.carbon import CarbonIntensity, Origin
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.carbon import CarbonIntensity, Origin
+from crosswind.data.schema.run import Run, RunState
 from crosswind.models.energy.measured import Measured, Scope, measured_energy
 from crosswind.models.explain.compare import compare_runs
 from crosswind.models.explain.explain import explain_run

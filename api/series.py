@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from crosswind.api.problems import INVALID, MEDIA_TYPE, problem
 from crosswind.api.series_intake import JSON, OTLP, PROTOBUF, REMOTE_WRITE, SeriesIntakeOf
 from crosswind.api.wire import refuse_unknown_query
-from crosswind.ingest.otlp.answer import answer_json, answer_octets
-from crosswind.ingest.prometheus.receive import Received
+from crosswind.ingest.series.otlp_answer import answer_json, answer_octets
+from crosswind.ingest.series.receive import Received
 
 WRITE_REQUEST = "prometheus.WriteRequest"
 BINARY: Mapping[str, Any] = {"schema": {"type": "string", "format": "binary"}}

@@ -13,11 +13,11 @@ from crosswind.api.gate import BodyRule, checked_json
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
-from crosswind.data.errors import MalformedError
-from crosswind.data.store import Store
-from crosswind.ingest.prometheus.protobuf import varint
-from crosswind.ingest.prometheus.receive import Received, Receiver
-from crosswind.ingest.prometheus.sizes import TooLargeError
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.store.store import Store
+from crosswind.ingest.series.protobuf import varint
+from crosswind.ingest.series.receive import Received, Receiver
+from crosswind.ingest.series.sizes import TooLargeError
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 REMOTE_WRITE, OTLP = "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"

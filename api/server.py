@@ -18,8 +18,8 @@ from crosswind.api.app import LOOPBACK, create_app
 from crosswind.api.background import background
 from crosswind.api.housekeeping import housekeeping
 from crosswind.api.settings import ServerSettings
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.store.store import Store
 
 GRACE_SECONDS = 5
 CONNECTIONS_MAX = 500

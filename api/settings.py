@@ -4,8 +4,8 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.carbon import CarbonIntensity
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.errors import InvalidInputError
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 TOKEN_CHARACTERS = 16  # fewer could be guessed; `openssl rand -hex 32` gives 64

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crosswind.api.problems import INTERNAL, problem
-from crosswind.data.run import new_ulid
+from crosswind.data.schema.run import new_ulid
 
 log = logging.getLogger("crosswind.api")
 

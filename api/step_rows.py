@@ -5,10 +5,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from crosswind.api.wire import Part, cursor_of, place_of
-from crosswind.data.metric import Column
-from crosswind.data.steps import STEP
-from crosswind.data.steps_summary import time_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.metric import Column
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 TYPES: dict[str, type] = {"int64": int, "uint64": int, "float64": float, "string": str, "bool": bool}
 INT32 = 2**31

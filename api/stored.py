@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from crosswind.api.remembered import RememberedAnswers
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.weather_desk import WeatherDesk
 from crosswind.models.next_run.desk import NextRunDesk
-from crosswind.models.registry.operations import Runner
+from crosswind.models.training.operations import Runner
 from crosswind.models.tuner.desk import StudyDesk
 
 

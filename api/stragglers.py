@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, computed_field
 
 from crosswind.api.stored import AnswersOf, StoreOf
 from crosswind.api.wire import Id, Name, View, refuse_unknown_query, rfc3339
-from crosswind.data.features import EVERY_RUN
+from crosswind.data.store.features import EVERY_RUN
 from crosswind.models.stragglers.fleet import RUNS, fleet_ranking
 from crosswind.models.stragglers.live import stragglers_of_run
 from crosswind.models.stragglers.ranking import SLOWER, SURE, Basis, Kind

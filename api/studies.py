@@ -20,8 +20,8 @@ from crosswind.api.requests import RequestOf
 from crosswind.api.stored import DeskOf, StoreOf
 from crosswind.api.trials import TrialView
 from crosswind.api.wire import Ask, Id, Name, View, refuse_unknown_query, rfc3339
-from crosswind.data.run import new_ulid
-from crosswind.data.trial import Study, TrialState
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Study, TrialState
 from crosswind.models.tuner.desks import TRIALS_MAX, Standing
 from crosswind.models.tuner.expression import LENGTH_MAX
 from crosswind.models.tuner.parameter_json import DESCRIPTION_MAX

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from crosswind.api.requests import RequestOf
 from crosswind.api.stored import DeskOf
 from crosswind.api.wire import Ask, Id, Name, Value, View, refuse_unknown_query, rfc3339
-from crosswind.data.trial import TrialRecord, TrialState
+from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.contexts import NUMBERS_MAX, choosing_by
 from crosswind.models.tuner.desks import COUNT_MAX, LEASE_SECONDS_MAX, Lease
 from crosswind.models.tuner.rules import OUTCOMES_MAX, TEXT_MAX

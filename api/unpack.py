@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.zstd import zstd_module
 
 PIECE_BYTES = 1024 * 1024

@@ -21,7 +21,7 @@ from benchmarks.accuracy.table import tell
 from crosswind.cli.demo.loop import DemoLoop, Explained
 from crosswind.cli.demo.plan import STRENGTHS
 from crosswind.cli.demo.summary import is_false_alarm, score_line
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 ROUNDS = int(os.environ.get("ROUNDS", "2"))

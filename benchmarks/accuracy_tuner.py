@@ -20,7 +20,7 @@ from benchmarks.accuracy.table import tell
 from benchmarks.tuning.race import COLD, MISLED, RACERS, TRIALS, WARM, Racer, geometric, race
 from benchmarks.tuning.tables import TABLES, Task
 from benchmarks.tuning.tasks import ANOTHER_PROGRAM, HEFFTE_LARGEST, REFERENCE_DESIGN, REFERENCE_HELD_OUT, zeus
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 SHOWN = (5, 10, 20, 40, 80)
 FEW = (1, 3, 8)  # trials: the Zeus jobs are judged after the last of them

@@ -16,12 +16,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 
-from crosswind.data.lake import arrow_schema
-from crosswind.data.metric import Kind, MetricSet
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Rank, Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import arrow_schema
+from crosswind.data.schema.metric import Kind, MetricSet
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.cpu import CPU
 from crosswind.ingest.collectors.memory import MEMORY
 from crosswind.ingest.collectors.network import NETWORK

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.segments import VALUES, write_segment
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.ingest.ship.client import Client
 from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipper import MEDIA, PATH

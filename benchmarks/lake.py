@@ -21,12 +21,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosswind.data.compaction import compact
-from crosswind.data.fleet import fleet
-from crosswind.data.lake import Lake, arrow_schema, to_table
-from crosswind.data.steps import STEP
-from crosswind.data.steps_summary import POINTS, Window, per_step, rank_steps, ribbon
-from crosswind.data.store import Store
+from crosswind.data.lake.compaction import compact
+from crosswind.data.lake.lake import Lake, arrow_schema, to_table
+from crosswind.data.lake.steps_summary import POINTS, Window, per_step, rank_steps, ribbon
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.fleet import fleet
+from crosswind.data.store.store import Store
 from crosswind.ingest.self_metrics import AGENT
 from crosswind.ingest.sweep import COLLECTOR, with_node_keys
 

@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks.ingest import cpu_seconds, server
 from benchmarks.saturated import answers_per_second, cores_apart, request
 from crosswind.cli.models import train
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 
 RUNS, WORKLOADS, SYSTEMS, SCALES, BATCHES = 20_000, 5, 4, (2, 4, 8, 16, 32), (8, 16, 32, 64)
 OUTCOME = "run_seconds"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.ingest import cpu_seconds, server
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.ingest.ship.client import Client
 
 PATH = "/v1/ingest/prometheus"

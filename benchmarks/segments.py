@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.ingest.spool import SpoolWriter, SweepRows, sealed_segments
 
 SWEEPS = 60

@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from crosswind.data.lake import to_table
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Rank, Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
 from crosswind.models.stragglers.detector import PHASES, StepRows, StragglerDetector
 from crosswind.models.stragglers.fleet import fleet_ranking

@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.store.store import Store
 from crosswind.models.tuner import TUNERS, Space, Tuner
 from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.models.tuner.evidence.for_study import StoredEarlier

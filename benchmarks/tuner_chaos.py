@@ -33,10 +33,10 @@ from crosswind.api.stored import desk_of
 from crosswind.cli.tune.remote import RemoteDesk
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
-from crosswind.data.errors import ConflictError, UnavailableError
-from crosswind.data.run import new_ulid
-from crosswind.data.store import Store
-from crosswind.data.trial import ENDED, Study
+from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import ENDED, Study
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.desk import StudyDesk
 from crosswind.models.tuner.desks import Lease
 from crosswind.models.tuner.random_tuner import RandomTuner

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Trial, TrialState
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Trial, TrialState
 from crosswind.models.tuner import GaussianProcessTuner, Space, Tuner
 from crosswind.models.tuner.incumbents import Answer
 from crosswind.models.tuner.replicating_tuner import ReplicatingTuner

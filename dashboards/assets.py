@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
-from crosswind.data.errors import NotFoundError
+from crosswind.data.schema.errors import NotFoundError
 
 JAVASCRIPT = "text/javascript; charset=utf-8"
 MEDIA_TYPES = {

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.metric import Scalar
 
 NONE = "\u2013"  # shown where nothing is known; never a zero
 MINUS = "\u2212"

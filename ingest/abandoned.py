@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from crosswind.data.mounts import MOUNTS, mount_of
+from crosswind.data.lake.mounts import MOUNTS, mount_of
 
 SILENT_SECONDS = 600.0  # an agent writes at least every minute, a training loop every few steps
 CLOCK = "sync.clock"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from crosswind.data.errors import ConflictError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, MalformedError, ProjectError, UnavailableError
 from crosswind.ingest.abandoned import agent_origin, is_abandoned_in
 from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.agent_settings import AgentSettings

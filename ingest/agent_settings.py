@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.collectors.source import Option, Options, Source
 
 INTERVAL_SECONDS = (0.01, 3600.0)  # shorter, the agent would disturb what it watches

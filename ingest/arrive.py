@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.store.store import Store
 from crosswind.ingest.aside import keep_within
 from crosswind.ingest.load import Loaded, load_segment
 from crosswind.ingest.segment_reader import Unpacked, read_segment

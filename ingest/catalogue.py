@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from crosswind.data.checks import PREFLIGHT
-from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, OnFull
-from crosswind.data.steps import LOOP_SETS
+from crosswind.data.schema.checks import PREFLIGHT
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet, OnFull
+from crosswind.data.schema.steps import LOOP_SETS
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.self_metrics import AGENT
@@ -28,8 +28,8 @@ HEAD = """# Metrics
 Everything that Crosswind samples, by set; written by `python -m crosswind.ingest.catalogue > docs/metrics.md`. A set is
 a table of the lake. Its values stand there as the source gave them, and null where it gave none; queries see them in
 the unit named here. A counter's width in bits, or the column that holds its range, and what it does when that is full,
-tell a wrap from a reset: `data/delta.py` makes differences of them. Where an epoch is not that of the row before, the
-counters of the row began anew.
+tell a wrap from a reset: `data/lake/delta.py` makes differences of them. Where an epoch is not that of the row before,
+the counters of the row began anew.
 """
 NODE = "## Keys\n\nEvery row of the agent begins with these.\n"
 

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable, Mapping
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.cgroup_tree import UNIFIED
 from crosswind.ingest.procfs import count
 

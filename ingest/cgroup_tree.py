@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.kernel_files import KernelFiles
 
 UNIFIED: Final = ""  # the name of version 2's tree, as in /proc/<pid>/cgroup

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosswind.data.catalog.read_files import ReadFile
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 
 BLOCK_BYTES = 1 << 20
 LARGE_BYTES = 1 << 26  # of a file beside what a tracker wrote

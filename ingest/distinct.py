@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data.jobs import FACTS, JOB
-from crosswind.data.lake import Lake, set_of
-from crosswind.data.metric import Kind, MetricSet
-from crosswind.data.parts import ALWAYS, Span
-from crosswind.data.series import numbered
+from crosswind.data.lake.lake import Lake, set_of
+from crosswind.data.lake.parts import ALWAYS, Span
+from crosswind.data.lake.series import numbered
+from crosswind.data.schema.metric import Kind, MetricSet
+from crosswind.data.store.jobs import FACTS, JOB
 
 PLACE = "place of told"  # a column's name that no set can have
 JOBS_REMEMBERED = 1_000_000  # that had news in one reading; beyond, all of its accounts are taken

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError, ProjectError
-from crosswind.data.lake import to_table
-from crosswind.data.metric import DTYPES, NODE_KEYS, MetricSet, Scalar
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import MalformedError, ProjectError
+from crosswind.data.schema.metric import DTYPES, NODE_KEYS, MetricSet, Scalar
 from crosswind.ingest.segment import SAMPLES_FRAME, Frame, RowsFrame, SweepRows, parse_loosely, swept_set
 
 VALUES_AT_ONCE = 500_000  # as Python's own objects, which take ten times their place in a table

@@ -6,7 +6,7 @@ import weakref
 from contextlib import suppress
 from typing import Final
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.exhausted import OUT_OF_FILES
 from crosswind.ingest.procfs import rest_of
 

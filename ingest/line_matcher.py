@@ -12,9 +12,9 @@ from select import select
 from types import FrameType
 from typing import BinaryIO
 
-from crosswind.data.errors import ProjectError
-from crosswind.data.metric import Scalar
-from crosswind.data.steps import PROGRESS, STEP
+from crosswind.data.schema.errors import ProjectError
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.steps import PROGRESS, STEP
 from crosswind.ingest.relay import HEADER
 from crosswind.ingest.spool import SpoolWriter
 from crosswind.ingest.step_lines import MAX_LINE, StepCounter, TimedStep, line_pattern, told_by

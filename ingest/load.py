@@ -13,19 +13,19 @@ from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
-from crosswind.data.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
-from crosswind.data.injection import Injected
-from crosswind.data.lake import set_of
-from crosswind.data.occupancy import Allocation, Placement
-from crosswind.data.run import Rank, Run
-from crosswind.data.steps import LOOP_SETS
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import set_of
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.occupancy import Allocation, Placement
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.schema.steps import LOOP_SETS
+from crosswind.data.store.store import Store
 from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_copy
 from crosswind.ingest.file_lock import NO_LOCKS
 from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.probe.place import node_name
-from crosswind.ingest.readers.reader import Report
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.records import PLACES, in_one_order, injection_of, rank_of, run_of
 from crosswind.ingest.segment import Frame, RecordFrame, RowsFrame, SweepRows
 from crosswind.ingest.segment_reader import Readable, SegmentReader

@@ -13,19 +13,19 @@ import pyarrow as pa
 from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog.read_files import ReadFile
-from crosswind.data.errors import UnavailableError
-from crosswind.data.job import Job
-from crosswind.data.jobs import JOB, job_table
-from crosswind.data.lake import set_of
-from crosswind.data.locks import alone
-from crosswind.data.publish import Staged, drop
-from crosswind.data.run import Run
-from crosswind.data.store import Store
-from crosswind.data.trial import History
+from crosswind.data.lake.lake import set_of
+from crosswind.data.lake.locks import alone
+from crosswind.data.lake.publish import Staged, drop
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import History
+from crosswind.data.store.jobs import JOB, job_table
+from crosswind.data.store.store import Store
 from crosswind.ingest.digests import digests_of
 from crosswind.ingest.distinct import JobNews, Same, distinct, without_known
 from crosswind.ingest.load import Loaded
-from crosswind.ingest.readers.reader import Context, Reader, Record, Report
+from crosswind.ingest.reader.reader import Context, Reader, Record, Report
 
 CELLS_MAX = 4_000_000  # of a part: rows x columns; what is read of a file is never all in memory
 BYTES_MAX = 1 << 27  # of a part in memory: texts may be long

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, OnFull
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, OnFull
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.printable import printable
 

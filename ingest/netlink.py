@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 
 HEADER = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
 ATTRIBUTE = struct.Struct("=HH")  # struct rtattr: length, type

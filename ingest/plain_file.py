@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 
 NOT_PLAIN: Final = (errno.ELOOP, errno.ENXIO)  # a link; a socket
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 
 STAT_FIELDS: Final = 22  # that every kernel writes, from the state on; the rest is left in one piece
 MAX_FILE_BYTES = 4 * 1024 * 1024  # /proc/stat of the largest nodes has a few hundred kilobytes

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import Column, Kind
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import Column, Kind
 
 # Source: https://docs.kernel.org/networking/snmp_counter.html; include/uapi/linux/snmp.h; RFC 4022, 4113, 4293
 TCP = (

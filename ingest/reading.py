@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import Collector, MetricSet, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import Collector, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors import reason_of
 from crosswind.ingest.row import GivesRows
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.injection import Injected
-from crosswind.data.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Placement, Source
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Placement, Source
+from crosswind.data.schema.run import Rank, Run, RunState
 
 MAX_TEXT = 4096
 MAX_NS = 2**63 - 1

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.procfs import start_ticks
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from crosswind.data.metric import Sample, Scalar
+from crosswind.data.schema.metric import Sample, Scalar
 
 Row = tuple[Scalar, ...]  # the device, then a value for each of the set's own columns, in its order; None for missing
 

@@ -17,8 +17,8 @@ from operator import itemgetter
 from types import NoneType
 from typing import Any
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, is_name
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import DTYPES, NODE_KEYS, Column, MetricSet, Scalar, is_name
 
 HEADER = struct.Struct("<II")
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # bounds what a garbled or hostile length can make a reader allocate

@@ -8,8 +8,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Generic, Literal, Protocol, Self, TypeVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import MetricSet
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import MetricSet
 from crosswind.ingest.plain_file import open_plain
 from crosswind.ingest.segment import HEADER, MAX_FRAME_BYTES, Frame, SetFrame, parse_payload
 

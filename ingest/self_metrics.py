@@ -4,7 +4,7 @@ import os
 import time
 from dataclasses import asdict, dataclass
 
-from crosswind.data.metric import Column, Kind, MetricSet, Scalar
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar
 from crosswind.ingest.clock import Clock
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.ship.shipped import Shipped

@@ -17,13 +17,13 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.job import Job
-from crosswind.data.job_changes import put_changed
-from crosswind.data.jobs import job_table
-from crosswind.data.locks import alone
-from crosswind.data.store import Store
-from crosswind.ingest.readers.reader import Context, Record, Report
+from crosswind.data.lake.locks import alone
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.job import Job
+from crosswind.data.store.job_changes import put_changed
+from crosswind.data.store.jobs import job_table
+from crosswind.data.store.store import Store
+from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.slurm.sacct import SacctReader, sacct_command
 
 SOURCE = "slurm"

@@ -1,6 +1,6 @@
 """The sources that the settings ask for, among ours and other people's."""
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.collectors import SOURCES, Refused, plugged_in_sources
 from crosswind.ingest.collectors.source import Source

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.metric import MetricSet, Scalar, is_name
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.metric import MetricSet, Scalar, is_name
 from crosswind.ingest.file_lock import locked, locked_or_removed
 from crosswind.ingest.segment import (
     Frame,

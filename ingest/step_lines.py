@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 NUMBER = r"[-+]?(?<![\d.])[\d.]{1,40}(?![\d.])(?:[eE][-+]?\d{1,9})?|nan|inf"  # bounds: no line takes long
 COLOUR = r"(?:\x1b\[[\d;]*m)"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from crosswind.data.errors import ProjectError
+from crosswind.data.schema.errors import ProjectError
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.collectors import made, reason_of
 from crosswind.ingest.collectors.source import Host, Source

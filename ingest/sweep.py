@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from crosswind.data.metric import NODE_KEYS, Collector, Column, Kind, MetricSet, Scalar
+from crosswind.data.schema.metric import NODE_KEYS, Collector, Column, Kind, MetricSet, Scalar
 from crosswind.ingest.collectors import Refused
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.reading import NANOSECONDS, InlineReader, Reader, Reading, ThreadReader

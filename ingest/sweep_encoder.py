@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from crosswind.data.metric import MetricSet, Scalar
+from crosswind.data.schema.metric import MetricSet, Scalar
 from crosswind.ingest.segment import SweepRows, check_rows, encoded_samples, encoded_value
 
 Row = Sequence[Scalar]

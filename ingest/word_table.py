@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.procfs import counts
 
 KILOBYTES = b"kB"

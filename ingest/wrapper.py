@@ -13,9 +13,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, ProjectError, UnavailableError
-from crosswind.data.run import RunState, new_ulid
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import (
+    ConflictError,
+    InvalidInputError,
+    MalformedError,
+    ProjectError,
+    UnavailableError,
+)
+from crosswind.data.schema.run import RunState, new_ulid
+from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.agent import run_agent
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.injected import injected

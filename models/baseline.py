@@ -5,8 +5,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.conformal import CALIBRATION_ROWS_MIN, conformal_quantile
 from crosswind.models.surrogate.surrogate import LEVELS
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 
 
 def pinball_loss(prediction: Prediction, y: Floats) -> float:

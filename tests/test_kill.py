@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
-from crosswind.data.metric import Column, Kind, MetricSet
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.metric import Column, Kind, MetricSet
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.probe.run import FLUSH_SECONDS
 from crosswind.ingest.registration import Announcement, announced
 from crosswind.ingest.spool import SpoolWriter, sealed_segments

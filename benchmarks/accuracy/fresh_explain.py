@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.accuracy.lab_explain import ASKED, by_kind, by_step_time, explained_runs, figures, holds
 from benchmarks.accuracy.row import Row
-from crosswind.data.errors import InvalidInputError, ProjectError
-from crosswind.data.features import all_runs
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, ProjectError
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, missing, position_in, run_plan
 from crosswind.ingest.lab.hosts import remove_abandoned
 from crosswind.ingest.lab.kernel import require_lab

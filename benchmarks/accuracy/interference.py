@@ -20,10 +20,10 @@ import scipy.stats
 from tests.models.interference.scenes import counted, scene
 
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.counters.counters import counters, ranked
 from crosswind.models.counters.rates import Shown

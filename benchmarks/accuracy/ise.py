@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.variants import Context, Experience, VariantChooser
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tuning"

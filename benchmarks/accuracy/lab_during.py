@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.row import Row
-from crosswind.data.features import all_runs
-from crosswind.data.prediction import Floats, Prediction
-from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import AlwaysMedian, distribution, one_step_errors
 from crosswind.models.forecast.in_run import InRunForecaster
 from crosswind.models.forecast.past_runs import PastRun

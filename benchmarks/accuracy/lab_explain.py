@@ -22,10 +22,10 @@ import pandas as pd
 from benchmarks.accuracy.lab_before import STEPS
 from benchmarks.accuracy.lost import delays_of, injected_and_lost
 from benchmarks.accuracy.row import Row
-from crosswind.data.features import all_runs, cohort_key
-from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.culprit_node import culprit_node
 from crosswind.models.explain.explain import explain

@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from crosswind.data.features import WARM_UP_STEPS, all_runs
-from crosswind.data.run import Run
+from crosswind.data.lake.steps_summary import rank_steps
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.steps_summary import rank_steps
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import WARM_UP_STEPS, all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.live import RunStragglers, stragglers_of_run
 
 INJECTED = re.compile(r"([a-z_]+):(\d+):")

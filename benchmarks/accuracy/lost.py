@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from crosswind.data.features import WARM_UP_STEPS
-from crosswind.data.run import Run
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import WARM_UP_STEPS
 
 BEFORE = ("input_seconds", "compute_seconds")  # of a step's last collective, but for the tail of compute
 AFTER = ("tail_seconds", "checkpoint_seconds", "other_seconds")  # as the lab's loop has it: this delays the next step

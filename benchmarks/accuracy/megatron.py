@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.accuracy import vtrain
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.analytic.prior import AnalyticPrior
 from crosswind.models.analytic.transformer import Transformer
 from crosswind.models.scores import coverage

@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.accuracy.mlperf_baselines import LogLinear, NearestWithScalingLaw, Xgboost
 from benchmarks.accuracy.mlperf_table import FEATURES, RUNS, configurations, runs
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.scores import mean_pinball
 from crosswind.models.surrogate.group_conformal import GroupErrors
 from crosswind.models.surrogate.typical_time import typical_time

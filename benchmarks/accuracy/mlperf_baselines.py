@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xgboost as xgb
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.columns import Columns
 
 LAW = ("ranks", "global_batch", "flops_16bit", "memory_bytes_per_second", "per_node")

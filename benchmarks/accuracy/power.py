@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy.row import Row
-from crosswind.data.carbon import JOULES_PER_KILOWATT_HOUR
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.carbon import JOULES_PER_KILOWATT_HOUR
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.energy.node_power import NodePower
 
 TABLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "power" / "energy_runs.parquet"

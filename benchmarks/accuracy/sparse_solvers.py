@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats
 from crosswind.data.samples.sparse_solvers import sparse_matrices, sparse_solves
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.variants import Context, Experience, VariantChooser
 
 KEPT_ASIDE = ("mesh_time_step", "mesh_waves", "stokes", "small_world", "loose_chain", "reaction")

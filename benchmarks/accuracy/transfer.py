@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 from crosswind.models.transfer.anchored import AnchoredTransfer
 from crosswind.models.transfer.guarded import GuardedTransfer

@@ -17,7 +17,7 @@ import pandas as pd
 
 from benchmarks.accuracy.lab_during import Lab, lab
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.forecast.observations import HOUR_NS
 from crosswind.models.forecast.weather import Weather
 from crosswind.models.scores import coverage, pinball_loss, skill

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy.row import Row
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.transfer.multi_task_gp import MultiTaskGp
 from crosswind.models.transfer.to_device import DeviceTransfer
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crosswind.ingest.readers.reader import Reader
+from crosswind.ingest.reader.reader import Reader
 
 Peer = Callable[[Path, Path], object]  # turns the file into Parquet in a folder, whatever it means
 

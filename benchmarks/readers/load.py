@@ -8,10 +8,10 @@ from pathlib import Path
 
 from benchmarks.readers import FORMATS
 from benchmarks.readers.format import Format, Peer
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers.reader import Context
+from crosswind.ingest.reader.reader import Context
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Parameter, Trial, TrialState
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Parameter, Trial, TrialState
 from crosswind.models.tuner import Space
 from crosswind.models.tuner.parameter import CategoricalDomain
 from crosswind.models.tuner.pool import Pool

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.tuning.peers import Botorch, OptunaGp, OptunaTpe, Skopt, Smac, TopTenThenTpe, has
 from benchmarks.tuning.tables import Table, Task, table
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Trial, TrialState
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Trial, TrialState
 from crosswind.models.tuner import GaussianProcessTuner, RandomTuner, Space, Tuner
 from crosswind.models.tuner.portfolio.tuner import PortfolioTuner
 from crosswind.models.tuner.source import Source

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.samples import tuning_grid
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner import Space
 from crosswind.models.tuner.source import Source
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from benchmarks.tuning_live.kept import Kept, Measured
 from benchmarks.tuning_live.plan import Plan
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.trial import Configuration
 
 Measure = Callable[[Configuration], float]
 

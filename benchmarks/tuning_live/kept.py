@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.errors import ConflictError, MalformedError
+from crosswind.data.schema.errors import ConflictError, MalformedError
 
 
 @dataclass(frozen=True)

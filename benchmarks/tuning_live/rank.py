@@ -20,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from benchmarks.tuning_live.ranks import RANKS
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.lab.train import loss_of
 from crosswind.ingest.lab.workloads.byte_transformer import CONTEXT, ByteTransformer, source_text
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.trial import Configuration
 
 RANKS = 2
 REPOSITORY = Path(__file__).resolve().parents[2]

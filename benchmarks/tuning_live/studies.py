@@ -14,8 +14,8 @@ from benchmarks.tuning_live.neighbour import neighbour
 from benchmarks.tuning_live.plan import Plan
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
-from crosswind.data.run import new_ulid
-from crosswind.data.trial import Configuration, Study, Trial, TrialRecord
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord
 from crosswind.models.tuner import RandomTuner, Space, Tuner
 from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.models.tuner.incumbents import Beliefs

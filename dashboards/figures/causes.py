@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import ORANGE, VERMILION
 from crosswind.dashboards.wording import axis_unit, count, percent, seconds
-from crosswind.data.words import opening, words
+from crosswind.data.schema.words import opening, words
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED, VERMILION
 from crosswind.dashboards.wording import count, percent
-from crosswind.data.checks import QUANTITIES
-from crosswind.data.words import words
+from crosswind.data.schema.checks import QUANTITIES
+from crosswind.data.schema.words import words
 from crosswind.models.preflight.findings import Finding
 
 DRAWN = 300  # values of one measure, the worst

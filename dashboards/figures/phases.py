@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, paper
 from crosswind.dashboards.palette import PHASE_COLOURS, PHASE_PATTERNS, hatched
 from crosswind.dashboards.wording import percent, seconds, unit_of
-from crosswind.data.steps import PHASES
+from crosswind.data.schema.steps import PHASES
 
 MOST_RANKS = 64
 COMM = "comm"

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.palette import BLUE, INK, MUTED
 from crosswind.dashboards.wording import count, quantity, times, unit_of
-from crosswind.data.trial import ENDED, Configuration, TrialRecord
+from crosswind.data.schema.trial import ENDED, Configuration, TrialRecord
 
 HEIGHT = 340
 DRAWN = 1500  # trials, the newest

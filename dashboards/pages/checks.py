@@ -7,9 +7,9 @@ from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.checks import checked_values, place_of
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.wording import count
-from crosswind.data.errors import MalformedError, NotFoundError
-from crosswind.data.hostlist import compress
-from crosswind.data.words import words
+from crosswind.data.schema.errors import MalformedError, NotFoundError
+from crosswind.data.schema.hostlist import compress
+from crosswind.data.schema.words import words
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.past import CHECKS, PastCheck, checked_systems, past_checks
 

@@ -9,8 +9,8 @@ from crosswind.dashboards.figures.effects import Effect, effects_plot
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import RunState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import RunState
 from crosswind.models.interference.exposure import Candidate
 from crosswind.models.interference.exposure import Scope as Where
 from crosswind.models.interference.interference import Interference, interference

@@ -9,10 +9,10 @@ from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.wording import count, percent
-from crosswind.data.errors import NotFoundError
-from crosswind.data.model import Change, ModelRecord, ModelState
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.model import Change, ModelRecord, ModelState
 from crosswind.models.registry.evidence import objection, skill_of
-from crosswind.models.registry.trainers import TRAINERS
+from crosswind.models.training.trainers import TRAINERS
 
 MOST_VERSIONS = 50  # the newest of one model
 

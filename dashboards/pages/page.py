@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from crosswind.dashboards.figures.chart import Chart
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import Run
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explanation import Explanation
 
 Explain = Callable[[Store, Sequence[Run]], Mapping[str, Explanation]]

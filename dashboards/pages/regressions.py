@@ -8,7 +8,7 @@ from crosswind.dashboards.figures.levels import levels_plot
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, times, utc
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
 from crosswind.models.stragglers.coincidences import Suspect
 from crosswind.models.stragglers.history import history
 from crosswind.models.stragglers.regressions import Regression, Regressions, regressions

@@ -19,7 +19,7 @@ from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page, View
 from crosswind.dashboards.palette import VARIABLES
-from crosswind.data.words import words
+from crosswind.data.schema.words import words
 from crosswind.models.explain.explanation import Interval
 
 TEMPLATES = Path(__file__).parent.parent / "templates"

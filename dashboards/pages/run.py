@@ -13,9 +13,9 @@ from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
-from crosswind.data.features import WARM_UP_STEPS, cohort_key, steps_of
-from crosswind.data.run import Rank, Run
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.store.features import WARM_UP_STEPS, cohort_key, steps_of
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explanation import Explanation
 
 

@@ -12,10 +12,10 @@ from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.features import summaries
-from crosswind.data.metric import Scalar
-from crosswind.data.run import Run, RunState
-from crosswind.data.words import words
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.words import words
+from crosswind.data.store.features import summaries
 from crosswind.models.explain.explanation import Explanation, Verdict
 
 SHOWN, MOST_SHOWN = 50, 200

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from crosswind.dashboards.pages.page import Asked, Sources
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
 
 NEWEST = 500  # runs whose systems and workloads can be chosen
 

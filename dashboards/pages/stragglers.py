@@ -8,8 +8,8 @@ from crosswind.dashboards.figures.fleet import fleet_plot
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
-from crosswind.data.errors import MalformedError
-from crosswind.data.hostlist import compress
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.hostlist import compress
 from crosswind.models.stragglers.fleet import fleet_ranking
 from crosswind.models.stragglers.ranking import Kind, Ranked
 

@@ -8,8 +8,8 @@ from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.trials import trial_values
 from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.wording import configuration_words, count, quantity
-from crosswind.data.errors import NotFoundError
-from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.aim import Aim
 from crosswind.models.tuner.desk import StudyDesk
 from crosswind.models.tuner.desks import OPEN, Standing

@@ -12,10 +12,10 @@ from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
 from crosswind.dashboards.pages.run import cohort_id
 from crosswind.dashboards.wording import count, percent, scalar, seconds
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import NotFoundError
-from crosswind.data.features import all_runs, cohort_key, summaries
-from crosswind.data.metric import Scalar
-from crosswind.data.run import Run
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs, cohort_key, summaries
 from crosswind.models.explain.explanation import Explanation, Verdict
 
 NEWEST = 500  # runs that the page looks at

@@ -8,7 +8,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 
 HEAD = "0008"  # newest migration; a test holds it against data/migrations/versions
 MIGRATION_LOCK = 0x43524F5357494E44  # "CROSWIND", for PostgreSQL's advisory lock

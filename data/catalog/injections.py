@@ -5,7 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, select
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.injection import INJECTED_KEY, Injected
+from crosswind.data.schema.injection import INJECTED_KEY, Injected
 
 AT_ONCE = 500  # names in one question; databases take a limited number
 

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.errors import NotFoundError
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 
 LEASE_COLUMNS = tuple(field.name for field in fields(TrialRecord) if field.name != "trial")
 

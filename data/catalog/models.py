@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.errors import ConflictError, NotFoundError
-from crosswind.data.model import Change, Evidence, Learned, ModelRecord, ModelState
+from crosswind.data.schema.errors import ConflictError, NotFoundError
+from crosswind.data.schema.model import Change, Evidence, Learned, ModelRecord, ModelState
 
 NEWEST = tables.models.c.version.desc()
 

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, or_, select, update
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.errors import ConflictError, NotFoundError
-from crosswind.data.operation import OPEN, Operation, OperationState
+from crosswind.data.schema.errors import ConflictError, NotFoundError
+from crosswind.data.schema.operation import OPEN, Operation, OperationState
 
 ATTEMPTS_MAX = 3  # whatever ends its process so often would end the next one too
 TABLE = tables.operations

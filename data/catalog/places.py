@@ -6,7 +6,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select, tuple_
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.occupancy import ALLOCATION_KEY, PLACEMENT_KEY, Allocation, Place, Placement, Source, merge_places
+from crosswind.data.schema.occupancy import (
+    ALLOCATION_KEY,
+    PLACEMENT_KEY,
+    Allocation,
+    Place,
+    Placement,
+    Source,
+    merge_places,
+)
 
 ALLOCATION_ORDER = ("system", "node", "restart_count")
 AT_ONCE = 500  # names in one question; databases take a limited number

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.request_key import RequestKey
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.request_key import RequestKey
 
 REMEMBERED_NS = 24 * 3600 * 1_000_000_000
 

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import JSON, ColumnElement, Connection, Table, Text, and_, cast, func, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crosswind.data.injection import Injected
-from crosswind.data.occupancy import Allocation, Placement
-from crosswind.data.run import Rank, Run
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.occupancy import Allocation, Placement
+from crosswind.data.schema.run import Rank, Run
 
 
 def row_of(record: Run | Rank | Allocation | Placement | Injected) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from msgspec.json import decode
 from sqlalchemy import Connection, Select, Text, and_, cast, func, or_, select, update
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.errors import NotFoundError
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
 JOBS_AT_ONCE = 1000  # in one query: SQLite takes so many values and not many more

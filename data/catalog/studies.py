@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, and_, func, select
 
 from crosswind.data.catalog import rows, tables
-from crosswind.data.errors import ConflictError, NotFoundError
-from crosswind.data.trial import History, Study, Trial, TrialState
+from crosswind.data.schema.errors import ConflictError, NotFoundError
+from crosswind.data.schema.trial import History, Study, Trial, TrialState
 
 
 class Studies:

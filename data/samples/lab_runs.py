@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosswind.data.errors import ConflictError, UnavailableError
-from crosswind.data.injection import Injected
-from crosswind.data.lake import arrow_schema, set_of
-from crosswind.data.run import Rank, Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import arrow_schema, set_of
+from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.store.store import Store
 
 ORIGIN = "data/samples/lab"
 CATALOG = ("runs", "ranks", "injections")  # the other files are metric sets

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.metric import NODE_KEYS, Collector, MetricSet
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.metric import NODE_KEYS, Collector, MetricSet
 from crosswind.ingest.collectors import (
     amd_gpu,
     cgroup,

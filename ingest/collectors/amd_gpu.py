@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.listing import Listing
 from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.gpu.amd_session import AmdDevice, AmdSession

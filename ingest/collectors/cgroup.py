@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.cgroup_files import FILES, OF_LEAVES, PERIOD, QUOTA, Parse
 from crosswind.ingest.cgroup_tree import Trees, groups_of, is_readable_place
 from crosswind.ingest.collectors.source import Source, no_pids

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.listing import Listing, names_if_any, names_in
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Sample, Scalar
 from crosswind.ingest.collectors.listing import Listing
 from crosswind.ingest.kernel_files import KernelFiles
 

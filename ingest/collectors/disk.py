@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.procfs import count, counts

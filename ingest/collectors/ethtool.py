@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, shows_something
 from crosswind.ingest.ethtool_ioctl import Ethtool
 from crosswind.ingest.printable import printable

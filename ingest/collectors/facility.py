@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.metric import Collector, MetricSet, Sample, Scalar
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.metric import Collector, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.facility_lines import Line, Parse, csv_parser, json_line
 from crosswind.ingest.collectors.facility_units import UNITS
 from crosswind.ingest.collectors.sensor_set import SENSOR, SKIPPED, NotConfigured, readings, sensor

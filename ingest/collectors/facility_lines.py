@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.collectors.sensor_set import is_nameable, is_possible, number_of
 
 NANOSECONDS = 1_000_000_000

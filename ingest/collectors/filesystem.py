@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 

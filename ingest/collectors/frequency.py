@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.devices import Device, DeviceList, number_in
 from crosswind.ingest.collectors.listing import names_in
 from crosswind.ingest.collectors.source import Source

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.nvml import is_nvml_here
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.gpu.nvml_session import LostError, NvmlSession

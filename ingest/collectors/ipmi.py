@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import MetricSet, Sample
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import MetricSet, Sample
 from crosswind.ingest.collectors import sensor_set
 from crosswind.ingest.collectors.sensor_set import SENSOR, Unit, is_nameable, number_of, readings, sensor
 from crosswind.ingest.collectors.source import Source

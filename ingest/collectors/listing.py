@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Sample
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Sample
 
 LISTED_NS = 9_000_000_000  # so that a device is noticed within 10 s by whoever reads once a second
 MAX_NAME = 200

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosswind.data.metric import MetricSet, Sample
+from crosswind.data.schema.metric import MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.lustre_stats import INSTANCE, STAMPS, Lines, LustreStats, calls, moved, seconds
 

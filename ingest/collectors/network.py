@@ -7,8 +7,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar, Final
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.link_events import LinkEvents

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, shows_something
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.printable import printable

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Host, Options, Source
 from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.probe.place import node_name

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, OnFull, Sample
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample
 from crosswind.ingest.collectors.listing import Listing, names_if_any
 from crosswind.ingest.collectors.rdma_counters import columns, saturating, words
 from crosswind.ingest.collectors.rdma_ports import Port, find_ports, is_omnipath, reader

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, no_pids
 from crosswind.ingest.exhausted import OUT_OF_FILES
 from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError, share_of_descriptors

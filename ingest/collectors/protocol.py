@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.metric import MetricSet, Sample
+from crosswind.data.schema.metric import MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.protocols import IP, TCP, UDP, Protocols

@@ -6,7 +6,7 @@ InfiniBand Architecture Specification 1, PortCounters: they stay at their end un
 
 from collections.abc import Callable, Mapping
 
-from crosswind.data.metric import Column, Kind, OnFull
+from crosswind.data.schema.metric import Column, Kind, OnFull
 
 WORD_BYTES = 4  # data is counted in words of 4 octets
 NARROW_RANGE = 2**32

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Column, Sample, Scalar
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Sample, Scalar
 from crosswind.ingest.collectors.listing import names_if_any, names_in
 from crosswind.ingest.collectors.rdma_counters import (
     COUNTERS,

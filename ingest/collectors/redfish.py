@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import ClassVar
 from urllib.parse import unquote
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.metric import Collector, MetricSet, Sample, Scalar
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.metric import Collector, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors import sensor_set
 from crosswind.ingest.collectors.redfish_client import Access, RedfishClient, RefusedError, Resource
 from crosswind.ingest.collectors.sensor_set import SENSOR, NotConfigured, Unit, is_nameable, readings, sensor

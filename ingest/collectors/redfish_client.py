@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 
 MAX_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import Column, Kind, MetricSet, Sample
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
 from crosswind.ingest.kernel_files import KernelFiles
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.metric import Collector, Sample
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.metric import Collector, Sample
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.occupancy import Occupancy
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 
 MAX_BYTES = 4 * 1024 * 1024  # of one look; the rest is taken by the next
 MAX_LINE = 64 * 1024

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
 from crosswind.ingest.exposition.freshness import AGENT
 from crosswind.ingest.exposition.gpu_names import GPU_NAMES
 from crosswind.ingest.exposition.names import Labels, LabelsOf, Name, Row, of_device

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from crosswind.data.metric import Kind, MetricSet
+from crosswind.data.schema.metric import Kind, MetricSet
 from crosswind.ingest.collectors.amd_gpu import AMD_GPU
 from crosswind.ingest.collectors.nvml import GPU
 from crosswind.ingest.exposition.names import Labels, Name, Row

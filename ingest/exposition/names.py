@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.metric import Scalar
 
 Labels = tuple[tuple[str, str], ...]
 

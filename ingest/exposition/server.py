@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.exposition.families import Families
 from crosswind.ingest.exposition.freshness import Freshness
 from crosswind.ingest.exposition.text import Renderer, media_type_for

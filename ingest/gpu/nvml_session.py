@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.gpu.refusals import Refusals
 from crosswind.ingest.printable import printable
 

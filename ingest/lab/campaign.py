@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.folders import Folders
 from crosswind.ingest.lab.laboratory import laboratory
 from crosswind.ingest.lab.machine_lock import alone

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 
 KNOBS = ("slow_input_ms", "slow_rank_ms", "late_checkpoint_ms")
 VALUE = struct.Struct("d")

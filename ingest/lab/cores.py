@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.names import PROC
 
 

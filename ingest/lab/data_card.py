@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from crosswind.data.injection import Injected
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.lab.laboratory import LINK_MEGABITS
 from crosswind.ingest.lab.node_agents import INTERVAL_SECONDS
 from crosswind.ingest.lab.order import STEPS_A_CHECKPOINT

@@ -9,12 +9,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosswind.data.errors import ConflictError, NotFoundError
-from crosswind.data.features import all_runs
-from crosswind.data.injection import Injected
-from crosswind.data.run import Rank, Run
 from crosswind.data.samples.lab_runs import CATALOG, COMPRESSION, table_of, thin
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import ConflictError, NotFoundError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import ENDED
 from crosswind.ingest.lab.data_card import data_card, files_named_in
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 UNITS = {"cpu_hog": "processes", "slow_input": "ms a batch", "memory_traffic": "MiB a step"}
 LIMITS = {"cpu_hog": 64.0, "slow_input": 10_000.0, "memory_traffic": 16_384.0}

@@ -4,7 +4,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import ConflictError
+from crosswind.data.schema.errors import ConflictError
 
 SCRATCH = ".crosswind-lab-scratch"
 MARKER = "made-by-crosswind-lab"  # root deletes the folder, and --store may name any: it must be ours for sure

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.lab import cgroups
 from crosswind.ingest.lab.kernel import ask, program, require_lab
 from crosswind.ingest.lab.names import NAMESPACES, PREFIX, PROC, is_abandoned, new_name

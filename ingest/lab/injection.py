@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.lab.companion import EndedEarlyError
 from crosswind.ingest.lab.injectors import INJECTORS, Injector, Target
 

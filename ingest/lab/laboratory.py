@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.run import new_ulid
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.run import new_ulid
 from crosswind.ingest.lab.casting import Casting, Part, Task
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.crew import Crew, Post, Worker, WorkerLostError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crosswind.data.errors import ConflictError
+from crosswind.data.schema.errors import ConflictError
 
 FOLDER = Path("/run")
 NAME = "crosswind-lab.lock"

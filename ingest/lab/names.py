@@ -5,7 +5,7 @@ import re
 import secrets
 from pathlib import Path
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.procfs import start_ticks
 
 PREFIX = "cwlab-"

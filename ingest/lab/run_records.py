@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
 from crosswind.ingest.lab.casting import Part
 from crosswind.ingest.lab.injection import Truth
 from crosswind.ingest.lab.plan import PlannedRun

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.crew import Worker
 from crosswind.ingest.lab.hosts import Host

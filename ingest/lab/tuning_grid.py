@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.trial import Configuration
 
 LOG = logging.getLogger(__name__)
 

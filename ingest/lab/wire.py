@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Self
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab import companion
 from crosswind.ingest.lab.companion import Companion
 from crosswind.ingest.lab.names import NAMESPACES

@@ -17,7 +17,7 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
-from crosswind.data.paths import spool_directory
+from crosswind.data.schema.paths import spool_directory
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.order import BEGUN, ENDED, MARK, READY, STEPS_A_CHECKPOINT, Order, reply
 from crosswind.ingest.lab.workloads import WORKLOADS

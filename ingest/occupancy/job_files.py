@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.occupancy import Allocation, Source
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.occupancy import Allocation, Source
 from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.occupancy.environment import GPU, IDENTIFIER, MAX_GPUS, NAME
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.occupancy import Allocation, Placement, Source, merge_places
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.occupancy import Allocation, Placement, Source, merge_places
 from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.environment import NOBODY

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.exhausted import is_exhausted
 from crosswind.ingest.occupancy.confinement import MAX_BYTES, confinement_of
 from crosswind.ingest.occupancy.environment import MAX_ENVIRONMENT_BYTES, NOBODY, Identity, identity_of

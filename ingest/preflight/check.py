@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from crosswind.data.checks import Measured
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.checks import Measured
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.preflight.measure import Bench, NodeMeasure
 from crosswind.ingest.preflight.measures import NETWORK_MEASURES, NODE_MEASURES, shares
 from crosswind.ingest.preflight.network import leaders

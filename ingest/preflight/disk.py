@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.checks import Measured
+from crosswind.data.schema.checks import Measured
 from crosswind.ingest.preflight.measure import Bench
 
 FILE_BYTES, BLOCK_BYTES = 64 * 1024 * 1024, 1024 * 1024

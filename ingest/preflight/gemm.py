@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any, ClassVar
 
-from crosswind.data.checks import Measured
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.checks import Measured
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.preflight.measure import Bench, cores, processor
 
 SIDE, GPU_SIDE = 2048, 8192  # 17 Gflop, 1.1 Tflop a product: milliseconds where it is fast, under a second where not

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import ClassVar
 
-from crosswind.data.checks import Measured
+from crosswind.data.schema.checks import Measured
 from crosswind.ingest.preflight.measure import Bench, processor
 
 TURNS = 20_000  # a quantum of about a millisecond, as long as the noise that hurts jobs of many ranks

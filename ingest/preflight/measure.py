@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from crosswind.data.checks import Measured
+from crosswind.data.schema.checks import Measured
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from crosswind.data.checks import Measured
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.checks import Measured
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.preflight.disk import Disk
 from crosswind.ingest.preflight.gemm import Gemm
 from crosswind.ingest.preflight.loop import Loop

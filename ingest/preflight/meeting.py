@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.hostlist import expand
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.hostlist import expand
 from crosswind.ingest.preflight.mpi_peers import MpiPeers
 from crosswind.ingest.preflight.peers import Alone, Peers
 from crosswind.ingest.preflight.torch_peers import TorchPeers

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from statistics import median
 from typing import ClassVar
 
-from crosswind.data.checks import Measured
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.checks import Measured
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.preflight.measure import Bench, cores, processor
 
 ARRAY_BYTES = 256 * 1024 * 1024  # three of them must fit into what a job was given

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from statistics import median
 
-from crosswind.data.checks import ALL_REDUCE, MESSAGE, Measured
+from crosswind.data.schema.checks import ALL_REDUCE, MESSAGE, Measured
 from crosswind.ingest.preflight.peers import Peers
 from crosswind.ingest.preflight.tournament import rounds
 

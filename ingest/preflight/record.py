@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from crosswind.data.checks import PREFLIGHT, Measured
+from crosswind.data.schema.checks import PREFLIGHT, Measured
 from crosswind.ingest.spool import SpoolWriter
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.preflight.peers import named
 from crosswind.ingest.probe.place import Place
 

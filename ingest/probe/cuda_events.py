@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.probe.device_clock import DeviceClock
 from crosswind.ingest.probe.timeline import Timeline
 

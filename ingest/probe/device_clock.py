@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import Any, Final, Protocol, Self
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 
 ANCHORED_AGAIN_NS: Final = 1_000_000_000
 PATIENCE_NS: Final = 200_000  # with an anchor: where all queues are one, it waits behind the training's work

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.run import new_ulid
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.run import new_ulid
 from crosswind.ingest.probe.place import Place
 
 MEETING = "crosswind/run"

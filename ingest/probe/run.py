@@ -18,11 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.paths import spool_directory
-from crosswind.data.run import RunState
-from crosswind.data.steps import LOOP_SETS
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.paths import spool_directory
+from crosswind.data.schema.run import RunState
+from crosswind.data.schema.steps import LOOP_SETS
+from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.probe.adapters import watch
 from crosswind.ingest.probe.identity import agreed_id, given_id, note_recorded
 from crosswind.ingest.probe.place import Place, system_name

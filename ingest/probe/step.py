@@ -7,7 +7,7 @@ noted as marks, and becomes times when the device has come past them: then the s
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.probe.device_clock import Mark
 from crosswind.ingest.probe.stops import Stop
 from crosswind.ingest.probe.thread_usage import Reading, usage_of

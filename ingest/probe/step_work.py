@@ -9,7 +9,7 @@ CACM 2009.
 from contextlib import ExitStack
 from typing import Any
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 
 COUNTED_STEP = 2  # the third: what is set up in the first ones is left out, and it is slower than those compared
 

@@ -12,9 +12,9 @@ from functools import partial
 from itertools import takewhile
 from math import isfinite
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.metric import MetricSet, Scalar
-from crosswind.data.steps import COLLECTIVE, LOOP_SETS, PROGRESS, STEP
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.metric import MetricSet, Scalar
+from crosswind.data.schema.steps import COLLECTIVE, LOOP_SETS, PROGRESS, STEP
 from crosswind.ingest.probe.device_clock import DeviceClock, Mark
 from crosswind.ingest.probe.step import (
     MARKED_PHASES,

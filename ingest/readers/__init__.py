@@ -4,8 +4,9 @@ import itertools
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.ingest.readers.lines import head_of
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.ingest.reader.lines import head_of
+from crosswind.ingest.reader.reader import Reader
 from crosswind.ingest.readers.logs.caffe import CaffeReader
 from crosswind.ingest.readers.logs.deepspeed import DeepSpeedReader
 from crosswind.ingest.readers.logs.estimator import EstimatorReader
@@ -15,7 +16,6 @@ from crosswind.ingest.readers.logs.keras import KerasReader
 from crosswind.ingest.readers.logs.lbann import LbannReader
 from crosswind.ingest.readers.logs.megatron import MegatronReader
 from crosswind.ingest.readers.logs.mllog import MllogReader
-from crosswind.ingest.readers.reader import Reader
 from crosswind.ingest.readers.schedulers.bacct import BacctReader
 from crosswind.ingest.readers.schedulers.flux import FluxReader
 from crosswind.ingest.readers.schedulers.flux_archive import FluxArchiveReader

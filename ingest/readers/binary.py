@@ -6,9 +6,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.ingest.readers.lines import FILE_LIMIT, GZIP_MAGIC, HEAD_BYTES, head_of
-from crosswind.ingest.readers.reader import Report
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.ingest.reader.lines import FILE_LIMIT, GZIP_MAGIC, HEAD_BYTES, head_of
+from crosswind.ingest.reader.reader import Report
 
 BLOCK_BYTES = 1 << 20
 

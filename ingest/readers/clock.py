@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
-from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
 
 UNKNOWN = ("", "Unknown", "None", "N/A", "NONE")
 EARLIEST_SECONDS = 10**9  # September 2001, before there was a Slurm: a smaller number is no time since 1970

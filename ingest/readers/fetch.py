@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 
 FETCHED_LIMIT = 1 << 34  # bytes as sent: 16 GiB
 BLOCK_BYTES = 1 << 20

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.ingest.readers.lines import BYTE_ORDER_MARK, FILE_LIMIT, GZIP_MAGIC, head_of
-from crosswind.ingest.readers.reader import Report
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.ingest.reader.lines import BYTE_ORDER_MARK, FILE_LIMIT, GZIP_MAGIC, head_of
+from crosswind.ingest.reader.reader import Report
 
 LONGEST_INDENT = 256  # characters before an element, in which its column is looked for
 SPACE = re.compile(r"[ \t\r\n]*")

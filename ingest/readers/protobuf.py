@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from crosswind.data.errors import MalformedError
-from crosswind.ingest.prometheus.protobuf import fields, signed
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.series.protobuf import fields, signed
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import Parameter
 
 PARAMETERS_MAX = 2000
 DEPTH_MAX = 20

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.ingest.reader.reader import FolderReader, Reader
 from crosswind.ingest.readers import READERS, reader_for
-from crosswind.ingest.readers.reader import FolderReader, Reader
 
 
 @dataclass(frozen=True)

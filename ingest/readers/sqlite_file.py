@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.ingest.reader.lines import GZIP_MAGIC, head_of
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes, plain_bytes
-from crosswind.ingest.readers.lines import GZIP_MAGIC, head_of
-from crosswind.ingest.readers.reader import Report
 
 MAGIC = b"SQLite format 3\0"
 PACKED_LIMIT = 1 << 28  # bytes, unpacked: a packed file is read in memory

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 TIMEOUT_SECONDS = 60.0  # of one read or write; a busy server first stores, then answers
 PORTS = {"http": 80, "https": 443}

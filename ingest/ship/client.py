@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 from time import time
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.ship.address import way_to
 
 ANSWER_BYTES = 1024 * 1024

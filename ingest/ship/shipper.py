@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.aside import keep_within
 from crosswind.ingest.plain_file import NotPlainError

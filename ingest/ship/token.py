@@ -5,7 +5,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 
 
 def ship_token(environment: Mapping[str, str] = os.environ) -> str | None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crosswind.data.carbon import CarbonIntensity
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.question import Question
 from crosswind.models.advice.scaling import Price, ScalingCurve, scaling_curve, within
 from crosswind.models.advice.startup import measured_startup
 from crosswind.models.advice.walltime import Walltime, walltime
@@ -15,7 +16,6 @@ from crosswind.models.energy.of_run import EnergyForecast
 from crosswind.models.next_run.answer import Answer
 from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.desk import NextRunDesk
-from crosswind.models.next_run.question import Question
 
 SCALES_MAX = 64
 

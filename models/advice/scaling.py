@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.carbon import JOULES_PER_KILOWATT_HOUR, Origin
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.carbon import JOULES_PER_KILOWATT_HOUR, Origin
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.energy.of_run import EnergyForecast
 
 HOUR = 3600.0

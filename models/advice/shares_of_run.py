@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import WARM_UP_STEPS
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run
-from crosswind.data.steps_summary import rank_steps, time_of, window_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import rank_steps, time_of, window_of
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.question import DEGREES
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import WARM_UP_STEPS
+from crosswind.data.store.store import Store
 from crosswind.models.analytic.shares import Pace, batch_shares
-from crosswind.models.next_run.question import DEGREES
 
 STEPS_MIN = 20
 STEPS_READ = 500  # the newest of the run

@@ -3,9 +3,9 @@
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 
 RUNS = 50  # the newest
 HIGH = 0.9  # of a few jobs' overheads; a limit must hold for the slow ones too

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 
 MINUTE = 60
 LONGEST_SECONDS = 2**32 * MINUTE  # Slurm counts minutes in 32 bits

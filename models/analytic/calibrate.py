@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.stats import norm
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.analytic.constants import NAMES, SPREADS, Constants
 
 SPREAD_START = 0.1  # of log residuals, before there are any

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.checks import require_count, require_positive
 from crosswind.models.analytic.constants import Constants
 from crosswind.models.analytic.device import Device

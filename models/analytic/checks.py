@@ -2,7 +2,7 @@
 
 import math
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 
 def require_positive(**values: float) -> None:

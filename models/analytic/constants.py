@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.analytic.checks import require_positive
 
 

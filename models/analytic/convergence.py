@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import norm
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.analytic.checks import require_not_negative, require_positive
 
 BATCHES_MIN = 2  # different ones, for two constants

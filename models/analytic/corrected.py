@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.analytic.correction import (
     Corrected,
     Correction,

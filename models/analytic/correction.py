@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.surrogate import NotFittedError
 
 SPREAD_MIN = 1e-3  # of log ratios

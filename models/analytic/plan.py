@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.checks import require_count, require_positive
 
 Schedule = Literal["gpipe", "1f1b", "interleaved"]

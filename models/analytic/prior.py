@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.analytic.calibrate import DIFFERENCE, Calibration, calibrate, prior
 from crosswind.models.analytic.case import Case, case_of
 from crosswind.models.analytic.constants import Constants

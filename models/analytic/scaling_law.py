@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 from scipy.optimize import nnls
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 HUBER_SPREADS = 1.345  # 95 % efficient on normal errors (Huber 1981)
 REWEIGHTINGS = 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.checks import require_count, require_not_negative, require_positive
 
 

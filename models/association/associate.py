@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import scipy.stats
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.bootstrap import Replicates, UnitSums, interval
 from crosswind.models.association.design import Design
 from crosswind.models.association.permutation import by_draws, by_moments, deviations, draws_for

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.design import summing
 
 REPLICATES = 400

@@ -9,8 +9,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.preprocessing import SplineTransformer
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 RUNS_MIN = 20  # below, two blocks cannot be told from luck
 BLOCK_RUNS = 10  # that follow each other: of any drift so short that it is alike for all of them

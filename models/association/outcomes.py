@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import EVERY_RUN, all_runs, summaries
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import EVERY_RUN, all_runs, summaries
+from crosswind.data.store.store import Store
 from crosswind.models.association.design import Ints
 from crosswind.models.spread.level import OWN_RUNS_MIN, level_of
 

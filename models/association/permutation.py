@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.stats
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.design import Design
 
 PRODUCTS = 2e10  # multiplications that one ranking may cost: a second or two

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import EVERY_RUN, all_runs, summaries
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import EVERY_RUN, all_runs, summaries
+from crosswind.data.store.store import Store
 from crosswind.models.conditions.fortunes import COLUMNS as FORTUNES
 from crosswind.models.conditions.fortunes import fortunes_before, fortunes_of
 from crosswind.models.conditions.moment import Moment, places_of, starts_of

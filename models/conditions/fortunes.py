@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.moment import Moment
 
 COHORT_RUNS_MIN = 3  # earlier ones of a cohort, for an expectation to be worth comparing with

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import Run
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run
 
 LOOK_BACK_SECONDS = 30.0
 LOOK_BACK_NS = int(LOOK_BACK_SECONDS * 1e9)

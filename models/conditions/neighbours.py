@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
 from crosswind.models.conditions.moment import Moment
 
 COLUMNS = ("neighbour_runs", "neighbour_ranks", "system_runs", "idle_seconds", "hour_of_week")

@@ -9,8 +9,8 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from crosswind.data.lake import Lake
-from crosswind.data.parts import Span
+from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.parts import Span
 
 # Sets of which every sweep has rows of every node, those of few rows first.
 SWEPT = ("memory", "pressure", "cpu", "network", "gpu")

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from crosswind.data.delta import differences
-from crosswind.data.lake import Lake, set_of
-from crosswind.data.metric import Column
-from crosswind.data.prediction import Floats
-from crosswind.data.series import Series, in_order
+from crosswind.data.lake.delta import differences
+from crosswind.data.lake.lake import Lake, set_of
+from crosswind.data.lake.series import Series, in_order
+from crosswind.data.schema.metric import Column
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.moment import LOOK_BACK_SECONDS
 from crosswind.models.conditions.places import WITHIN, Desk, asked, of_kernels, swept_set, with_sweeps
 from crosswind.models.conditions.reading import OTHERS, READINGS, Reading

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.associate import Association, Outcome, associate
 from crosswind.models.association.design import RUNS_MIN, Design, Ints, ranks_in_cohorts
 from crosswind.models.association.outcomes import Outcomes

@@ -8,8 +8,8 @@ import pandas as pd
 import scipy.stats
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.store.store import Store
 from crosswind.models.association.associate import Association, Outcome
 from crosswind.models.association.bootstrap import stability
 from crosswind.models.association.design import RUNS_MIN, Design, Ints, ranks_in_cohorts

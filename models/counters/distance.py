@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 ROWS_MAX = 500  # of which distances are taken; more are thinned evenly in the order given
 ROWS_MIN = 4  # the correction divides by n - 3

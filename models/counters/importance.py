@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 ROWS_MIN = 100  # fewer runs tell trees nothing of so many columns
 FOLDS = 4  # stretches of time, each left out in turn

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from crosswind.data.delta import differences
-from crosswind.data.lake import Lake, set_of
-from crosswind.data.metric import NUMERIC, Column, Kind, MetricSet
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run
-from crosswind.data.series import in_order
-from crosswind.data.steps import LOOP_SETS
+from crosswind.data.lake.delta import differences
+from crosswind.data.lake.lake import Lake, set_of
+from crosswind.data.lake.series import in_order
+from crosswind.data.schema.metric import NUMERIC, Column, Kind, MetricSet
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.steps import LOOP_SETS
 from crosswind.models.conditions.places import WITHIN, Desk, asked
 
 COVERAGE_MIN = 0.5  # of a run's time, on a node

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 from scipy.optimize import least_squares
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 SHARPNESS = 2.0  # of the corner between the two; launches overlap computing in part
 SLOPE_DEVIATION = 0.3  # of log seconds over log batch where computing decides: 0 when every sample costs the same

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.energy.batch_curve import BatchCurve
 
 COLUMNS = ("job", "batch", "limit_watts", "seconds", "watts")

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.energy.measured import Scope
 from crosswind.models.energy.metered import MeteredRun
 from crosswind.models.energy.node_power import NODES, NodePower

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 import pandas as pd
 
-from crosswind.data.carbon import Energy, Origin
-from crosswind.data.job import Job
-from crosswind.data.run import Run
-from crosswind.data.store import Store
+from crosswind.data.schema.carbon import Energy, Origin
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
 from crosswind.models.energy.meters import ACCELERATORS, PROCESSORS, WHOLE_NODE, counted, places_of_runs, sensed
 
 COVERAGE_MIN = 0.9  # of a run's time, on each of its nodes

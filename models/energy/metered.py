@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.features import all_runs, cohort_key
-from crosswind.data.job import Job
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import Configuration
+from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.analytic.devices import device_named
 from crosswind.models.energy.measured import Measured, measured_energy, measured_job
 

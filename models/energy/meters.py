@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from crosswind.data.delta import Flag, differences
-from crosswind.data.lake import Lake
-from crosswind.data.run import Run
-from crosswind.data.series import in_order
+from crosswind.data.lake.delta import Flag, differences
+from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.series import in_order
+from crosswind.data.schema.run import Run
 from crosswind.models.conditions.places import WITHIN, Desk, asked
 
 ENERGY, POWER = "energy_joules_total", "power_watts"

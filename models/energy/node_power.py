@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.carbon import Energy, Origin
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.carbon import Energy, Origin
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_normal import log_normal
 from crosswind.models.surrogate.surrogate import NotFittedError, check_rows
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.carbon import CarbonIntensity, Energy, Origin
-from crosswind.data.features import cohort_key
-from crosswind.data.prediction import Prediction
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import cohort_key
 from crosswind.models.analytic.devices import device_named
 from crosswind.models.energy.load_power import LearnedPower, Load, PowerBasis, learned_power
 from crosswind.models.energy.measured import Scope
 from crosswind.models.energy.metered import MeteredRun, accelerator_of
-from crosswind.models.next_run.question import Question
 from crosswind.models.surrogate.log_normal import widened
 
 # A whole node over the sum of its accelerators' limits: 1.0 to 1.3 in MLPerf's power logs of H100 nodes, whose

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 from scipy.optimize import least_squares
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 ROWS_MIN = 3
 NOISE_DEVIATION = 0.05  # of logarithms

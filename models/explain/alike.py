@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from crosswind.data.features import cohort_key
-from crosswind.data.run import Rank, Run
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.store.features import cohort_key
 from crosswind.models.explain.reference import FEWEST_RUNS, usual_of
 from crosswind.models.explain.segments import COLUMNS, Segments
 

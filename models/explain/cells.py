@@ -12,10 +12,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from crosswind.data.lake import set_of
-from crosswind.data.metric import Kind
-from crosswind.data.prediction import Floats
-from crosswind.data.series import numbered
+from crosswind.data.lake.lake import set_of
+from crosswind.data.lake.series import numbered
+from crosswind.data.schema.metric import Kind
+from crosswind.data.schema.prediction import Floats
 
 Ints = NDArray[np.int64]
 

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Collection, Mapping, Sequence
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.run import Rank, Run
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.store.store import Store
 from crosswind.models.explain.alike import of_runs_alike
 from crosswind.models.explain.condensed import condensed
 from crosswind.models.explain.evidence import own_segments, ranks_of, spans_of

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import Run
-from crosswind.data.store import Store
-from crosswind.data.words import opening, words
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.words import opening, words
+from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
 from crosswind.models.explain.explanation import Interval, Share

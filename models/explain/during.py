@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.lake import Lake
-from crosswind.data.run import Run
+from crosswind.data.lake.lake import Lake
+from crosswind.data.schema.run import Run
 from crosswind.models.explain.rates import CLOCKS, RATES
 from crosswind.models.explain.rates_during import rates_during
 

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from crosswind.data.delta import differences
-from crosswind.data.features import WARM_UP_STEPS
-from crosswind.data.run import Rank, Run
-from crosswind.data.series import in_order
-from crosswind.data.steps_summary import time_of
-from crosswind.data.store import Store
+from crosswind.data.lake.delta import differences
+from crosswind.data.lake.series import in_order
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.store.features import WARM_UP_STEPS
+from crosswind.data.store.store import Store
 from crosswind.models.explain.cells import Cells
 from crosswind.models.explain.during import sampled_during
 from crosswind.models.explain.segments import GRID_COLUMNS, Segments, segments_from

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.features import all_runs, cohort_key
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Observed
 from crosswind.models.explain.cohort import read_cohort

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.segments import COLUMNS, LOCAL_PHASES, OF_ALL_RANKS, Segments
 from crosswind.models.explain.split import resampled
 

@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from crosswind.data.damage import DAMAGED
-from crosswind.data.holdings import Holdings
-from crosswind.data.parts import Span
-from crosswind.data.prediction import Floats
-from crosswind.data.publish import hidden_name
-from crosswind.data.rollups import rollup_place
-from crosswind.data.run import Rank, Run
-from crosswind.data.steps_summary import time_of, window_of
-from crosswind.data.store import Store
+from crosswind.data.lake.damage import DAMAGED
+from crosswind.data.lake.holdings import Holdings
+from crosswind.data.lake.parts import Span
+from crosswind.data.lake.publish import hidden_name
+from crosswind.data.lake.rollups import rollup_place
+from crosswind.data.lake.steps_summary import time_of, window_of
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.store.store import Store
 from crosswind.models.explain.rates import RATES
 from crosswind.models.explain.segments import COLUMNS, Segments
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.run import Run
+from crosswind.data.schema.run import Run
 from crosswind.models.explain.segments import COLUMNS, Segments
 
 COMPUTE, CLOCK_LOST = COLUMNS.index("compute"), COLUMNS.index("clock_lost")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosswind.data.run import Run
+from crosswind.data.schema.run import Run
 from crosswind.models.explain.segments import COLUMNS, OF_LINKS, OF_NODE, OF_THREAD, Segments
 
 

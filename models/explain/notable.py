@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Cause
 from crosswind.models.explain.reference import Reference, contrasts_of, reference_of

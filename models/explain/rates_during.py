@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.delta import differences
-from crosswind.data.lake import Lake
-from crosswind.data.prediction import Floats
-from crosswind.data.series import Series, in_order
+from crosswind.data.lake.delta import differences
+from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.series import Series, in_order
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.moment import LOOK_BACK_SECONDS
 from crosswind.models.conditions.places import WITHIN, asked
 from crosswind.models.conditions.reading import Over

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.segments import COLUMNS, OF_LAST_RANK, PHASES, Segments
 
 FEWEST_RUNS = 3  # others in the cohort, below which nothing is expected of a run

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.features import WARM_UP_STEPS
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.models.explain.rates import CLOCKS
 from crosswind.models.explain.standing_out import standing_out, uneven
 from crosswind.models.explain.step_grid import Rows, grid_of, rows_of

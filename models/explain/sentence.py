@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosswind.data.words import opening, words
+from crosswind.data.schema.words import opening, words
 from crosswind.models.explain.causes.cause import milliseconds
 from crosswind.models.explain.explanation import Verdict
 from crosswind.models.explain.notable import BY_NAME, Notable

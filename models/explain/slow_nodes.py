@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.run import Rank, Run
+from crosswind.data.schema.run import Rank, Run
 from crosswind.models.explain.segments import COLUMNS, Segments
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
 from crosswind.models.stragglers.ranking import FEWEST_RUNS, Kind, Ranked

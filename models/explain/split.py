@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Excess
 from crosswind.models.explain.reference import Reference, usual_again

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 STALL_SHARE = 0.05  # of the segments at most: what happens more often is no stall
 USUAL_STEPS = 2.0  # by which a segment stands out

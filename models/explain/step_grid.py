@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 Rows = Mapping[str, Floats]  # a column's values, shape (n_rows,), NaN = not recorded
 

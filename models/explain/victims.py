@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.features import WARM_UP_STEPS
-from crosswind.data.prediction import Floats
-from crosswind.data.steps_summary import time_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.store.features import WARM_UP_STEPS
+from crosswind.data.store.store import Store
 from crosswind.models.explain.step_grid import grid_of
 from crosswind.models.stragglers.stages import stages_of
 

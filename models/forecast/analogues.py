@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.scores import mean_pinball
 from crosswind.models.surrogate.conformal import conformal_quantile
 from crosswind.models.surrogate.surrogate import LEVELS

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.forecast.observations import Asked, Lagged, Observations, questions
 from crosswind.models.forecast.sequence import Recurrent, has_torch
 from crosswind.models.forecast.weather_models import Climate, LaggedTrees, LocalLevel, WeatherModel

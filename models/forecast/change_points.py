@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 NORMAL_CONSISTENCY = 1.4826  # median absolute deviation -> standard deviation of a normal distribution
 GRID_LEVELS = 64

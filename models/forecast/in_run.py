@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.forecast.analogues import ROWS_MIN, Analogues, Places
 from crosswind.models.forecast.change_points import Regime
 from crosswind.models.forecast.pace import Pace, memory_of, paces

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.forecast.backtest import RUNS_MIN, Score
 from crosswind.models.forecast.level_changes import NOTICED, LevelChange
 from crosswind.models.forecast.observations import HOUR_NS, Times

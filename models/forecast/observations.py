@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 STARTED, KNOWN, WORKLOAD, LOG_RATIO = "started_ns", "known_ns", "workload", "log_ratio"
 HOUR_NS = 3_600_000_000_000

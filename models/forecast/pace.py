@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 MEMORY_SHARE = 0.1  # of a run's steps: what counts as recent
 MEMORY_STEPS_MIN = 3

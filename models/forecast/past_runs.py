@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.forecast.pace import paces
 from crosswind.models.forecast.profile import RUNS_MIN, StepProfile, calm, check_steps, lengthened, levels_of, shape_of
 

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 CALM_SHARE = 0.4  # of a cohort's runs, the fastest: they are what the others are compared with
 RUNS_MIN = 3  # in a cohort, below which nothing is expected of a run of it

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.in_run import InRunForecaster
 from crosswind.models.forecast.past_runs import PastRun
 from crosswind.models.forecast.stored_runs import past_runs, steps_so_far

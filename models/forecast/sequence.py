@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.forecast.observations import HOUR_NS, Asked, Lagged, Observations, harmonics, questions
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.features import summaries
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import summaries
+from crosswind.data.store.store import Store
 
 EARLIER_MIN = 3  # of a cohort, below which nothing is expected of its next run
 EARLIER_MAX = 50  # newest of them that count

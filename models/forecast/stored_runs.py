@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.features import cohort_key
-from crosswind.data.run import Run
-from crosswind.data.steps_summary import time_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.past_runs import STEPS_MIN, PastRun
 
 PREEMPTIONS = "preemptions"  # ln(1 + times the loop's thread was preempted in a step), of the rank with the fewest

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.forecast.backtest import RUNS_MIN, Score, backtest, candidates
 from crosswind.models.forecast.observations import HOUR_NS, Asked, Lagged, Observations, Times
 from crosswind.models.forecast.weather_models import WeatherModel

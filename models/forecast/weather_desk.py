@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.features import all_runs, summaries
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs, summaries
+from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import usual_system
 from crosswind.models.forecast.level_changes import level_changes
 from crosswind.models.forecast.now import (

@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 import xgboost as xgb
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.forecast.observations import Asked, Lagged, Observations, questions
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError
 

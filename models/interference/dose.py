@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 EXPOSED_MIN = 9  # three runs in each tercile
 TERCILES = (1 / 3, 2 / 3)

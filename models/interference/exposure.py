@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.sparse
 import scipy.stats
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.design import Ints
 from crosswind.models.interference.presence import Kind
 

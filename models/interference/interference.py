@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.store.store import Store
 from crosswind.models.association.associate import Outcome
 from crosswind.models.association.design import RUNS_MIN, Design
 from crosswind.models.association.outcomes import Outcomes, outcomes

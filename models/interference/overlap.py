@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.design import Ints
 from crosswind.models.association.outcomes import Outcomes
 

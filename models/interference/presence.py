@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import MalformedError
-from crosswind.data.features import all_runs
-from crosswind.data.hostlist import expand
-from crosswind.data.job_accounts import settled
-from crosswind.data.jobs import JOB
-from crosswind.data.lake import Lake
-from crosswind.data.run import Run, RunState
-from crosswind.data.stays import FOREVER
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import Lake
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.hostlist import expand
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.job_accounts import settled
+from crosswind.data.store.jobs import JOB
+from crosswind.data.store.node_intervals import FOREVER
+from crosswind.data.store.store import Store
 
 _JOBS = ("user", "nodes", "started_ns", "ended_ns")
 COLUMNS = {"node": "object", "begin_ns": "int64", "end_ns": "int64", "run_id": "object", "job_id": "object"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.stats
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.association.associate import Association, Outcome, associate
 from crosswind.models.association.bootstrap import stability
 from crosswind.models.association.design import Ints

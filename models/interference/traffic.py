@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from crosswind.data.lake import Lake
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
+from crosswind.data.lake.lake import Lake
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.counters.rates import BYTES, shown_during
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.energy.of_run import EnergyForecast
 from crosswind.models.next_run.formulas import MemoryNeed
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.metric import Scalar
-from crosswind.data.prediction import Floats
-from crosswind.models.next_run.question import RANKS_MAX, Question, is_told
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.question import RANKS_MAX, Question, is_told
 
 KEPT_RUNS = 200  # of a cohort, the newest
 COHORTS_MAX = 3000  # of which other cohorts are told

@@ -6,11 +6,11 @@ from enum import StrEnum
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.features import all_runs, cohort_key, summaries
-from crosswind.data.job import Job
-from crosswind.data.jobs import JOB
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs, cohort_key, summaries
+from crosswind.data.store.jobs import JOB
+from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_before
 from crosswind.models.conditions.moment import Moment
 from crosswind.models.spread import TELLING

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from crosswind.data.metric import Scalar
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.question import Question
 from crosswind.models.analytic.devices import device_named
 from crosswind.models.next_run.book import plain
 from crosswind.models.next_run.formulas import step_seconds
-from crosswind.models.next_run.question import Question
 
 WORKLOAD, SYSTEM, SCALE, NODES = "workload", "system", "world_size", "node_count"
 SETTING = "config."  # what the configuration says; texts are categories

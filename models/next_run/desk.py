@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from crosswind.data.carbon import CarbonIntensity
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.run import RunState
+from crosswind.data.store.store import Store
 from crosswind.models.conditions.conditions import conditions_now
 from crosswind.models.energy.metered import Meters
 from crosswind.models.next_run.answer import Answer
@@ -19,7 +20,6 @@ from crosswind.models.next_run.cases import Outcome, cases, finest_outcome, jobs
 from crosswind.models.next_run.energy import EnergyDesk, Metered
 from crosswind.models.next_run.fit import fitted
 from crosswind.models.next_run.model import Batch, NextRunModel
-from crosswind.models.next_run.question import Question
 from crosswind.models.spread import TELLING
 from crosswind.models.surrogate.exceedance import exceedance
 

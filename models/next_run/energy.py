@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from crosswind.data.carbon import CarbonIntensity
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.question import Question
 from crosswind.models.energy.metered import MeteredRun, Meters
 from crosswind.models.energy.of_run import energy_of
 from crosswind.models.next_run.answer import Answer
 from crosswind.models.next_run.cases import Outcome
-from crosswind.models.next_run.question import Question
 
 
 @dataclass(frozen=True)

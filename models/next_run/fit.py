@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.model import Learned, ModelRecord
-from crosswind.data.prediction import Floats, Prediction
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.model import Learned, ModelRecord
+from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import BASELINES, AlwaysMedian, Baseline, distribution, one_step_errors
 from crosswind.models.next_run.answer import Basis, Worth
 from crosswind.models.next_run.book import ended_of, questions_of

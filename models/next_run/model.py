@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.corrected import CorrectedPrior
 from crosswind.models.next_run.answer import Answer, Basis, EvidenceRun, Worth, quantiles
 from crosswind.models.next_run.book import Book, Cohort, Ended, ended_of, key_of, questions_of
@@ -22,7 +23,6 @@ from crosswind.models.next_run.formulas import calibrated, memory_need, predicte
 from crosswind.models.next_run.moved import Moved, moved
 from crosswind.models.next_run.neighbours import Neighbours
 from crosswind.models.next_run.newcomers import Newcomers
-from crosswind.models.next_run.question import Question, check_degrees
 from crosswind.models.next_run.repeats import Repeats
 from crosswind.models.next_run.unknown import novelties, suggestion
 from crosswind.models.surrogate import LEVELS

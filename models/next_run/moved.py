@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.next_run.book import Cohort
 from crosswind.models.next_run.describe import SYSTEM, WORKLOAD, as_learned, described, like, numbers_in
 from crosswind.models.surrogate.gaussian_process import GaussianProcessSurrogate

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.next_run.describe import SETTING, SYSTEM, WORKLOAD, Kinds, like
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.surrogate import NotFittedError

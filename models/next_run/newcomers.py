@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.next_run.book import Book
 from crosswind.models.next_run.describe import SCALE, SYSTEM, as_learned, numbers_in
 from crosswind.models.surrogate import LEVELS

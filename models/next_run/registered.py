@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from crosswind.data.carbon import CarbonIntensity
-from crosswind.data.errors import NotFoundError
-from crosswind.data.store import Store
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.desk import NextRunDesk
 from crosswind.models.next_run.model import NextRunModel

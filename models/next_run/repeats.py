@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.next_run.newcomers import CAUTIOUS, around
 from crosswind.models.spread import CohortSpread
 from crosswind.models.spread.spread import ROWS_MAX

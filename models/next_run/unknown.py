@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeGuard
 
-from crosswind.data.metric import Scalar
-from crosswind.models.next_run.question import Question
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.question import Question
 
 SHOWN = 6
 

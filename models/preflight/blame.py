@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from crosswind.data.checks import QUANTITIES
+from crosswind.data.schema.checks import QUANTITIES
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import OTHER_NODES, Basis
 

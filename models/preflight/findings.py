@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crosswind.data.checks import QUANTITIES, Measured
+from crosswind.data.schema.checks import QUANTITIES, Measured
 from crosswind.models.preflight.references import Basis, References
 from crosswind.models.preflight.usual import Z_SLOW
 

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from crosswind.data.checks import PREFLIGHT, QUANTITIES
-from crosswind.data.lake import Lake
+from crosswind.data.lake.lake import Lake
+from crosswind.data.schema.checks import PREFLIGHT, QUANTITIES
 from crosswind.models.preflight.earlier import Earlier
 
 VALUES_EACH = 10  # the newest of one node, device and measure

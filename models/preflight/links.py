@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from statistics import linear_regression
 
-from crosswind.data.checks import MESSAGE, Measured
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.checks import MESSAGE, Measured
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.links import Link
 
 LEAST_SECONDS = 1e-9  # no clock tells less

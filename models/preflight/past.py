@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from crosswind.data.checks import PREFLIGHT, QUANTITIES, Measured
-from crosswind.data.store import Store
+from crosswind.data.schema.checks import PREFLIGHT, QUANTITIES, Measured
+from crosswind.data.store.store import Store
 from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.history import VALUES_EACH, earlier_checks
 from crosswind.models.preflight.verdict import Verdict, judged

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from crosswind.data.checks import QUANTITIES, Measured
+from crosswind.data.schema.checks import QUANTITIES, Measured
 from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.usual import Usual, usual
 

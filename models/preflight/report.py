@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crosswind.data.checks import Measured
+from crosswind.data.schema.checks import Measured
 from crosswind.models.preflight.verdict import Verdict
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from crosswind.data.checks import QUANTITIES
+from crosswind.data.schema.checks import QUANTITIES
 
 Z_SLOW = 4.0
 # Spreads, as ratios, below which nothing is believed: however much alike a few values are, the next one may differ by

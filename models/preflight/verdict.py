@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from crosswind.data.checks import QUANTITIES, Measured
+from crosswind.data.schema.checks import QUANTITIES, Measured
 from crosswind.models.preflight.blame import Blame, for_failures, for_links, for_missing, for_values
 from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.findings import Finding, finding

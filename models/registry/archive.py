@@ -12,7 +12,7 @@ import json
 import zipfile
 from typing import Any
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.models.registry.values import Decoder, Encoder, Members
 
 FORMAT = 1

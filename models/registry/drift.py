@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, betaln
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.model import Evidence
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.model import Evidence
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.registry.evidence import row_losses
 
 FALSE_ALARM = 0.01  # of each of the two tests

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.model import ROW_LOSSES_MAX, Evidence, Learned, ModelRecord, ModelState
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.model import ROW_LOSSES_MAX, Evidence, Learned, ModelRecord, ModelState
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.scores import pinball
 
 VALIDATED_MIN = 8  # with fewer validated rows a model's lead is luck

@@ -12,10 +12,16 @@ from threading import Lock
 from typing import Any
 
 from crosswind.data.catalog.catalog import Session
-from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, NotFoundError, UnavailableError
-from crosswind.data.model import Evidence, ModelRecord, ModelState
-from crosswind.data.publish import hidden_name, land, sync
-from crosswind.data.store import Store
+from crosswind.data.lake.publish import hidden_name, land, sync
+from crosswind.data.schema.errors import (
+    ConflictError,
+    InvalidInputError,
+    MalformedError,
+    NotFoundError,
+    UnavailableError,
+)
+from crosswind.data.schema.model import Evidence, ModelRecord, ModelState
+from crosswind.data.store.store import Store
 from crosswind.models.registry.archive import BYTES_MAX, read_model, write_model
 from crosswind.models.registry.evidence import objection
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from crosswind.data.model import Evidence, ModelRecord
-from crosswind.data.store import Store
+from crosswind.data.schema.model import Evidence, ModelRecord
+from crosswind.data.store.store import Store
 from crosswind.models.registry.drift import LaterRuns
 
 

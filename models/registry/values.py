@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
 
 OURS = re.compile(r"crosswind\.(models|data)(\.[a-z][a-z0-9_]*)+")
 DEPTH_MAX = 40

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.spread.level import EXPECTED_RUNS, OWN_RUNS_MIN, level_of
 from crosswind.models.surrogate.conformal import CALIBRATION_ROWS_MIN, conformal_quantile
 from crosswind.models.surrogate.surrogate import LEVELS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.scores import pinball
 from crosswind.models.spread.cohort import CohortState
 from crosswind.models.spread.level import distances, drifts

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 LEVEL_QUANTILES = (0.25, 0.4, 0.5)  # disturbances only ever add time, so the lower half agrees better than the upper
 OWN_RUNS_MIN = 4  # with fewer of its own a cohort is told by what the first few runs of all cohorts tell

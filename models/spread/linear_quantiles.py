@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.linear_model import QuantileRegressor
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.surrogate import LEVELS
 
 WIDE = 20.0  # a column that goes beyond counts by its logarithm

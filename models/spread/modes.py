@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtr
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.surrogate import LEVELS
 
 RUNS_MIN = 20

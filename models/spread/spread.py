@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.spread.cohort import CohortState, state_after
 from crosswind.models.spread.few_runs import few_run_quantiles, shrunken
 from crosswind.models.spread.learn import Learned, learn

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.stragglers.effects import Codes, Effects, Factor, crossed_effects
 from crosswind.models.stragglers.levels import Levels, Since, changes_within, levels_of
 from crosswind.models.stragglers.ranking import FEWEST_RUNS, SLOWER, SURE, Basis, Kind, Ranked

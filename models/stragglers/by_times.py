@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from crosswind.data.features import cohort_key
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import cohort_key
 from crosswind.models.stragglers.by_ranks import NODE, told_of
 from crosswind.models.stragglers.effects import Factor, crossed_effects
 from crosswind.models.stragglers.ranking import Basis, Kind, Ranked

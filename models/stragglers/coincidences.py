@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run
 
 AGREEING = 0.9  # of the runs must be on the side where most others of their value are
 EXACT = 0.5  # exactness below which a fact is not suspected

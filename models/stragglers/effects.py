@@ -21,8 +21,8 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.stats import norm
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 CLIPPED = 3.0  # robust deviations of the noise
 CONSISTENCY = 1.4826  # median absolute deviation -> standard deviation of a normal distribution

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import EVERY_RUN, all_runs
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.store.features import EVERY_RUN, all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
 from crosswind.models.stragglers.by_times import ranked_by_times
 from crosswind.models.stragglers.observed import boots_at, local_times

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.features import all_runs, summaries
-from crosswind.data.run import RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.run import RunState
+from crosswind.data.store.features import all_runs, summaries
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.level_changes import SHORTEST, levelled
 from crosswind.models.stragglers.regressions import RUNS, known_times
 

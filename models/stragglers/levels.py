@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.forecast.change_points import segments
 from crosswind.models.forecast.level_changes import NOTICED, SHORTEST
 from crosswind.models.stragglers.effects import CLIPPED, Codes

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import WARM_UP_STEPS, cohort_key
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps_summary import per_step, rank_steps, window_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import per_step, rank_steps, window_of
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import WARM_UP_STEPS, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.detector import LEARNED, PHASES, Event, StepRows, StragglerDetector
 from crosswind.models.stragglers.observed import local_times
 from crosswind.models.stragglers.peers import lags

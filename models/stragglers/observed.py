@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.features import WARM_UP_STEPS
-from crosswind.data.run import Run
-from crosswind.data.steps_summary import time_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import WARM_UP_STEPS
+from crosswind.data.store.store import Store
 from crosswind.models.conditions.places import swept_set
 from crosswind.models.stragglers.effects import Codes
 

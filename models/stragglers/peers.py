@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 
 def others_median(values: Floats) -> Floats:

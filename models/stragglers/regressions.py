@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import EVERY_RUN, all_runs, summaries
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import EVERY_RUN, all_runs, summaries
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.level_changes import SHORTEST, LevelChange, level_changes
 from crosswind.models.stragglers.coincidences import Suspect, suspects
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable
 
-from crosswind.data.run import Run
-from crosswind.data.steps_summary import window_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import window_of
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
 
 NAMES = re.compile(r"pipeline (\S+)>(\S+) (\d+)>(\d+)")
 _GROUPS = """select distinct "group" from collective where run_id = ? and "group" like 'pipeline %'"""

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 Values: TypeAlias = "pd.Series[Any]"
 FEW_ROWS = 50  # are looked up one by one sooner than they are sorted by their texts

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.surrogate import NotFittedError, Surrogate, check_rows
 
 TRAINING_ROWS_MIN = 2

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 
 LOG_WIDTH_MIN = 1e-9
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
 from crosswind.models.surrogate.mixed_kernel import MixedKernel, Points
 from crosswind.models.surrogate.mixed_table import MixedTable

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.conformal import (
     CALIBRATION_ROWS_MIN,
     TRAINING_ROWS_MIN,

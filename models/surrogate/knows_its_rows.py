@@ -4,7 +4,7 @@ from typing import Protocol, runtime_checkable
 
 import pandas as pd
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.validation import Mask
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.conformal import conformal_quantile
 from crosswind.models.surrogate.surrogate import LEVELS
 

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
 from crosswind.models.surrogate.mixed_kernel import Codes, Points
 from crosswind.models.surrogate.mixed_table import MixedTable

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.surrogate import LEVELS
 
 SCORES: Floats = norm.ppf(np.array(LEVELS))

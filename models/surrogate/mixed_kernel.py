@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 Codes: TypeAlias = NDArray[np.int64]
 

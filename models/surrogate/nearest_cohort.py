@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import cdist
 
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
 from crosswind.models.surrogate.mixed_kernel import Points

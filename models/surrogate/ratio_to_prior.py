@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.knows_its_rows import KnowsItsRows
 from crosswind.models.surrogate.log_linear import LogLinearSurrogate
 from crosswind.models.surrogate.surrogate import NotFittedError, Surrogate, check_rows

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.knows_its_rows import KnowsItsRows
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, Surrogate, check_rows

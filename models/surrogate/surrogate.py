@@ -5,8 +5,8 @@ from typing import Protocol, Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xgboost as xgb
 
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
 

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_normal import robust_deviation, widened
 from crosswind.models.surrogate.surrogate import NotFittedError, Surrogate
 from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.columns import Columns
 
 UNSEEN = -1.0

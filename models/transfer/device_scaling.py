@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.energy.device_jobs import DeviceJobs, log_dynamic, logs
 
 RATIO_VARIANCE_MIN = 0.01  # of log seconds between jobs: no two devices are taken for more alike than this

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_normal import log_normal, robust_deviation
 from crosswind.models.surrogate.surrogate import NotFittedError
 from crosswind.models.transfer.coordinates import Coordinates

@@ -8,8 +8,8 @@ import pandas as pd
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.log_normal import log_normal
 from crosswind.models.surrogate.surrogate import NotFittedError
 from crosswind.models.transfer.coordinates import Coordinates

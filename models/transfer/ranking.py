@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 Rows = NDArray[np.int64]  # places of rows
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats, Prediction, monotone
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, Surrogate
 from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate
 from crosswind.models.transfer.anchored import AnchoredTransfer

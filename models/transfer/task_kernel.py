@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 LEVEL_DEVIATION = 1.0  # of a task's log seconds from the tasks' mean, before any run: a factor of e
 # Means and standard deviations of normal priors on the logarithms (on atanh for the likeness of tasks).

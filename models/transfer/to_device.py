@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.energy.device_jobs import STATIC_SHARE, DeviceJobs, check_jobs, log_dynamic, logs
 from crosswind.models.energy.power_limit import PowerLimitCurve
 from crosswind.models.surrogate.log_normal import log_normal

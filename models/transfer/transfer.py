@@ -6,8 +6,8 @@ from typing import Protocol, Self
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate.surrogate import check_rows
 
 ONE_SOURCE = "source"

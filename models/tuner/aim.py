@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Parameter, Study, TrialRecord
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Parameter, Study, TrialRecord
 from crosswind.models.tuner.hours import ends_ns, number_told
 from crosswind.models.tuner.outcomes.front import on_front
 from crosswind.models.tuner.outcomes.goal import Goal, Judgement

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import ENDED, TrialRecord
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import ENDED, TrialRecord
 
 if TYPE_CHECKING:
     from crosswind.models.tuner.searching import MakeTuner

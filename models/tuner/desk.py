@@ -12,9 +12,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from crosswind.data.catalog.catalog import Catalog, Session
-from crosswind.data.request_key import RequestKey
-from crosswind.data.run import new_ulid
-from crosswind.data.trial import ENDED, Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import ENDED, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import (
     COUNT_MAX,

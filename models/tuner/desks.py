@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 
 COUNT_MAX = 100
 LEASE_SECONDS_MAX = 30 * 24 * 3600.0

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Parameter
 from crosswind.models.tuner import operations as op
 from crosswind.models.tuner.formula import (
     ABSENT,

@@ -11,8 +11,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Protocol
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Parameter
 from crosswind.models.tuner.operations import FALSE, MAGNITUDE_MAX, TRUE, UNSURE, Operation, Range
 
 

@@ -9,7 +9,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 # Log-normal priors (mean and standard deviation of the logarithm) keep a handful of points from deciding alone.
 VARIANCE_PRIOR = (0.0, 1.0)

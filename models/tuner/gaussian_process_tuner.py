@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Trial
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.gaussian_process import Process, expected_improvement
 from crosswind.models.tuner.knowledge import Knowledge
 from crosswind.models.tuner.one_thread import one_thread

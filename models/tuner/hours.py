@@ -1,7 +1,7 @@
 """The end of a study's hours, as its details say; read on plain nodes too, where nothing but Python is."""
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Study
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Study
 
 HOURS = "hours"  # a word of a study's `details`
 HOURS_MAX = 100 * 366 * 24.0

@@ -7,9 +7,9 @@ from typing import Self
 import numpy as np
 from scipy.stats import norm
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.noise import Noise, fitted
 from crosswind.models.tuner.repeated_process import RepeatedProcess
 from crosswind.models.tuner.repeats import Repeats

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.space import Space
 
 PENDING = frozenset({TrialState.WAITING, TrialState.LEASED})

@@ -8,8 +8,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Parameter
 from crosswind.models.analytic.device import Device
 from crosswind.models.analytic.devices import device_named
 from crosswind.models.analytic.memory import fits, memory_use

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from scipy.stats import bartlett
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.repeated_process import RepeatedProcess
 from crosswind.models.tuner.repeats import Repeats
 

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.trial import Parameter
 
 MAGNITUDE_MAX = 1e300  # of any number in an expression, which bounds how long its digits can get
 

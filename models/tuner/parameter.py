@@ -7,9 +7,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Parameter
 
 ENUMERATED_MAX = 50_000
 NUMBER_MAX = 1e300  # leaves room for differences and squares

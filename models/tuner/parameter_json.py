@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.parameter import Domain, domain_from_json
 
 DESCRIPTION_MAX = 500  # characters

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.space import Space
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crosswind.data.trial import Configuration, Trial
+from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.knowledge import Knowledge
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.tuner import check_count

@@ -10,8 +10,8 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 # Bounds, and means and standard deviations of normal priors, of the logarithms of: the variance of standardised
 # values, the lengths (mean grows with the number of coordinates), the variance of each configuration's own part that no

@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.space import Space
 
 

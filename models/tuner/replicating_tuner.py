@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from crosswind.data.errors import NotFoundError
-from crosswind.data.trial import Configuration, Trial
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.incumbents import SHARE_MAX, Answer, Beliefs, next_replicate
 from crosswind.models.tuner.knowledge import Knowledge
 from crosswind.models.tuner.repeats import Repeats

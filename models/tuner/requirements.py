@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner import operations as op
 from crosswind.models.tuner.expression import Expression
 from crosswind.models.tuner.formula import ABSENT, Applied, Formula, Junction, Known, Named, Undefined

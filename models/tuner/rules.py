@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from crosswind.data.errors import ConflictError, InvalidInputError
-from crosswind.data.trial import ENDED, Study, TrialRecord, TrialState
+from crosswind.data.schema.errors import ConflictError, InvalidInputError
+from crosswind.data.schema.trial import ENDED, Study, TrialRecord, TrialState
 from crosswind.models.tuner.aim import Aim
 from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, OPEN, TRIALS_MAX, Lease, Standing
 from crosswind.models.tuner.space import Space

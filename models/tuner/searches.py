@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crosswind.data.trial import Configuration, Study, Trial, TrialRecord
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord
 from crosswind.models.tuner.searching import NOTHING, Earlier, MakeTuner, PlainSearch, Search, search_for
 from crosswind.models.tuner.space import Space
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Protocol
 
-from crosswind.data.trial import Configuration, Study, TrialRecord
+from crosswind.data.schema.trial import Configuration, Study, TrialRecord
 from crosswind.models.tuner.aim import Aim
 from crosswind.models.tuner.source import Source
 from crosswind.models.tuner.space import Space

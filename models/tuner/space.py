@@ -10,9 +10,9 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.formula import ABSENT, Missing
 from crosswind.models.tuner.parameter import ENUMERATED_MAX, Domain
 from crosswind.models.tuner.parameter_json import parameter_from_json

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Parameter, Study
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Parameter, Study
 from crosswind.models.tuner.aim import DIRECTION, LIMITS, MAXIMISE, OBJECTIVES, REPEATS, REPEATS_MAX
 from crosswind.models.tuner.desks import TRIALS_MAX
 from crosswind.models.tuner.hours import HOURS, HOURS_MAX

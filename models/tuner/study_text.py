@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 
 BYTES_MAX = 1 << 20
 

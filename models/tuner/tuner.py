@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Trial
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Trial
 
 
 class Tuner(Protocol):

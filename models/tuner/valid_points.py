@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.trial import Parameter
 from crosswind.models.tuner.formula import ABSENT, Formula, Known, Missing, Named
 from crosswind.models.tuner.operations import FALSE, TRUE, Range
 from crosswind.models.tuner.parameter import Domain

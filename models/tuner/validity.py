@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.gaussian_process import Process
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # 50 ms that the command line does not need
     from pathlib import Path
 
-    from crosswind.data.trial import Configuration
+    from crosswind.data.schema.trial import Configuration
     from crosswind.ingest.probe.run import RunProbe
 
 __version__ = "0.1.0"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from crosswind.data.carbon import CarbonIntensity
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.paths import spool_directory, store_home
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.paths import spool_directory, store_home
 from crosswind.ingest.probe.place import system_name
 
 CARBON, PUE = "CROSSWIND_CARBON_GRAMS_PER_KWH", "CROSSWIND_PUE"

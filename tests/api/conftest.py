@@ -6,11 +6,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.data.job import Job
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 SECOND = 1_000_000_000
 START_NS = 1_767_323_045_000_000_006  # 2026-01-02T03:04:05.000000006Z

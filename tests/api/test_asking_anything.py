@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 EQUAL = 1e-9  # share by which quantiles that are equal may fall, from rounding of sums
 JUNK = (

@@ -7,10 +7,10 @@ import pytest
 from tests.models.registry.models import train
 
 from crosswind.api.background import background
-from crosswind.data.operation import Operation, OperationState
-from crosswind.data.store import Store
-from crosswind.models.registry.operations import Runner
+from crosswind.data.schema.operation import Operation, OperationState
+from crosswind.data.store.store import Store
 from crosswind.models.registry.trainer import Trained, Trainer
+from crosswind.models.training.operations import Runner
 
 
 def state(store: Store, operation: Operation) -> OperationState:

@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.data.store import Store
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.schema.trial import Study, Trial, TrialState
+from crosswind.data.store.store import Store
 
 ASK = {"workload": "nanogpt", "system": "lab", "configuration": {"batch": 8}, "world_size": 2}
 STUDY = {"name": "n", "space": {"batch": {"kind": "int", "low": 1, "high": 8}}, "objective": "o"}

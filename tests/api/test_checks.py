@@ -7,9 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.data.checks import PREFLIGHT, Measured
-from crosswind.data.lake import to_table
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.checks import PREFLIGHT, Measured
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import load_spool
 from crosswind.ingest.preflight.record import Occasion, record
 

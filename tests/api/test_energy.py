@@ -8,9 +8,9 @@ from tests.api.conftest import SECOND, START_NS
 
 from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
-from crosswind.data.carbon import CarbonIntensity
-from crosswind.data.lake import to_table
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS
 from crosswind.ingest.sweep import with_node_keys
 

@@ -12,8 +12,8 @@ from crosswind.api.app import create_app
 from crosswind.api.gate import BodyCheck, BodyRule, host_name
 from crosswind.api.problems import KINDS
 from crosswind.api.settings import ServerSettings
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.store.store import Store
 
 TOKEN = "0123456789abcdef0123"
 

@@ -5,7 +5,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.telemetry import Family, Point, Tally, exposition
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 LINE = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
 

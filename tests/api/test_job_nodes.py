@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import NODE_KEYS, Column, MetricSet
-from crosswind.data.occupancy import Allocation, Source
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
+from crosswind.data.schema.occupancy import Allocation, Source
+from crosswind.data.store.store import Store
 
 SECOND = 1_000_000_000
 START_NS = 1_767_323_045_000_000_006  # 2026-01-02T03:04:05.000000006Z

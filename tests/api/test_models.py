@@ -6,11 +6,11 @@ from starlette.testclient import TestClient
 from tests.models.registry.models import LEARNED, poor, train, trained
 
 from crosswind.api.app import create_app
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
-from crosswind.models.registry.operations import Runner
 from crosswind.models.registry.registry import Registry
 from crosswind.models.registry.trainer import Trainer
+from crosswind.models.training.operations import Runner
 
 TRAINERS = {"step-time": Trainer(train)}
 VERSIONS = "/v1/models/step-time/versions"

@@ -3,9 +3,9 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Scalar
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.store.store import Store
 from crosswind.ingest.self_metrics import AGENT, PAGE_BYTES
 from crosswind.ingest.sweep import COLLECTOR, with_node_keys
 

@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 from crosswind.api.app import create_app
 from crosswind.api.pending import MOST, PendingAnswers, PendingError
 from crosswind.api.remembered import RememberedAnswers
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.store.store import Store
 
 
 class Slow:

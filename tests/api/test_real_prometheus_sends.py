@@ -15,7 +15,7 @@ from tests.ingest.test_exposition_in_prometheus import fetched, running, soon
 from tests.ingest.trees import recorded_tree
 from tests.needs import program
 
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 CONFIG = """
 global: {{scrape_interval: 1s}}

@@ -5,9 +5,9 @@ import pytest
 
 from crosswind.api.remembered import MOST_ANSWERS, RememberedAnswers, RememberedExplanations
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.job import Job
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.job import Job
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 
 

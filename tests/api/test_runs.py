@@ -1,8 +1,8 @@
 import pytest
 from starlette.testclient import TestClient
 
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 
 def test_a_run_is_told_with_its_times_twice(client: TestClient) -> None:

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 WRITE, OTLP = "/v1/ingest/prometheus", "/v1/ingest/otlp/v1/metrics"
 WRITE_HEADERS = {

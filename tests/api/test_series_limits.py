@@ -26,10 +26,10 @@ from tests.api.test_series import (
     stored,
 )
 
-from crosswind.data.store import Store
-from crosswind.ingest.prometheus.known_series import KnownSeries
-from crosswind.ingest.prometheus.remote_write import Decoder
-from crosswind.ingest.prometheus.sample_tables import SHARE_BYTES, Samples, tables
+from crosswind.data.store.store import Store
+from crosswind.ingest.series.known_series import KnownSeries
+from crosswind.ingest.series.remote_write import Decoder
+from crosswind.ingest.series.sample_tables import SHARE_BYTES, Samples, tables
 
 __all__ = ["empty", "sender"]
 NS = str(MS * 1_000_000)

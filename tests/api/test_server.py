@@ -15,15 +15,15 @@ import pytest
 
 from crosswind.api.server import listen, serve, url_of
 from crosswind.api.settings import ServerSettings
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.store.store import Store
 
 SERVE = """
 import sys
 from pathlib import Path
 from crosswind.api.server import serve
 from crosswind.api.settings import ServerSettings
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 with Store.open(Path(sys.argv[1])) as store:
     serve(store, ServerSettings(port=0), ready=lambda url: print(url, flush=True))
 print("ended", flush=True)

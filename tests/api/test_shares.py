@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 from tests.models.advice.measured_ranks import store_run
 
 from crosswind.api.app import create_app
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 
 def test_a_slow_rank_gets_less(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 
 from crosswind.api.app import create_app
 from crosswind.api.remembered import RememberedAnswers
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 PATHS = ("stragglers", "regressions", "counters", "interference")
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 SPACE = {"batch": {"kind": "int", "low": 1, "high": 64, "log": True}, "fused": {"kind": "boolean"}}
 STUDY = {"name": "buckets", "space": SPACE, "objective": "step_p50_seconds", "seed": 3}

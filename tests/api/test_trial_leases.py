@@ -71,7 +71,7 @@ import sys
 from pathlib import Path
 from crosswind.api.server import serve
 from crosswind.api.settings import ServerSettings
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 with Store.open(Path(sys.argv[1])) as store:
     serve(store, ServerSettings(port=0), ready=lambda url: print(url, flush=True))
 """

@@ -5,10 +5,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 STEPS, SECOND = 8, 10**9
 

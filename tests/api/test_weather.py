@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 from tests.models.forecast.stored_weather import store_weather
 
 from crosswind.api.app import create_app
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 
 def test_each_workload_is_told_with_its_hours(client: TestClient) -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from benchmarks.accuracy.lost import Delay, delays_of, injected_and_lost
 
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState
 
 AT_REST = {"input_seconds": 0.0, "tail_seconds": 0.0, "checkpoint_seconds": 0.0, "other_seconds": 0.0}
 

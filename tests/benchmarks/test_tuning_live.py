@@ -17,8 +17,8 @@ from benchmarks.tuning_live.plan import STUDIES, Plan
 from benchmarks.tuning_live.ranks import started
 from benchmarks.tuning_live.studies import POSTERIOR, SMALLEST, TUNERS, study, study_all
 
-from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.trial import Configuration
 
 TINY = Plan(
     {

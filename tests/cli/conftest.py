@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from tests.cli.asking import Ask, asking
 
-from crosswind.data.job import Job
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 SECOND = 1_000_000_000
 STEPS, STEPS_SO_FAR = 30, 12

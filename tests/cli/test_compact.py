@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
-from crosswind.data.lake import to_table
-from crosswind.data.locks import COMPACTING, alone
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.lake.locks import COMPACTING, alone
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 HOUR_SECONDS = 3600
 

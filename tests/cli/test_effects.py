@@ -11,7 +11,7 @@ from tests.models.interference.stored import neighbourhood
 
 from crosswind.cli.interference import interference_text
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 
 @pytest.fixture(scope="module")

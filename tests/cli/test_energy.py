@@ -8,11 +8,11 @@ import pytest
 
 from crosswind.cli.energy_text import measured_words
 from crosswind.cli.main import main
-from crosswind.data.carbon import CarbonIntensity
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS
 from crosswind.ingest.sweep import with_node_keys
 from crosswind.settings import Settings

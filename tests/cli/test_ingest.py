@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
-from crosswind.data.metric import Column, Kind, MetricSet
-from crosswind.data.store import Store
+from crosswind.data.schema.metric import Column, Kind, MetricSet
+from crosswind.data.store.store import Store
 from crosswind.ingest.spool import SpoolWriter
 
 Ask = Callable[..., tuple[int, str, str]]

@@ -15,11 +15,11 @@ from tests.ingest.lab.traffic import in_a_lab
 from crosswind.cli.lab.leaving import leaves_in_order
 from crosswind.cli.lab.outcome import LabOutcome, outcome_table, outcomes
 from crosswind.cli.main import main
-from crosswind.data.injection import Injected
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.crew import as_user
 from crosswind.ingest.lab.folders import MARKER, SCRATCH, Folders
 from crosswind.ingest.lab.hosts import NAMESPACES

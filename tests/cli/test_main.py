@@ -10,7 +10,7 @@ import pytest
 import crosswind
 from crosswind.cli import output
 from crosswind.cli.main import VERBS, Verb, build_parser, main
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState
 
 PROGRAM = [sys.executable, "-m", "crosswind.cli.main"]
 TELLS = [*PROGRAM, "run", "--no-ingest", "--no-agent", "--json", "--", "true"]  # without heavy modules

@@ -7,12 +7,12 @@ from tests.models.registry.models import poor, train, trained
 
 from crosswind.cli.main import main
 from crosswind.cli.models import train as train_here
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
-from crosswind.models.registry.operations import Runner
 from crosswind.models.registry.registry import Registry
 from crosswind.models.registry.trainer import Trained, Trainer
+from crosswind.models.training.operations import Runner
 
 Ask = Callable[..., tuple[int, str, str]]
 

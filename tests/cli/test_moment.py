@@ -5,7 +5,7 @@ import time
 import pytest
 
 from crosswind.cli.moment import moment_of
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 NOW = 1_790_000_000
 

@@ -7,9 +7,9 @@ import pytest
 
 from crosswind.cli.main import main
 from crosswind.dashboards.wording import NONE
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Scalar
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.store.store import Store
 from crosswind.ingest.self_metrics import AGENT, PAGE_BYTES
 from crosswind.ingest.sweep import COLLECTOR, with_node_keys
 

@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from crosswind.cli.predict import node_counts
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 Verb = Callable[..., tuple[int, str, str]]
 TOY = ("--workload", "toy", "--config", "batch=8", "--config", "fused=true")

@@ -7,10 +7,10 @@ import pytest
 
 from crosswind.cli.main import main
 from crosswind.dashboards.wording import NONE
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 Ask = Callable[..., str]
 START_NS = 1_767_323_045_000_000_001

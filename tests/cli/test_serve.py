@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from tests.models.registry.models import train
 
-from crosswind.data.operation import Operation, OperationState
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.operation import Operation, OperationState
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.next_run.cases import Outcome
-from crosswind.models.registry.operations import Runner
 from crosswind.models.registry.trainer import Trainer
+from crosswind.models.training.operations import Runner
 
 NAME = str(Outcome.RUN)
 RUNS = 8000  # whose model takes several times INSIDE_SECONDS

@@ -13,7 +13,7 @@ from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 from tests.models.stragglers.test_live import put
 
 from crosswind.cli.stragglers import live_text
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 TOPOLOGY = "SwitchName=s1 Nodes=n[0-5]\nSwitchName=s2 Nodes=n[6-11]\nSwitchName=top Switches=s[1-2]  # the spine\n"
 

@@ -14,9 +14,9 @@ import uvicorn
 from crosswind.api.app import create_app
 from crosswind.cli.main import main
 from crosswind.cli.sync import Round, take_all
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import NODE_KEYS, Column, MetricSet
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
+from crosswind.data.store.store import Store
 from crosswind.ingest.spool import SpoolWriter, sealed_segments
 
 HEAT = MetricSet("heat", "a sensor", (*NODE_KEYS, Column("heat_celsius", "heat", scale=0.1)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.cli.main import main
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 Ask = Callable[..., tuple[int, str, str]]
 NOW = int(time.time())

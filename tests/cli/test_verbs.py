@@ -8,10 +8,10 @@ import pytest
 from tests.cli.asking import Ask, asking
 
 from crosswind.cli.main import VERBS
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors import SOURCES
 
 SECOND = 1_000_000_000

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet
-from crosswind.data.run import Rank, Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 
 MS = 1_000_000

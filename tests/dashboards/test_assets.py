@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from crosswind.dashboards.assets import MEDIA_TYPES, asset
-from crosswind.data.errors import NotFoundError
+from crosswind.data.schema.errors import NotFoundError
 
 
 @pytest.mark.parametrize("name", MEDIA_TYPES)

@@ -26,8 +26,8 @@ from crosswind.dashboards.figures.trials import trial_values
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.pages.render import drawn
-from crosswind.data.steps import PHASES
-from crosswind.data.trial import Trial, TrialRecord, TrialState
+from crosswind.data.schema.steps import PHASES
+from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
 from crosswind.models.explain.explanation import Verdict
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis as Says

@@ -14,7 +14,7 @@ from crosswind.api.pending import PendingAnswers
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 Record = Callable[..., None]
 PAGES = {

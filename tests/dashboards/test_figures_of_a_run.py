@@ -10,7 +10,7 @@ from crosswind.dashboards.figures.ranks import MOST_CELLS, MOST_RANKS, RankRow, 
 from crosswind.dashboards.figures.steps import Band, step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
 from crosswind.dashboards.palette import GREEN, ORANGE, PEER, VERMILION
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.explain.explanation import Explanation, Interval, Share
 
 NO_COHORT = pd.DataFrame(columns=["step", "p10", "p50", "p90"], dtype=float)

@@ -17,10 +17,10 @@ from crosswind.api.app import create_app
 from crosswind.api.pending import PendingAnswers
 from crosswind.dashboards.pages import checks, counters, interference, models, regressions, stragglers
 from crosswind.dashboards.pages.page import Asked, Sources
-from crosswind.data.errors import NotFoundError
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.registry.registry import Registry

@@ -5,7 +5,7 @@ import pytest
 
 from crosswind.dashboards import assets
 from crosswind.dashboards.palette import BLUE, PAPER, PHASE_COLOURS, PHASE_PATTERNS, VARIABLES, translucent
-from crosswind.data.steps import PHASES
+from crosswind.data.schema.steps import PHASES
 
 CSS = (Path(assets.__file__).parent / "static" / "crosswind.css").read_text()
 BLOCKS = [

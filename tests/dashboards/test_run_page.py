@@ -3,8 +3,8 @@ import pytest
 from crosswind.dashboards.pages.page import Asked, Sources
 from crosswind.dashboards.pages.run import Coverage, RunPageView, view
 from crosswind.dashboards.queries import NodeSource
-from crosswind.data.errors import NotFoundError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Verdict
 

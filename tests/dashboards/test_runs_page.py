@@ -9,9 +9,9 @@ from crosswind.dashboards.pages import runs
 from crosswind.dashboards.pages.page import Asked, Sources
 from crosswind.dashboards.pages.render import Address, render
 from crosswind.dashboards.pages.runs import RunsView, view
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation, Verdict
 

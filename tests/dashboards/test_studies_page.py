@@ -9,9 +9,9 @@ from crosswind.api.app import create_app
 from crosswind.dashboards.figures.trials import TrialValues
 from crosswind.dashboards.pages import studies
 from crosswind.dashboards.pages.page import Asked, Sources
-from crosswind.data.errors import NotFoundError
-from crosswind.data.store import Store
-from crosswind.data.trial import Study, TrialState
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Study, TrialState
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.tuner.desk import StudyDesk
 from crosswind.models.tuner.desks import Lease

@@ -5,8 +5,8 @@ import pytest
 
 from crosswind.dashboards.pages.page import Asked, Sources
 from crosswind.dashboards.pages.variability import VariabilityView, view
-from crosswind.data.errors import NotFoundError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 
 Record = Callable[..., None]

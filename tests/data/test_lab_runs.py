@@ -4,15 +4,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crosswind.data.errors import ConflictError, UnavailableError
-from crosswind.data.features import all_runs
-from crosswind.data.injection import Injected
-from crosswind.data.lake import to_table
-from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.lake.lake import to_table
 from crosswind.data.samples.lab_runs import load_lab_runs, records_of, table_of, thin, whole
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 
 RUN = Run(
     "r1",

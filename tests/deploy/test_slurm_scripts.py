@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.needs import ROOT, needs
 
-from crosswind.data.occupancy import Allocation, Source
+from crosswind.data.schema.occupancy import Allocation, Source
 from crosswind.ingest.occupancy.job_files import JobFiles
 
 SCRIPTS = Path(__file__).parents[2] / "deploy" / "slurm"

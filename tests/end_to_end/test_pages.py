@@ -13,10 +13,10 @@ from crosswind.api.app import create_app
 from crosswind.api.pending import PendingAnswers
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
-from crosswind.data.lake import to_table
-from crosswind.data.run import Rank, Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 
 MS = 1_000_000
 START_NS = 1_760_000_000_000_000_000  # 2025-10-09 08:53:20 UTC

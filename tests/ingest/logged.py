@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from crosswind.data.lake import set_of
-from crosswind.data.run import Run
-from crosswind.ingest.readers.reader import Context, Reader, Report
+from crosswind.data.lake.lake import set_of
+from crosswind.data.schema.run import Run
+from crosswind.ingest.reader.reader import Context, Reader, Report
 
 SECOND = 1_000_000_000
 CHANGED = 1_800_000_000 * SECOND  # when the files of these tests were last changed, unless a test says otherwise

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from crosswind.data.metric import Column, MetricSet, Scalar
+from crosswind.data.schema.metric import Column, MetricSet, Scalar
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options
 from crosswind.ingest.reading import InlineReader

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from crosswind.data.steps import LOOP_SETS
+from crosswind.data.schema.steps import LOOP_SETS
 from crosswind.ingest.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.metric import Column, Kind, MetricSet
+from crosswind.data.schema.metric import Column, Kind, MetricSet
 from crosswind.ingest.abandoned import is_abandoned_in
 from crosswind.ingest.load import without_locks
 from crosswind.ingest.spool import SpoolWriter, recover, sealed_segments

@@ -19,8 +19,8 @@ import pytest
 from tests.conftest import free_port
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
-from crosswind.data.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
+from crosswind.data.schema.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
 from crosswind.ingest.agent import Reload, run_agent, sweep_once
 from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.agent_settings import AgentSettings
@@ -325,7 +325,7 @@ def test_a_broken_plug_in_is_reported_and_stops_nobody(tmp_path: Path, monkeypat
 
 def install(site: Path, points: str) -> None:
     (site / "plugged.py").write_text(
-        "from crosswind.data.metric import Column, MetricSet, Sample\n"
+        "from crosswind.data.schema.metric import Column, MetricSet, Sample\n"
         "class Good:\n"
         "    metric_set = MetricSet('good', 'fine', (Column('value', 'the answer'),))\n"
         "    def available(self): return True\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import DTYPES, Kind, OnFull
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import DTYPES, Kind, OnFull
 from crosswind.ingest.collectors.amd_gpu import AMD_GPU, AmdGpuCollector
 from crosswind.ingest.gpu.amd_session import AmdSession
 

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from crosswind.data.job import Job
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.schedulers.bacct import BacctReader
 
 RECORDED = Path(__file__).parent / "recorded" / "bacct"

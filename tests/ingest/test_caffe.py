@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 from tests.ingest.logged import SECOND, read_log, told_by
 
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
+from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers.logs.caffe import CaffeReader
-from crosswind.ingest.readers.reader import Context
 
 RECORDED = Path(__file__).parent / "recorded" / "caffe"
 READER = CaffeReader()

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.metric import Column, Kind, MetricSet, OnFull
+from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull
 from crosswind.ingest.catalogue import page
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options, Source

@@ -11,8 +11,8 @@ import pytest
 from tests.ingest.trees import recorded_tree
 from tests.needs import KERNEL, needs
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.cgroup_tree import jobs_and_steps
 from crosswind.ingest.collectors.cgroup import CGROUP, CgroupCollector
 

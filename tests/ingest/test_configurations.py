@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import History, TrialState
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import History, TrialState
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.configurations import ConfigurationsReader, objective_of
 
 RECORDED = Path(__file__).parent / "recorded/configurations/allreduce.csv"

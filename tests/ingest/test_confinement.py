@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.occupancy import Source
+from crosswind.data.schema.occupancy import Source
 from crosswind.ingest.occupancy.confinement import Confinement, confinement_of
 from crosswind.ingest.occupancy.environment import Identity, identity_of
 from crosswind.ingest.occupancy.occupancy import Occupancy

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import OnFull
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import OnFull
 from crosswind.ingest.collectors.cpu import CPU, CpuCollector
 
 RECORDED = recorded_tree("two_cores") / "proc"

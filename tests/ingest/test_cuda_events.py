@@ -9,8 +9,8 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.steps import COLLECTIVE, STEP
 from crosswind.ingest.probe.adapters import ddp
 from crosswind.ingest.probe.cuda_events import CudaEvents, follow, is_in_backward
 from crosswind.ingest.probe.device_clock import DeviceClock

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Kind, OnFull
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Kind, OnFull
 from crosswind.ingest.collectors.cxi import CXI, HANDLED, TELEMETRY, CxiCollector, stamped
 
 RECORDED = recorded_tree("fabric")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.dcgmi_dmon import DcgmiDmonReader
 
 RECORDED = Path(__file__).parent / "recorded" / "dcgmi_dmon"

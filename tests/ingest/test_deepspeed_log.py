@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.ingest.logged import SECOND, read_log, told_by
 
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
 from crosswind.ingest.readers.logs.deepspeed import DeepSpeedReader
 
 RECORDED = Path(__file__).parent / "recorded" / "deepspeed"

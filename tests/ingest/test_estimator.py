@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.ingest.logged import CHANGED, SECOND, told_by
 
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
 from crosswind.ingest.readers.logs.estimator import EstimatorReader
 
 RECORDED = Path(__file__).parent / "recorded" / "estimator"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.ingest.namespace import in_a_namespace, output_of
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.collectors.ethtool import ETHTOOL, MATCH, SOURCE, EthtoolCollector
 from crosswind.ingest.collectors.source import Host, Options
 from crosswind.ingest.ethtool_ioctl import Driver, Ethtool

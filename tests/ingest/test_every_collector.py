@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import DTYPES, NODE_KEYS, Collector, Kind, MetricSet, is_name
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import DTYPES, NODE_KEYS, Collector, Kind, MetricSet, is_name
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options
 

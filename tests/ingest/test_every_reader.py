@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.job import Job
-from crosswind.data.run import Run
-from crosswind.data.trial import History
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import History
+from crosswind.ingest.reader.reader import Context, Reader, Record, Report
 from crosswind.ingest.readers import READERS, reader_for
-from crosswind.ingest.readers.reader import Context, Reader, Record, Report
 from crosswind.ingest.readers.search import found_below
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -5,7 +5,7 @@ import pytest
 from tests.ingest.shown import made_up, of_sources, shown
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.metric import Column, Kind, Scalar
+from crosswind.data.schema.metric import Column, Kind, Scalar
 from crosswind.ingest.collectors.amd_gpu import AMD_GPU
 from crosswind.ingest.collectors.gpu_process import GPU_PROCESS
 from crosswind.ingest.collectors.nvml import GPU

@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import free_port
 from tests.ingest.shown import made_up, shown
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.metric import Column
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.metric import Column
 from crosswind.ingest.exposition.freshness import Freshness
 from crosswind.ingest.exposition.server import MOST_AT_ONCE, serve
 from crosswind.ingest.exposition.text import OPEN_METRICS, PLAIN

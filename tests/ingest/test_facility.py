@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.metric import Collector
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.metric import Collector
 from crosswind.ingest.collectors import made
 from crosswind.ingest.collectors.facility import SOURCE
 from crosswind.ingest.collectors.source import Host, Option, Options

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.lab.faults import LIMITS, UNITS, Disturbance, Fault, pin_to_core, touch_fresh_memory
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.collectors.filesystem import FilesystemCollector, Statvfs
 
 MOUNTS = r"""proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0

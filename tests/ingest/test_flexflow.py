@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.ingest.logged import CHANGED, told_by
 
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
 from crosswind.ingest.readers.logs.flexflow import FlexFlowReader
 
 RECORDED = Path(__file__).parent / "recorded" / "flexflow"

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.store.store import Store
 from crosswind.ingest.gather import Gathered, parse_quickly
 from crosswind.ingest.load import Loaded, load_segment
 from crosswind.ingest.segment import SweepRows, encode_frame, parse_loosely

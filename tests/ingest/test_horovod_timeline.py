@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.ingest.logged import CHANGED, HERE, read_log, told_by
 
-from crosswind.data.arrivals import last_to_arrive
-from crosswind.data.store import Store
+from crosswind.data.store.arrivals import last_to_arrive
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
 from crosswind.ingest.readers.logs.horovod import HorovodReader

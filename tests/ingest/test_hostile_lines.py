@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.ingest.prometheus.sample_values import LINE, NUMBER
-from crosswind.ingest.prometheus.series_text import parsed_series
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.telemetry.dcgmi_dmon import DcgmiDmonReader
 from crosswind.ingest.readers.telemetry.influx import InfluxReader
 from crosswind.ingest.readers.telemetry.mlperf_power import MlperfPowerReader
 from crosswind.ingest.readers.telemetry.nvidia_smi import NvidiaSmiReader
 from crosswind.ingest.readers.telemetry.prometheus import PrometheusReader
+from crosswind.ingest.series.sample_values import LINE, NUMBER
+from crosswind.ingest.series.series_text import parsed_series
 
 COUNT = 200_000  # of quadratic ones, 20 000 took seconds
 SECONDS = 1.0

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from crosswind.ingest.reader.lines import HEAD_BYTES
+from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers import READERS, logs
-from crosswind.ingest.readers.lines import HEAD_BYTES
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT
-from crosswind.ingest.readers.reader import Context, Reader, Report
 
 LINE_SECONDS = 0.1  # of CPU: fifty times what any pattern takes; one that tries every pair of places takes seconds
 HEAD_SECONDS = 0.3

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.store import Store
-from crosswind.data.trial import TrialState
+from crosswind.data.schema.trial import TrialState
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
+from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers import reader_for
-from crosswind.ingest.readers.reader import Context
 from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.models.tuner.space import Space
 

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import OnFull, Scalar
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import OnFull, Scalar
 from crosswind.ingest.collectors.infiniband import INFINIBAND, InfinibandCollector
 from crosswind.ingest.collectors.rdma_counters import COUNTERS, megabits, number, state, text
 

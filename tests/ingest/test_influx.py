@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.influx import InfluxReader
 
 RECORDED = Path(__file__).parent / "recorded" / "influx" / "points.lp"

@@ -11,8 +11,8 @@ from tests.conftest import free_port
 from tests.ingest.torch_forks import TorchForks, torch_forks
 from tests.needs import program
 
-from crosswind.data.metric import Scalar
-from crosswind.data.steps import PHASES
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.steps import PHASES
 from crosswind.ingest.injected import FOLDER, injected
 from crosswind.ingest.injected.on_path.sitecustomize import RANK_VARIABLES
 from crosswind.ingest.probe import place

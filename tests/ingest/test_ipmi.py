@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.collectors.ipmi import IpmiCollector, power_of, sensors_of
 
 # As ipmitool 1.8.19 printed the sensors of a simulated controller (ipmi_sim of OpenIPMI), but for the last three lines.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.needs import ROOT, needs
 
-from crosswind.data.occupancy import Allocation, Source
+from crosswind.data.schema.occupancy import Allocation, Source
 from crosswind.ingest.occupancy.job_files import MAX_FILE_BYTES, JobFiles
 
 GOOD: dict[str, Any] = {

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.coverage import coverages
-from crosswind.data.join import rows_of_job
-from crosswind.data.store import Store
+from crosswind.data.store.coverage import coverages
+from crosswind.data.store.join import rows_of_job
+from crosswind.data.store.store import Store
 from crosswind.ingest.agent import run_agent
 from crosswind.ingest.agent_loop import LOOK_SECONDS
 from crosswind.ingest.agent_settings import AgentSettings

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.json_items import LIMITS, Item, Limits, items
-from crosswind.ingest.readers.reader import Report
 
 JOBS = [{"name": f'ü"]}}{number}', "steps": [number, {"none": None}]} for number in range(30)]
 DOCUMENT = {"meta": {"list": [1, {"jobs": ["none of these"]}]}, "jobs": JOBS, "errors": []}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.ingest.logged import CHANGED, SECOND, read_log, told_by
 
-from crosswind.data.run import RunState
-from crosswind.ingest.readers.lines import LINE_LIMIT
+from crosswind.data.schema.run import RunState
+from crosswind.ingest.reader.lines import LINE_LIMIT
 from crosswind.ingest.readers.logs.keras import KerasReader
 
 RECORDED = Path(__file__).parent / "recorded" / "keras"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.ingest.descriptors import none_left, open_files
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.collectors.perf import PerfCollector
 from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError
 

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.lake import set_of
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import set_of
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers.lines import head_of
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.lines import head_of
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.ldms import LdmsReader
 
 RECORDED = Path(__file__).parent / "recorded" / "ldms"

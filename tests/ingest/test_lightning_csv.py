@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.run import Run, RunState
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.trackers.lightning_csv import LightningCsvReader
 
 RECORDED = Path(__file__).parent / "recorded/lightning_csv/version_0"

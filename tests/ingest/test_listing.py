@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Sample
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Sample
 from crosswind.ingest.collectors.listing import LISTED_NS, Listing, names_if_any, names_in
 
 

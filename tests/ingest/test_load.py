@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import UnavailableError
-from crosswind.data.injection import Injected
-from crosswind.data.metric import Column, Kind, MetricSet
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.metric import Column, Kind, MetricSet
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.abandoned import CLOCK, is_abandoned_in
 from crosswind.ingest.load import QUOTED, Loaded, load_segment, load_spool
 from crosswind.ingest.spool import SpoolWriter, sealed_segments
@@ -52,7 +52,7 @@ def write(spool: Path, origin: str, act: Callable[[SpoolWriter], object]) -> Pat
 def die(spool: Path, code: str) -> None:
     """Appends to the spool in a process that ends without sealing."""
     prelude = (
-        "import os\nfrom pathlib import Path\nfrom crosswind.data.steps import STEP\n"
+        "import os\nfrom pathlib import Path\nfrom crosswind.data.schema.steps import STEP\n"
         "from crosswind.ingest.spool import SpoolWriter\n"
         f"writer = SpoolWriter(Path({str(spool)!r}), 'r1-rank0')\nRUN = {RUN!r}\nRANK = {RANK!r}\nSTEPS = {STEPS!r}\n"
     )
@@ -392,7 +392,7 @@ def test_two_ingests_at_once_store_everything_once(store: Store, spool: Path) ->
         rows = {"ts_ns": [number, 1]}
         write(spool, f"n{number}", lambda writer, rows=rows: writer.append_rows(LINK, rows))  # type: ignore[misc]
     code = (
-        "import sys; from pathlib import Path; from crosswind.data.store import Store;"
+        "import sys; from pathlib import Path; from crosswind.data.store.store import Store;"
         "from crosswind.ingest.load import load_spool;"
         "loaded = load_spool(Store.open(Path(sys.argv[1])), Path(sys.argv[2]));"
         "print(loaded.rows, loaded.problems)"

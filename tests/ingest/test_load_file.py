@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from crosswind.data.catalog.catalog import Session
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Column, Kind, MetricSet
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
-from crosswind.data.trial import History, Study, Trial, TrialState
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, Kind, MetricSet
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import History, Study, Trial, TrialState
+from crosswind.data.store.store import Store
 from crosswind.ingest import load_file as module
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import Named, load_file
-from crosswind.ingest.readers.lines import blocks, lines_of
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.lines import blocks, lines_of
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct import SacctReader
 from crosswind.ingest.readers.trackers.lightning_csv import LightningCsvReader
 
@@ -166,7 +166,7 @@ def test_a_large_file_becomes_several_parts(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
 ) -> None:
     monkeypatch.setattr(module, bound, most)
-    monkeypatch.setattr("crosswind.ingest.readers.lines.BLOCK_BYTES", 50)
+    monkeypatch.setattr("crosswind.ingest.reader.lines.BLOCK_BYTES", 50)
     path = tmp_path / "heat.txt"
     path.write_text("".join(f"{number} n1 {number}\n" for number in range(1, 101)))
     assert load(store, path).rows == 100

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Collector, Kind, OnFull
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Collector, Kind, OnFull
 from crosswind.ingest.collectors import lustre, lustre_targets
 from crosswind.ingest.collectors.lustre import LUSTRE
 from crosswind.ingest.collectors.lustre_targets import LUSTRE_TARGETS

@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 
 from tests.ingest.logged import CHANGED, HERE, SECOND, read_log, told_by
 
-from crosswind.data.run import RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.run import RunState
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
+from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers.logs.megatron import MegatronReader
-from crosswind.ingest.readers.reader import Context
 
 RECORDED = Path(__file__).parent / "recorded" / "megatron"
 READER = MegatronReader()

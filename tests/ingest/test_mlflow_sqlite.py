@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import imported_id
-from crosswind.data.run import Run, RunState
-from crosswind.ingest.readers.lines import head_of
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.run import Run, RunState
+from crosswind.ingest.reader.lines import head_of
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.optuna_sqlite import OptunaReader
 from crosswind.ingest.readers.trackers.mlflow_sqlite import MlflowSqliteReader
 

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from tests.needs import needs_data
 
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import PROGRESS
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import PROGRESS
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers.lines import LINE_LIMIT
+from crosswind.ingest.reader.lines import LINE_LIMIT
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.logs.mllog import MllogReader
-from crosswind.ingest.readers.reader import Context, Report
 
 RECORDED = Path(__file__).parent / "recorded" / "mllog"
 REAL = Path(__file__).parents[3] / "shared" / "data" / "mlperf"

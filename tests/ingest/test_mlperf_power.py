@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.telemetry.mlperf_power import MlperfPowerReader
 
 RECORDED = Path(__file__).parent / "recorded" / "mlperf_power" / "node_0.txt"

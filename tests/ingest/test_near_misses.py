@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from crosswind.ingest import readers
+from crosswind.ingest.reader.lines import HEAD_BYTES
 from crosswind.ingest.readers import READERS
-from crosswind.ingest.readers.lines import HEAD_BYTES
 
 SOURCES = sorted(Path(readers.__file__).parent.rglob("*.py"))
 DOCS = sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.netlink import Netlink, attributes
 
 REQUEST = 38

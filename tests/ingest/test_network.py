@@ -6,7 +6,7 @@ import pytest
 from tests.ingest.namespace import in_a_namespace, output_of
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.collectors.network import NETWORK, NetworkCollector
 from crosswind.ingest.kernel_files import KernelFiles
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import OnFull
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import OnFull
 from crosswind.ingest.collectors.nfs import NFS, NfsCollector
 
 TREE = recorded_tree("nfs_client") / "proc"

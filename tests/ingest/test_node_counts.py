@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from crosswind.data.hostlist import NAME_LIMIT, NODES_LIMIT, expand
+from crosswind.data.schema.hostlist import NAME_LIMIT, NODES_LIMIT, expand
 from crosswind.ingest.readers.slurm.node_counts import node_counts
 
 COUNTED = {

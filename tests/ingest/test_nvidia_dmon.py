@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.nvidia_dmon import NvidiaDmonReader
 
 RECORDED = Path(__file__).parent / "recorded" / "nvidia_dmon"

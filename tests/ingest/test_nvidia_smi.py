@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.lake import set_of
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.lake.lake import set_of
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.nvidia_smi import NvidiaSmiReader
 
 RECORDED = Path(__file__).parent / "recorded" / "nvidia_smi"

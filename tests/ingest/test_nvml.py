@@ -15,8 +15,8 @@ from tests.ingest.fake_nvml import (
     library,
 )
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import DTYPES, Kind, OnFull, Scalar
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import DTYPES, Kind, OnFull, Scalar
 from crosswind.ingest.collectors.gpu_process import GpuProcessCollector
 from crosswind.ingest.collectors.nvml import GPU, NvmlCollector
 from crosswind.ingest.gpu.nvml_session import NvmlSession

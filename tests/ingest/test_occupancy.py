@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.metric import Sample
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.metric import Sample
 from crosswind.ingest.agent_loop import Agent
 from crosswind.ingest.collectors.occupancy import MAX_TEXT, OCCUPANCY, OccupancyCollector
 from crosswind.ingest.occupancy.occupancy import LOOK_SECONDS, MAX_JOBS, Occupancy, Seen

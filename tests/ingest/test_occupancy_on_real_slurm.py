@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.slurm.running import Slurm, running
 
-from crosswind.data.occupancy import Allocation, Place, Placement, Source, merge_places
+from crosswind.data.schema.occupancy import Allocation, Place, Placement, Source, merge_places
 from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.records import ALLOCATION_KEY, PLACEMENT_KEY, PLACES
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
+from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers import reader_for
-from crosswind.ingest.readers.reader import Context
 from crosswind.ingest.readers.scalars import flat, scalar_of, storable
 
 RECORDED = Path(__file__).parent / "recorded"

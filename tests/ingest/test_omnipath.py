@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Kind, OnFull
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Kind, OnFull
 from crosswind.ingest.collectors.infiniband import InfinibandCollector
 from crosswind.ingest.collectors.omnipath import OMNIPATH, OmnipathCollector
 

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import History, TrialState
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import History, TrialState
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.optuna_distribution import distribution_of, domain_of
 from crosswind.ingest.readers.searches.optuna_journal import OptunaJournalReader
 from crosswind.ingest.readers.searches.optuna_sqlite import OptunaReader

@@ -12,8 +12,8 @@ import pytest
 from tests.ingest.descriptors import none_left, open_files
 from tests.needs import KERNEL, ROOT, needs
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.collectors.perf import GROUPS, PERF, PerfCollector
 from crosswind.ingest.kernel_files import KernelFiles
 from crosswind.ingest.perf_event import Target

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import Kind
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import Kind
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS, PmCountersCollector
 from crosswind.ingest.kernel_files import KernelFiles
 

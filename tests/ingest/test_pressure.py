@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.collectors.pressure import PRESSURE, PressureCollector
 
 RECORDED = recorded_tree("two_cores") / "proc"

@@ -13,7 +13,7 @@ from tests.ingest.descriptors import open_files
 from tests.ingest.spooled import records, rows
 
 import crosswind
-from crosswind.data.run import RunState
+from crosswind.data.schema.run import RunState
 from crosswind.ingest.records import rank_of, run_of
 from crosswind.ingest.registration import announced
 from crosswind.ingest.spool import recover

@@ -16,9 +16,9 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compr
 from torch.nn.parallel import DistributedDataParallel
 
 import crosswind
-from crosswind.data.run import RunState
-from crosswind.data.steps import PHASES
-from crosswind.data.store import Store
+from crosswind.data.schema.run import RunState
+from crosswind.data.schema.steps import PHASES
+from crosswind.data.store.store import Store
 
 STEPS = 12
 SLOW_RANK, DELAY_MS = 1, 200

@@ -7,8 +7,8 @@ import pytest
 from tests.ingest.descriptors import none_left
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import Sample
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import Sample
 from crosswind.ingest.collectors.process import PROCESS, ProcessCollector
 
 RECORDED = recorded_tree("two_cores") / "proc"

@@ -11,19 +11,19 @@ import pytest
 from tests.ingest.shown import RECORDED, of_sources
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.lake import set_of
-from crosswind.data.metric import NODE_KEYS
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import set_of
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import NODE_KEYS
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.prometheus.known_series import KnownSeries
-from crosswind.ingest.prometheus.sample_lines import split
-from crosswind.ingest.prometheus.sample_values import samples_of
-from crosswind.ingest.prometheus.scrapes import Scrapes
-from crosswind.ingest.readers.lines import Block
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.lines import Block
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.prometheus import PrometheusReader
+from crosswind.ingest.series.known_series import KnownSeries
+from crosswind.ingest.series.sample_lines import split
+from crosswind.ingest.series.sample_values import samples_of
+from crosswind.ingest.series.scrapes import Scrapes
 
 FILES = RECORDED / "prometheus"
 WRITTEN_NS = 1_790_000_000_123_456_789

@@ -17,12 +17,12 @@ from tests.ingest.test_exposition_in_prometheus import fetched, running, soon
 from tests.ingest.trees import recorded_tree
 from tests.needs import program
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.lake import Lake
-from crosswind.data.publish import Staged
-from crosswind.data.store import Store
-from crosswind.ingest.prometheus.pull import EVERYTHING, LAG_MS, Puller, Wanted
-from crosswind.ingest.prometheus.query import Server
+from crosswind.data.lake.lake import Lake
+from crosswind.data.lake.publish import Staged
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.store.store import Store
+from crosswind.ingest.series.pull import EVERYTHING, LAG_MS, Puller, Wanted
+from crosswind.ingest.series.query import Server
 
 CONFIG = """
 scrape_configs:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.collectors.protocol import ProtocolCollector
 
 TREE = recorded_tree("two_cores")

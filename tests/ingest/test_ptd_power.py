@@ -3,7 +3,7 @@
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.ptd_power import PtdPowerReader
 
 RECORDED = Path(__file__).parent / "recorded" / "ptd_power" / "spl.txt"

@@ -7,8 +7,8 @@ import pytest
 from tests.ingest.namespace import in_a_namespace, output_of
 from tests.ingest.test_netlink import Kernel, done, message
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import OnFull
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import OnFull
 from crosswind.ingest.collectors.qdisc import QDISC, QdiscCollector
 from crosswind.ingest.netlink import Netlink
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.occupancy import Source
+from crosswind.data.schema.occupancy import Source
 from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.registration import announce
 

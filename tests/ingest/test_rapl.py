@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.collectors.rapl import RAPL, RaplCollector
 
 RECORDED = recorded_tree("two_sockets") / "sys"

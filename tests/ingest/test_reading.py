@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from crosswind.data.metric import Column, MetricSet, Sample
+from crosswind.data.schema.metric import Column, MetricSet, Sample
 from crosswind.ingest.reading import InlineReader, Reading, ThreadReader
 
 

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from crosswind.data.catalog import tables
-from crosswind.data.errors import MalformedError
-from crosswind.data.injection import Injected
-from crosswind.data.occupancy import Allocation, Placement, Source
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.occupancy import Allocation, Placement, Source
+from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.ingest.records import (
     ALLOCATION_TYPES,
     INJECTION_TYPES,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.ingest.collectors import made
 from crosswind.ingest.collectors.redfish import SOURCE, RedfishCollector
 from crosswind.ingest.collectors.redfish_client import Access

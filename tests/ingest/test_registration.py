@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.needs import ROOT, needs
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.registration import Announced, announce, announced, directories, withdraw
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.run import RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.run import RunState
+from crosswind.data.store.store import Store
 
 PROGRAM = Path(__file__).parent / "adapters" / "programs" / "crash_once.py"
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.job import Job
-from crosswind.data.jobs import jobs_of
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.job import Job
+from crosswind.data.store.jobs import jobs_of
+from crosswind.ingest.reader.lines import BLOCK_BYTES, LINE_LIMIT, numbered_lines
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.ingest.readers.lines import BLOCK_BYTES, LINE_LIMIT, numbered_lines
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct import COLUMNS, SacctReader, sacct_command
 
 RECORDED = Path(__file__).parent / "recorded" / "sacct"

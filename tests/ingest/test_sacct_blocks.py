@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from crosswind.ingest.reader.lines import Block
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import Clock, zone_named
-from crosswind.ingest.readers.lines import Block
-from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.readers.slurm.sacct import COLUMNS
 from crosswind.ingest.readers.slurm.sacct_blocks import BlockReading
 from crosswind.ingest.readers.slurm.sacct_lines import Allocation, LineReading

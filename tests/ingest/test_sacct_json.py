@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from crosswind.data.job import Job
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct_json import SacctJsonReader
 
 RECORDED = Path(__file__).parent / "recorded" / "sacct_json"

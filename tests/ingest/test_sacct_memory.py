@@ -14,7 +14,7 @@ HEADER = "JobIDRaw|State|Start|End|MaxRSS|SubmitLine\n"
 READ = """
 import sys
 from pathlib import Path
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct import SacctReader
 
 def peak():

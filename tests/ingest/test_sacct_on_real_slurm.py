@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.slurm.running import STATES
 
-from crosswind.data.job import Job
-from crosswind.data.jobs import jobs_of
+from crosswind.data.schema.job import Job
+from crosswind.data.store.jobs import jobs_of
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct import SacctReader
 
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.ship.client import Answer, Client
 
 WHOLE = b'{"state": "open"}'

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.metric import NODE_KEYS, Column, MetricSet
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
+from crosswind.data.store.store import Store
 from crosswind.ingest.ship.address import way_to
 from crosswind.ingest.ship.backoff import LONGEST_SECONDS, Backoff
 from crosswind.ingest.ship.client import Answer

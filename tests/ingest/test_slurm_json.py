@@ -2,7 +2,7 @@
 
 import pytest
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.slurm import slurm_json as slurm
 
 UNSET = {"set": False, "infinite": False, "number": 0}

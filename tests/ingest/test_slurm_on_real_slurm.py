@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from tests.slurm.running import NODES, STATES
 
-from crosswind.data.job import Job
-from crosswind.data.store import Store
+from crosswind.data.schema.job import Job
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
+from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.ingest.readers.reader import Context
 
 ACCOUNTING = ("sacct", "sacct_json", "sync")
 LIVE = ("scontrol", "scontrol_line", "squeue", "squeue_json")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.locks import alone
-from crosswind.data.store import Store
+from crosswind.data.lake.locks import alone
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.store.store import Store
 from crosswind.ingest.slurm_poll import (
     LATE_SECONDS,
     OVERLAP_SECONDS,

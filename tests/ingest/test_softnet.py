@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.ingest.trees import recorded_tree
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.collectors.softnet import SoftnetCollector
 
 RECORDED = recorded_tree("two_cores") / "proc"

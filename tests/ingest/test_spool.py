@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from tests.ingest.descriptors import open_files
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
 from crosswind.ingest.plain_file import NotPlainError
 from crosswind.ingest.spool import (
     Frame,
@@ -143,7 +143,7 @@ def test_threads_share_a_writer(tmp_path: Path) -> None:
 def test_a_forked_child_cannot_write_into_its_parents_segment(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from crosswind.data.errors import InvalidInputError\n"
+        "from crosswind.data.schema.errors import InvalidInputError\n"
         "from crosswind.ingest.spool import SpoolWriter\n"
         "spool = SpoolWriter(Path(sys.argv[1]), 'n1'); spool.append_record('run', {'run_id': 'parent'})\n"
         "pid = os.fork()\n"
@@ -379,7 +379,7 @@ def test_a_full_disk_is_said_and_leaves_what_was_written_readable(tmp_path: Path
     """The kernel's file size limit stands in for the disk: it too takes half a frame and then refuses."""
     code = (
         "import resource, sys; from pathlib import Path\n"
-        "from crosswind.data.errors import UnavailableError\n"
+        "from crosswind.data.schema.errors import UnavailableError\n"
         "from crosswind.ingest.spool import SpoolWriter\n"
         "spool = SpoolWriter(Path(sys.argv[1]), 'n1')\n"
         "_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
@@ -408,7 +408,7 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
 
 APPENDER = """
 import os, sys; from pathlib import Path
-from crosswind.data.metric import Column, MetricSet
+from crosswind.data.schema.metric import Column, MetricSet
 from crosswind.ingest.spool import SpoolWriter
 ROUND = MetricSet("round", "numbers", (Column("number", "counts up"),))
 spool = SpoolWriter(Path(sys.argv[1]), "n1", segment_bytes=3000)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.ingest.readers.reader import Context, Reader, Report
 from crosswind.ingest.readers.slurm.scontrol import ScontrolReader
 from crosswind.ingest.readers.slurm.squeue import FORMAT, POOR, SqueueReader, squeue_command
 from crosswind.ingest.readers.slurm.squeue_json import SqueueJsonReader

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.line_matcher import LineSplitter
 from crosswind.ingest.step_lines import MAX_LINE, StepCounter, TimedStep, Told, line_pattern, told_by
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from tests.ingest.gpu_queue import Gpu, Ticking
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.metric import MetricSet, Scalar
-from crosswind.data.steps import COLLECTIVE, PHASES, STEP
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.metric import MetricSet, Scalar
+from crosswind.data.schema.steps import COLLECTIVE, PHASES, STEP
 from crosswind.ingest.probe.device_clock import ANCHORED_AGAIN_NS, LOOKED_AT, PATIENCE_NS, DeviceClock, Mark
 from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.timeline import Timeline

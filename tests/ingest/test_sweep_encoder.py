@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import NODE_KEYS, Column, MetricSet
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
 from crosswind.ingest.segment import HEADER, SweepRows
 from crosswind.ingest.sweep_encoder import SweepEncoder
 

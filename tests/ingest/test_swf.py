@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.job import Job
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.schedulers.swf import SwfReader
 
 RECORDED = Path(__file__).parent / "recorded" / "swf"

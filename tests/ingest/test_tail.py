@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.collectors.tail import MAX_BYTES, MAX_LINE, Tail
 
 

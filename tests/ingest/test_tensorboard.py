@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from crosswind.data.run import Run, RunState
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.run import Run, RunState
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.trackers.tensorboard import TensorBoardReader
 from crosswind.ingest.readers.trackers.tfrecord import crc32c, masked
 

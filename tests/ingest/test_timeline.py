@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.metric import MetricSet, Scalar
-from crosswind.data.steps import COLLECTIVE, PHASES, PROGRESS, STEP
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.metric import MetricSet, Scalar
+from crosswind.data.schema.steps import COLLECTIVE, PHASES, PROGRESS, STEP
 from crosswind.ingest.probe.step import Arrival
 from crosswind.ingest.probe.thread_usage import ThreadUsageReader, usage_of
 from crosswind.ingest.probe.timeline import BUFFERED_ROWS, UNSETTLED_STEPS, Timeline

@@ -11,8 +11,8 @@ from torch import distributed
 from torch.distributed import ProcessGroup, Work, _functional_collectives
 from torch.distributed import all_reduce as imported_by_name
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.steps import COLLECTIVE, STEP
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls import watch_calls, watch_calls_of
 from crosswind.ingest.probe.torch_calls.groups import listed

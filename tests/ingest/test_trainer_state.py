@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded
 from crosswind.ingest.load_file import load_file
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.trackers.trainer_state import TrainerStateReader
 
 RECORDED = Path(__file__).parent / "recorded/trainer_state/trainer_state.json"

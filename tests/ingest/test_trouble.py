@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.trouble import Trouble
 
 

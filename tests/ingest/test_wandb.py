@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.lake import set_of
-from crosswind.data.run import Run, RunState
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.lake.lake import set_of
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.trackers.wandb_log import BEGINNING, HEADER
 from crosswind.ingest.readers.trackers.wandb_run import WandbReader
 

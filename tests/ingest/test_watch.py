@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from crosswind.data.steps import COLLECTIVE, STEP
+from crosswind.data.schema.steps import COLLECTIVE, STEP
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.watch import AT_ONCE_NS, BLOCKED_NS, Watch, What, seen_end, waited_end
 from crosswind.ingest.probe.watched_function import WatchedFunction

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.ingest.descriptors import open_files
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.metric import Scalar
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import load_spool
 from crosswind.ingest.spool import RowsFrame, read_frames, sealed_segments
 from crosswind.ingest.wrapper import Launch, launch

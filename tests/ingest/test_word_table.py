@@ -1,6 +1,6 @@
 import pytest
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.word_table import WordTable
 
 FILE = b"total: 100 kB\nfree: 7 kB\nhuge: 3\nother 5\n"

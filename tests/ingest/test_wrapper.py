@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.agent import run_agent
 from crosswind.ingest.agent_settings import AgentSettings
 from crosswind.ingest.probe.place import node_name

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 
 def scaling_runs(count: int, *, noise: float = 0.02, ranks_max: int = 32) -> tuple[pd.DataFrame, Floats]:

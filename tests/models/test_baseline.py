@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.baseline import BASELINES, AlwaysMedian, Baseline, Ewma, Last, distribution, one_step_errors
 from crosswind.models.surrogate import LEVELS
 

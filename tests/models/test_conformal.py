@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.surrogate import LEVELS, NotFittedError
 from crosswind.models.surrogate.conformal import (
     ConformalSurrogate,

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate import LEVELS, SURROGATES, NotFittedError, Surrogate
 from crosswind.models.surrogate.conformal import ConformalSurrogate
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner import TUNERS, Space, Tuner
 
 FINITE = Space.from_json(

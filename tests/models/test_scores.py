@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.scores import coverage, pinball_loss, skill
 
 TWO_ROWS = Prediction((0.1, 0.9), np.array([[1.0, 3.0], [2.0, 4.0]]))

@@ -5,9 +5,9 @@ import pytest
 from tests.models.tuner.desks_contract import ALICE, BOB, SECOND, STUDY, DeskContract
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.desk import LEASE_SECONDS_MAX, Lease, Limits, StudyDesk
 from crosswind.models.tuner.space import Space
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.surrogate.exceedance import exceedance
 
 ONE = Prediction((0.1, 0.5, 0.9, 0.99), np.array([[50.0, 60.0, 80.0, 100.0]]))

@@ -4,7 +4,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from tests.models.scaling_runs import scaling_runs
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.surrogate import GaussianProcessSurrogate, NotFittedError
 from crosswind.models.surrogate.mixed_kernel import MixedKernel, Points
 from crosswind.models.surrogate.mixed_table import MixedTable

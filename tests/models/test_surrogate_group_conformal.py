@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate import LEVELS, LogLinearSurrogate, NotFittedError
 from crosswind.models.surrogate.conformal import ConformalSurrogate
 from crosswind.models.surrogate.group_conformal import GroupConformalSurrogate, GroupErrors

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 from tests.models.scaling_runs import scaling_runs
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate import (
     LogLinearSurrogate,
     NearestCohortSurrogate,

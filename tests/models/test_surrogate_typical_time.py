@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from tests.needs import needs_data
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.analytic.devices import device_named
 from crosswind.models.surrogate import LogLinearSurrogate
 from crosswind.models.surrogate.typical_time import typical_time

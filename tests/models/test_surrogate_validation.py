@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.surrogate.validation import LeaveGroupOut, SmallToLarge, Split, TimeOrdered
 
 TABLE = pd.DataFrame({"ranks": [1.0, 2, 4, 8, 16, 32, 64, np.nan], "site": ["a", "a", "a", "b", "b", "c", None, "d"]})

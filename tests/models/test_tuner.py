@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crosswind.data.samples import tuning_grid
-from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner import GaussianProcessTuner, RandomTuner, Space, Tuner
 
 GRID = {

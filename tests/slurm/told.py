@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.slurm.running import NODES, Slurm, run_jobs, running
 
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.ingest.readers.slurm.sacct import sacct_command
 from crosswind.ingest.readers.slurm.squeue import squeue_command
 from crosswind.ingest.slurm_poll import Poller

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab import companion
 from crosswind.ingest.lab.cores import core_of, stay_on
 from crosswind.ingest.lab.injectors.crowd import Crowd

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab import companion
 from crosswind.ingest.lab.companion import Companion
 from crosswind.ingest.lab.cores import all_but, stay_on

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab import companion
 from crosswind.ingest.lab.companion import Companion
 from crosswind.ingest.lab.injectors.injector import Target

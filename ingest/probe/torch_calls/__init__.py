@@ -13,7 +13,7 @@ transfers that are coalesced, as batches of sends and receives, are not told the
 
 from typing import Any
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.probe.cuda_events import follow
 from crosswind.ingest.probe.timeline import Timeline
 from crosswind.ingest.probe.torch_calls.calls import Calls

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.run import RunState
-from crosswind.ingest.readers.lines import plain_head
+from crosswind.data.schema.run import RunState
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
-from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import NUMBER
 
 PLAIN = re.compile(r"INFO:tensorflow:(?P<text>.*)$")

@@ -11,17 +11,17 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import SERIES, imported_id, labels_text
-from crosswind.data.lake import to_table
-from crosswind.data.metric import MetricSet, Scalar
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import COLLECTIVE
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import SERIES, imported_id, labels_text
+from crosswind.data.schema.metric import MetricSet, Scalar
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import COLLECTIVE
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.binary import BLOCK_BYTES, Bytes
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
-from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.logs.training_log import ROWS_AT_ONCE, changed_ns
-from crosswind.ingest.readers.reader import Context, Record, Report
 
 EVENT_LIMIT = 1 << 20  # characters
 MICROSECOND = 1000

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers.lines import plain_head
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
-from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import NUMBER
 
 EPOCH = re.compile(r"\[(\d{1,9})\] Epoch : stats formated \[tr/v/te[^\]]{0,200}\] iter/epoch = \[(\d{1,9})/")

@@ -4,8 +4,8 @@ import re
 from decimal import Decimal
 from functools import lru_cache
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import Parameter
 from crosswind.ingest.readers.clock import Clock
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.run import RunState
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.run import RunState
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import plain_head
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
-from crosswind.ingest.readers.reader import Context, Record, Report
 from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
 ELAPSED = "elapsed time per iteration (ms)"

@@ -8,15 +8,15 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run
-from crosswind.data.steps import PROGRESS
-from crosswind.ingest.readers.lines import plain_head
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.steps import PROGRESS
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.logs.mlperf_events import BEGINNING, Event, events, number
 from crosswind.ingest.readers.logs.mlperf_run import Draft, Facts
 from crosswind.ingest.readers.logs.mlperf_system import description, description_file
-from crosswind.ingest.readers.reader import Context, Report
 
 INTERVALS = ("init", "run", "epoch", "block", "eval", "staging")
 BOUNDARIES = frozenset(f"{name}_{edge}" for name in INTERVALS for edge in ("start", "stop"))

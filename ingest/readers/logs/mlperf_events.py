@@ -18,11 +18,11 @@ from typing import NamedTuple
 from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder
 
-from crosswind.data import hostlist
-from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.data.schema import hostlist
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.ingest.reader.lines import Block, blocks
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
-from crosswind.ingest.readers.lines import Block, blocks
-from crosswind.ingest.readers.reader import Report
 
 MARK = re.compile(rb":::(MLLOG|MLL|MLPv0\.5\.[0-9]+|SYSJSON|DLPAL)[ \t]+")
 BEGINNING = re.compile(  # at a line's start, or behind a launcher's label: not quoted in a text or a program

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import imported_id
-from crosswind.data.progress_rate import PROGRESS_TAG, UNIT_TAG
-from crosswind.data.run import Run, RunState
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import Parameter
+from crosswind.data.store.progress_rate import PROGRESS_TAG, UNIT_TAG
 from crosswind.ingest.readers.logs.mlperf_events import JOB, SYSTEM, Event, number
 
 PARAMETERS_MAX = 500  # of one run; no benchmark has a fifth of it

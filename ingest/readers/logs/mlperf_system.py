@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 
 LIMIT = 1 << 20  # bytes; real ones have some 2000
 

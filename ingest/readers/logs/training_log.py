@@ -12,16 +12,16 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.imported import imported_id
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Scalar
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import PROGRESS, STEP
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import PROGRESS, STEP
+from crosswind.data.schema.trial import Configuration, Parameter
+from crosswind.ingest.reader.lines import numbered_lines
+from crosswind.ingest.reader.reader import Context, Record, Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
-from crosswind.ingest.readers.lines import numbered_lines
-from crosswind.ingest.readers.reader import Context, Record, Report
 
 ROWS_AT_ONCE = 50_000
 SECOND = 1_000_000_000

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.lines import numbered_lines
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
-from crosswind.ingest.readers.lines import numbered_lines
-from crosswind.ingest.readers.reader import Report
 
 REMEMBERED = 100_000  # job ids, to notice duplicates; some 20 MB
 DAY_NS = 86_400_000_000_000  # clocks and time zones may differ by that; a later end is no end that was seen

@@ -9,11 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.job import Job
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.lines import numbered_lines, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.schedulers.accounts import Accounts
 from crosswind.ingest.readers.schedulers.bacct_blocks import JOB, LONGEST, Block, Event, blocks, named_values
 from crosswind.ingest.readers.schedulers.lsf import STATES, hosts

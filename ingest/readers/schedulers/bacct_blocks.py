@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 
 JOB = re.compile(r"Job <([0-9]{1,18}(?:\[[0-9]{1,9}\])?)>, ")
 EVENT = re.compile(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data import hostlist
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
+from crosswind.data.schema import hostlist
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.lines import head_of, numbered_lines, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import LATEST_SECONDS
 from crosswind.ingest.readers.json_items import items
-from crosswind.ingest.readers.lines import head_of, numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.schedulers.accounts import Accounts, wait_status
 
 DOCUMENT = re.compile(r'\s*\{\s*"jobs"\s*:\s*\[')

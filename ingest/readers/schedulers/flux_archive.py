@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data import hostlist
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
-from crosswind.ingest.readers.lines import plain_head, whole_text
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema import hostlist
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.lines import plain_head, whole_text
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.schedulers.accounts import Accounts, wait_status
 from crosswind.ingest.readers.schedulers.flux import BASE58, SLURM_WORDS, f58, json_lines, text_of
 from crosswind.ingest.readers.schedulers.flux_replay import Replay, parsed, replayed

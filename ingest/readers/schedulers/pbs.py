@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.lines import numbered_lines, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.schedulers import pbs_values as pbs
 from crosswind.ingest.readers.schedulers.accounts import Accounts, epoch_nanoseconds
 

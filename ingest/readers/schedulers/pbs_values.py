@@ -2,8 +2,8 @@
 
 import re
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.hostlist import NODES_LIMIT
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.hostlist import NODES_LIMIT
 from crosswind.ingest.readers.schedulers.accounts import LAST_SIGNAL, shell_signal
 
 BLANK_IN_QUOTES = re.compile(r"""=(?:"[^"\s]*\s|'[^'\s]*\s)""")

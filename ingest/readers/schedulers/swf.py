@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import LATEST_SECONDS
-from crosswind.ingest.readers.lines import plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.schedulers.accounts import Accounts, line_records
 
 FIELDS = (

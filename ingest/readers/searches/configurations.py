@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import imported_id
-from crosswind.data.trial import History, Parameter, Study, Trial, TrialState
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.trial import History, Parameter, Study, Trial, TrialState
+from crosswind.ingest.reader.lines import numbered_lines, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.scalars import REAL, TRUTHS, WHOLE
 from crosswind.ingest.readers.searches.imported_history import imported_history
 from crosswind.ingest.readers.searches.told_domain import domain_of_values

@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import History, Study, Trial
-from crosswind.ingest.readers.reader import Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import History, Study, Trial
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.scalars import storable
 
 NAME_LIMIT = 200

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError
-from crosswind.ingest.readers.reader import Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.reader import Report
 
 BEGINNING = re.compile(r'^\s*"cache": \{\s*$', re.MULTILINE)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import Parameter
 
 WHOLE_MAX = 2**53  # up to which every whole number is a float
 LISTED_MAX = 10_000  # steps that become a list of values; more are a range

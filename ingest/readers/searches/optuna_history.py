@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import imported_id
-from crosswind.data.trial import History, Parameter, Study, Trial, TrialState
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.trial import History, Parameter, Study, Trial, TrialState
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.searches.imported_history import NAME_LIMIT, imported_history
 from crosswind.ingest.readers.searches.optuna_distribution import Distribution, distribution_of, domain_of
 from crosswind.ingest.readers.searches.told_domain import allows

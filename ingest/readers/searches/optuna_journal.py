@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import History
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import History
+from crosswind.ingest.reader.lines import numbered_lines, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.searches.optuna_history import GOING, ToldStudy, ToldTrial, history_of
 
 Operation = Mapping[str, object]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import History
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import History
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.searches.optuna_history import ToldStudy, ToldTrial, history_of, parsed
 from crosswind.ingest.readers.searches.optuna_journal import time_of
 from crosswind.ingest.readers.sqlite_file import columns_of, has_tables, opened

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.trial import Parameter
 
 LISTED_MAX = 100  # different numbers seen that are taken for all there are; more are a range
 

@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data import hostlist
+from crosswind.data.schema import hostlist
 from crosswind.ingest.readers.slurm.cells import sliced
 from crosswind.ingest.readers.slurm.text_values import Values, Words, told_by
 

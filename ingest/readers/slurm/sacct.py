@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.ingest.reader.lines import Block, blocks, lines_of, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import Block, blocks, lines_of, plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct_blocks import BlockReading
 from crosswind.ingest.readers.slurm.sacct_lines import IDENTIFIERS, LineReading, missing_columns
 from crosswind.ingest.readers.slurm.sacct_remarks import Remarks

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data.jobs import FACTS, JOB
-from crosswind.data.lake import arrow_schema
-from crosswind.ingest.readers.lines import Block
+from crosswind.data.lake.lake import arrow_schema
+from crosswind.data.store.jobs import FACTS, JOB
+from crosswind.ingest.reader.lines import Block
 from crosswind.ingest.readers.slurm.cells import Cells, Flags, cells_of
 from crosswind.ingest.readers.slurm.sacct_columns import jobs_in
 from crosswind.ingest.readers.slurm.sacct_jobs import Layout

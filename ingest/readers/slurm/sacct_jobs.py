@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS, Clock
 from crosswind.ingest.readers.slurm import slurm_values as slurm
 from crosswind.ingest.readers.slurm.cells import Cells, Column, Flags, Ints

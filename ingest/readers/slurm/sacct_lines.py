@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from crosswind.data import hostlist
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
-from crosswind.data.jobs import FACTS, job_table
+from crosswind.data.schema import hostlist
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.data.store.jobs import FACTS, job_table
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.readers.slurm import slurm_values as slurm
 from crosswind.ingest.readers.slurm.slurm_jobs import Steps
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from crosswind.data.job import Job
-from crosswind.data.job_accounts import WAITING
+from crosswind.data.schema.job import Job
+from crosswind.data.store.job_accounts import WAITING
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.reader import Report
 
 COMPACT = {  # squeue(1), JOB STATE CODES
     "BF": "BOOT_FAIL",

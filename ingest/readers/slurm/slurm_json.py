@@ -5,7 +5,7 @@ Source: Slurm's src/plugins/openapi/dbv0.0.38/parse.c and src/plugins/data_parse
 
 from collections.abc import Mapping, Sequence
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.clock import Clock
 
 NO_VALUES = (-2, -1, 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF)  # NO_VAL, INFINITE of slurm.h

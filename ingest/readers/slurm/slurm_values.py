@@ -2,7 +2,7 @@
 
 import re
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.clock import UNKNOWN
 
 NO_VALUE = ("18446744073709551614", "18446744073709551615")  # NO_VAL64 and INFINITE64 of slurm.h

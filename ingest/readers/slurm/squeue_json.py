@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data import hostlist
-from crosswind.data.errors import MalformedError
-from crosswind.data.job import Job
+from crosswind.data.schema import hostlist
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.json_items import Item, items
-from crosswind.ingest.readers.lines import plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.slurm import slurm_json as slurm
 from crosswind.ingest.readers.slurm.slurm_jobs import Remarks, as_happened
 

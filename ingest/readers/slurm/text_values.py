@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.readers.slurm.cells import Column, Flags
 from crosswind.ingest.readers.slurm.digits import DIGITS, numbers_of
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.lake import ARROW_TYPES
-from crosswind.ingest.readers.lines import Block
-from crosswind.ingest.readers.reader import Report
+from crosswind.data.lake.lake import ARROW_TYPES
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.lines import Block
+from crosswind.ingest.reader.reader import Report
 
 EXACT = 2.0**53  # from here on, not every whole number is a float64
 MISSING = ["", "nan", "-nan", "NaN"]

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import SERIES, labels_text
-from crosswind.data.lake import to_table
-from crosswind.data.metric import MetricSet, Scalar
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import SERIES, labels_text
+from crosswind.data.schema.metric import MetricSet, Scalar
 from crosswind.ingest.collectors.nvml import GPU
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.sweep import with_node_keys
 
 GPU_ROWS = with_node_keys(GPU)

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import SERIES, labels_text
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import SERIES, labels_text
+from crosswind.ingest.reader.lines import numbered_lines, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
-from crosswind.ingest.readers.lines import numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.telemetry.node_name import is_node
 from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.lines import Block, blocks, lines_of, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
-from crosswind.ingest.readers.lines import Block, blocks, lines_of, plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.telemetry.csv_columns import CsvColumns, Rows
 from crosswind.ingest.readers.telemetry.ldms_header import (
     KINDS,

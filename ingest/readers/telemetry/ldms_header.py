@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.metric import is_name
-from crosswind.ingest.readers.lines import head_of, plain_head
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import is_name
+from crosswind.ingest.reader.lines import head_of, plain_head
 
 TIMES = {"Time": 1_000_000, "Time_msec": 1_000}  # microseconds are 1 / so many of the column's unit
 PRODUCER = "ProducerName"

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crosswind.data.lake import ARROW_TYPES, arrow_schema
-from crosswind.data.metric import MetricSet
+from crosswind.data.lake.lake import ARROW_TYPES, arrow_schema
+from crosswind.data.schema.metric import MetricSet
 from crosswind.ingest.readers.telemetry.csv_columns import Rows
 from crosswind.ingest.readers.telemetry.ldms_sets import TEXTS, Layout, Share
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import MAX_COLUMNS, NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import MAX_COLUMNS, NODE_KEYS, Column, Kind, MetricSet
 from crosswind.ingest.collectors.cpu import CPU
 from crosswind.ingest.collectors.disk import DISKS
 from crosswind.ingest.collectors.memory import EVENTS, MEMORY, POOL, SIZES

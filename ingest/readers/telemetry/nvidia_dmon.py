@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.metric import Scalar
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import Scalar
+from crosswind.ingest.reader.lines import plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import plain_head
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.telemetry.gpu_rows import NUMBER, GpuRows, Place, Told, raw
 from crosswind.ingest.readers.telemetry.scrolled import scrolled_tables
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.ingest.prometheus.known_series import KnownSeries
-from crosswind.ingest.prometheus.sample_lines import split
-from crosswind.ingest.prometheus.sample_values import LINE, NUMBER, samples_of
-from crosswind.ingest.prometheus.scrapes import Scrapes
-from crosswind.ingest.prometheus.series_text import PLAIN, parsed_series
-from crosswind.ingest.readers.lines import blocks, plain_head
-from crosswind.ingest.readers.reader import Context, Record, Report
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.ingest.reader.lines import blocks, plain_head
+from crosswind.ingest.reader.reader import Context, Record, Report
+from crosswind.ingest.series.known_series import KnownSeries
+from crosswind.ingest.series.sample_lines import split
+from crosswind.ingest.series.sample_values import LINE, NUMBER, samples_of
+from crosswind.ingest.series.scrapes import Scrapes
+from crosswind.ingest.series.series_text import PLAIN, parsed_series
 
 KINDS = "counter|gauge|histogram|summary|untyped|unknown|info|stateset|gaugehistogram"
 DECLARATION = re.compile(rf"# (?:(TYPE) {PLAIN} (?:{KINDS})|(?:HELP|UNIT) {PLAIN}(?: .*)?|EOF)\r?")

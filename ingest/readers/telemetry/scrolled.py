@@ -6,10 +6,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.lines import numbered_lines
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import Clock
-from crosswind.ingest.readers.lines import numbered_lines
-from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.readers.telemetry.gpu_rows import GpuRows
 
 

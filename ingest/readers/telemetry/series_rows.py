@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import MetricSet, Scalar
-from crosswind.ingest.readers.reader import Report
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import MetricSet, Scalar
+from crosswind.ingest.reader.reader import Report
 
 AT_ONCE = 50_000  # rows of a table
 ROW_BYTES = 200

@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError, UnavailableError
-from crosswind.data.imported import imported_id
-from crosswind.data.run import Run, RunState
-from crosswind.data.trial import Parameter
-from crosswind.ingest.readers.lines import head_of, numbered_lines, plain_head
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import Parameter
+from crosswind.ingest.reader.lines import head_of, numbered_lines, plain_head
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.scalars import REAL, WHOLE, flat
 from crosswind.ingest.readers.trackers.progress_rows import Value, fault_of, progress
 from crosswind.ingest.readers.trackers.yaml_file import mapping_in

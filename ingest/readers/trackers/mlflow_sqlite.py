@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.imported import imported_id
-from crosswind.data.run import Run
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.run import Run
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.scalars import PARAMETERS_MAX, scalar_of, storable
 from crosswind.ingest.readers.sqlite_file import columns_of, has_tables, opened
 from crosswind.ingest.readers.trackers.mlflow_run import MILLISECOND_NS, state_of, time_of

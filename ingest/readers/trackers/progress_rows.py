@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Scalar
-from crosswind.data.steps import PROGRESS
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.steps import PROGRESS
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
-from crosswind.ingest.readers.reader import Report
 
 ROWS_AT_ONCE = 100_000
 NAME_LIMIT = 1000  # characters

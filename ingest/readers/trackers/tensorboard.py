@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import imported_id
-from crosswind.data.run import Run, RunState
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import Parameter
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.binary import Bytes, plain_bytes
 from crosswind.ingest.readers.protobuf import Message
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.ingest.readers.scalars import storable
 from crosswind.ingest.readers.trackers.progress_rows import Value, fault_of, nanoseconds, progress
 from crosswind.ingest.readers.trackers.tfrecord import is_record_file, records

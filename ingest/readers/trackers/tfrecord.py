@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes
-from crosswind.ingest.readers.reader import Report
 
 RECORD_LIMIT = 1 << 20  # bytes; no scalar is near it, only images, graphs and the like
 HEADER = struct.Struct("<QI")

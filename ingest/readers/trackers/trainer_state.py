@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import imported_id
-from crosswind.data.run import Run, RunState
-from crosswind.ingest.readers.lines import plain_head, whole_text
-from crosswind.ingest.readers.reader import Context, Report
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import imported_id
+from crosswind.data.schema.run import Run, RunState
+from crosswind.ingest.reader.lines import plain_head, whole_text
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.scalars import flat, storable
 from crosswind.ingest.readers.trackers.progress_rows import SECOND_NS, Value, fault_of, progress
 

@@ -4,9 +4,9 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from crosswind.data.errors import MalformedError
+from crosswind.data.schema.errors import MalformedError
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes
-from crosswind.ingest.readers.reader import Report
 
 BEGINNING = b":W&B\xe1\xbe\x00"  # ident, magic 0xBEE1, version 0
 BLOCK_BYTES = 1 << 15

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from crosswind.data.errors import MalformedError
-from crosswind.data.imported import SERIES, labels_text
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Scalar
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.imported import SERIES, labels_text
+from crosswind.data.schema.metric import Scalar
+from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.readers.binary import Bytes
 from crosswind.ingest.readers.protobuf import Message
-from crosswind.ingest.readers.reader import Report
 from crosswind.ingest.readers.trackers.progress_rows import ROWS_AT_ONCE, SECOND_NS, Value, fault_of
 from crosswind.ingest.readers.trackers.wandb_log import records
 

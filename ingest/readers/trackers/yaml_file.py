@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 
 FILE_LIMIT = 1 << 20  # bytes
 MERGE = re.compile(r"<<\s*:")  # which no tracker writes, and by which a small file can become a very large one

@@ -1,6 +1,6 @@
 """The time of a step, a file for each parallel strategy."""
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.strategies.data_parallel import DataParallel
 from crosswind.models.analytic.strategies.hybrid import Hybrid
 from crosswind.models.analytic.strategies.offload import OffloadStrategy

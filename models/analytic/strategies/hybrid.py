@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.machine import Machine
 from crosswind.models.analytic.plan import Plan
 from crosswind.models.analytic.stage import stage_parameters, stage_time, update_seconds

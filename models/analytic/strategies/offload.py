@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.machine import Machine
 from crosswind.models.analytic.memory import USABLE_RATIO, memory_use
 from crosswind.models.analytic.plan import Plan

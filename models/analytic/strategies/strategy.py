@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Protocol
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.machine import Machine
 from crosswind.models.analytic.plan import Plan
 from crosswind.models.analytic.step_time import StepTime

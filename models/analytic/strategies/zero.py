@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.collectives import all_gather, reduce_scatter
 from crosswind.models.analytic.layout import data_group
 from crosswind.models.analytic.machine import Machine

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 FILLED = 0.8  # of a phase's excess, from which on seconds that nothing places are taken as spent in it
 COUNTS_BEYOND = 5.0  # standard deviations of the cohort, above which a count speaks for a cause

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
 
 FAULTS_LEAST = 50.0  # a step

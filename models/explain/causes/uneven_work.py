@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
 
 SECONDS_LEAST = 0.001  # a step

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.aim import DIRECTION, Aim
 from crosswind.models.tuner.evidence.values import covered
 from crosswind.models.tuner.source import Source

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 
 class Basis(StrEnum):

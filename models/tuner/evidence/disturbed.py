@@ -7,11 +7,11 @@ is held against the study's other runs, which tells less, and the sentence says 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import Run
-from crosswind.data.store import Store
-from crosswind.data.trial import Study, TrialRecord
-from crosswind.data.words import words
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import Study, TrialRecord
+from crosswind.data.schema.words import words
+from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.evidence import ranks_of, spans_of
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, explain_runs

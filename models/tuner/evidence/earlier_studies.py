@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from crosswind.data.store import Store
-from crosswind.data.trial import Study
+from crosswind.data.schema.trial import Study
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.evidence.beside import source_of
 from crosswind.models.tuner.evidence.sought import Sought
 from crosswind.models.tuner.source import Source

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import WARM_UP_STEPS
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.store.features import WARM_UP_STEPS
 
 DRIFT = 0.03  # scale of the change of a level's logarithm from its first steps to the whole run
 MEDIAN_ERROR = 1.2533 * 1.4826  # standard error of a median x root of the count, from median absolute deviations

@@ -1,6 +1,6 @@
 """The ends of runs, and what they tell of their configuration."""
 
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState
 
 # SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGTERM: a scheduler or a person ended it. Not SIGKILL: that is out of memory, too.
 SIGNALS = (1, 2, 10, 12, 15)

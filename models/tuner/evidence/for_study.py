@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.run import Run
-from crosswind.data.store import Store
-from crosswind.data.trial import Study, TrialRecord
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import Study, TrialRecord
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.aim import Aim
 from crosswind.models.tuner.evidence.beside import bounded, features_of, is_comparable, sources_beside
 from crosswind.models.tuner.searching import Earlier

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration, Parameter, TrialRecord
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import Configuration, Parameter, TrialRecord
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.evidence.earlier_studies import sources_of_studies
 from crosswind.models.tuner.evidence.ends import is_cut_short
 from crosswind.models.tuner.evidence.outcomes import OF_WHOLE_RUN, objective_of, outcomes_of, value_at

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from crosswind.data.run import Rank, Run
-from crosswind.data.steps_summary import time_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.store.store import Store
 
 FEWEST_SAMPLES = 3
 _BUSY = " + ".join(f"{mode}_seconds_total" for mode in ("user", "nice", "system", "irq", "softirq"))

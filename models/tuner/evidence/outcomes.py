@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import summaries
-from crosswind.data.run import Run
-from crosswind.data.steps import PHASES
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.steps import PHASES
+from crosswind.data.schema.trial import Configuration, Parameter
+from crosswind.data.store.features import summaries
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.expression import Expression
 
 STEP_TIMES = tuple(f"step_{name}_seconds" for name in ("p05", "p50", "p95", "mean"))

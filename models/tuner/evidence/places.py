@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from crosswind.data.run import Run
-from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.evidence.outcomes import OF_PLACE
 from crosswind.models.tuner.evidence.sought import Sought
 from crosswind.models.tuner.source import Source

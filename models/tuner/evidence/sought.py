@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Trial
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.source import Source
 from crosswind.models.tuner.space import Space
 

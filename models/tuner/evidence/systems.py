@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 
 # Of each measure at its largest size the median over nodes; texts are the commonest.
 _MEASURED = """

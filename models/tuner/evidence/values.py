@@ -2,7 +2,7 @@
 
 import math
 
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.evidence.units import converted, number_in, split_name
 from crosswind.models.tuner.parameter import Domain
 from crosswind.models.tuner.space import Space

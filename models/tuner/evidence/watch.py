@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import Configuration
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.stored_runs import steps_so_far
 from crosswind.models.tuner.evidence.early_stop import Incumbent, Patience, Stop, stop_of
 from crosswind.models.tuner.evidence.outcomes import OF_STEPS, OF_WHOLE_RUN, objective_of, outcomes_of, value_at

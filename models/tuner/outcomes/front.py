@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 
 MARGIN_MIN = 0.5  # of the front's extent, by which the reference lies behind it: few rows rarely reach its true ends
 NO_EXTENT = 1.0  # where the front has no extent in an objective

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.outcomes.limit import Limit
 from crosswind.models.tuner.outcomes.objective import Objective
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Parameter
 from crosswind.models.tuner.expression import Expression
 
 DIRECTIONS: Mapping[str, bool] = {"minimise": False, "minimize": False, "maximise": True, "maximize": True}

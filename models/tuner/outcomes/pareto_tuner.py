@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.gaussian_process_tuner import START, representative
 from crosswind.models.tuner.knowledge import Knowledge
 from crosswind.models.tuner.one_thread import one_thread

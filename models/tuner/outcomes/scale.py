@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 
 @dataclass(frozen=True)

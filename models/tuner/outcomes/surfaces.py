@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtr
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.noise import process_of
 from crosswind.models.tuner.outcomes.expected_improvement import expected_hypervolume_improvement
 from crosswind.models.tuner.outcomes.front import on_front, reference

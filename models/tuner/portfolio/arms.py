@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.gaussian_process import expected_improvement
 from crosswind.models.tuner.portfolio.evidence import Evidence
 from crosswind.models.tuner.portfolio.sourced_process import SourcedProcess

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.pool import Pool
 from crosswind.models.tuner.portfolio.prior import KnownSource
 from crosswind.models.tuner.space import Space

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.parameter import Domain, FloatDomain, IntDomain
 from crosswind.models.tuner.space import Space
 

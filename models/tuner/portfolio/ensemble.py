@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 SAMPLES = 128
 ROWS_MAX = 60  # pairs grow with the square; the newest rows decide

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.gaussian_process import Process
 from crosswind.models.tuner.portfolio.ensemble import shares
 from crosswind.models.tuner.portfolio.prior import KnownSource

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.gaussian_process import Process
 from crosswind.models.tuner.portfolio.encoding import foreign_points
 from crosswind.models.tuner.source import Source

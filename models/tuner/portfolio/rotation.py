@@ -2,7 +2,7 @@
 
 import math
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.portfolio.arms import (
     TRUST_MIN,
     Arm,

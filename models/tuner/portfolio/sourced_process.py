@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.gaussian_process import (
     LENGTH_PRIOR,
     NOISE_PRIOR,

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 TREES = 30
 ROWS_MAX = 2000

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Trial
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.gaussian_process import Process
 from crosswind.models.tuner.gaussian_process_tuner import START, representative
 from crosswind.models.tuner.knowledge import Knowledge

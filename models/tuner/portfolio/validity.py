@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.gaussian_process import Process
 from crosswind.models.tuner.portfolio.prior import KnownSource
 

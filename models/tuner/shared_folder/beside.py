@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.data.errors import ProjectError
-from crosswind.data.trial import Study, TrialRecord
+from crosswind.data.schema.errors import ProjectError
+from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.models.tuner.evidence.beside import bounded, features_of, is_comparable, sources_beside
 from crosswind.models.tuner.searching import Earlier
 from crosswind.models.tuner.shared_folder.clock import FolderClock

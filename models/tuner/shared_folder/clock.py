@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from crosswind.data.run import new_ulid
+from crosswind.data.schema.run import new_ulid
 from crosswind.models.tuner.desks import NANOSECONDS
 from crosswind.models.tuner.shared_folder.files import DRAFT_SUFFIX, new_file, reaching
 

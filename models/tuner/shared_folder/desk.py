@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from crosswind.data.errors import ConflictError, NotFoundError, UnavailableError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import ConflictError, NotFoundError, UnavailableError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import LIMITS, DeadJobs, Lease, Limits, Standing, nobody
 from crosswind.models.tuner.searches import FindEarlier, Searches

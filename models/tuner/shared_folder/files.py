@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.run import new_ulid
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.run import new_ulid
 
 DRAFT_SUFFIX = ".draft"
 

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import ENDED, Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import ENDED, Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import rules
 from crosswind.models.tuner.desks import COUNT_MAX, FREE, HELD, DeadJobs, Lease, Limits
 from crosswind.models.tuner.searches import KeptSearch

@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from crosswind.data.errors import MalformedError, NotFoundError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import ENDED, Study
+from crosswind.data.schema.errors import MalformedError, NotFoundError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import ENDED, Study
 from crosswind.models.tuner.desks import NANOSECONDS
 from crosswind.models.tuner.shared_folder import turns
 from crosswind.models.tuner.shared_folder.clock import FolderClock

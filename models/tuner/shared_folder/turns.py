@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import Trial, TrialRecord, TrialState
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
 from crosswind.models.tuner.desks import NANOSECONDS
 
 NAME = re.compile(r"(\d{6})\.(\d{4})\.json")

@@ -1,6 +1,6 @@
 """Templates of common searches, which a study file takes over by `template: NAME`."""
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.templates.checkpointing_offload import CHECKPOINTING_OFFLOAD
 from crosswind.models.tuner.templates.ddp import DDP
 from crosswind.models.tuner.templates.fsdp_zero import FSDP_ZERO

@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.tuner import check_count
 from crosswind.models.tuner.variants.experience import Choice, Context, Experience
 from crosswind.models.tuner.variants.hypotheses import Hypotheses

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Trial
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Trial
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.variants.chooser import VariantChooser
 from crosswind.models.tuner.variants.experience import Context, Experience

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration
 
 Feature = float | str
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import ExtraTreesRegressor
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 TREES = 50
 VARIANTS_MAX = 64  # a forest each: beyond it, learning would take longer than a trial

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 FAILED = 10.0  # in place of the regret of what failed: ten times the best, and more
 SPREAD = 0.3  # of the log of a ratio between two variants, from one context to another that is like it

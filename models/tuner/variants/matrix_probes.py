@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph, linalg
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 
 Matrix: TypeAlias = sparse.csr_array
 Vector: TypeAlias = Floats

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.surrogate.columns import Columns
 from crosswind.models.tuner.variants.experience import Context
 from crosswind.models.tuner.variants.forecast import Forecast, Shown

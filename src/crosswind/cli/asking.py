@@ -9,8 +9,8 @@ from contextlib import closing
 from importlib import import_module
 from typing import Any
 
-from crosswind.data.errors import InvalidInputError, MalformedError, NotFoundError, UnavailableError
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError, UnavailableError
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.token import ship_token
 from crosswind.settings import Settings

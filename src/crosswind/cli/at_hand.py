@@ -6,14 +6,14 @@ from dataclasses import fields
 from typing import Any
 
 from crosswind.cli.output import plain
-from crosswind.data.store import Store
+from crosswind.data.schema.question import Question
+from crosswind.data.store.store import Store
 from crosswind.models.advice.advise import Scales, scaling_advice, walltime_advice
 from crosswind.models.advice.scaling import Price
 from crosswind.models.advice.shares_of_run import shares_of_run
 from crosswind.models.forecast.running import remaining
 from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.desk import NextRunDesk
-from crosswind.models.next_run.question import Question
 from crosswind.models.next_run.registered import next_run_desk
 from crosswind.settings import Settings
 

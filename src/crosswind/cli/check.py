@@ -17,9 +17,9 @@ from crosswind.cli.check_history import history
 from crosswind.cli.check_text import exclude_line, text
 from crosswind.cli.output import say, say_json
 from crosswind.cli.quantities import above_zero
-from crosswind.data.checks import Measured
-from crosswind.data.errors import InvalidInputError, ProjectError
-from crosswind.data.run import new_ulid
+from crosswind.data.schema.checks import Measured
+from crosswind.data.schema.errors import InvalidInputError, ProjectError
+from crosswind.data.schema.run import new_ulid
 from crosswind.ingest.preflight.check import Checked, check
 from crosswind.ingest.preflight.measures import WEIGHTS, chosen
 from crosswind.ingest.preflight.meeting import meet

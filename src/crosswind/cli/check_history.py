@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crosswind.cli.asking import get
-from crosswind.data.errors import MalformedError, ProjectError
+from crosswind.data.schema.errors import MalformedError, ProjectError
 from crosswind.models.preflight.earlier import Earlier
 from crosswind.settings import Settings
 
@@ -44,7 +44,7 @@ def _at_hand(settings: Settings) -> tuple[Earlier, ...]:
     """From the lake alone, which a check never makes."""
     if not (settings.home / "lake" / "set=preflight").is_dir():
         return ()
-    lake = import_module("crosswind.data.lake").Lake(settings.home / "lake")
+    lake = import_module("crosswind.data.lake.lake").Lake(settings.home / "lake")
     earlier: tuple[Earlier, ...] = import_module("crosswind.models.preflight.history").earlier_checks(
         lake, settings.system
     )

@@ -5,9 +5,9 @@ from statistics import median
 
 from crosswind.cli.output import printable, table
 from crosswind.dashboards.wording import count, seconds
-from crosswind.data.checks import ALL_REDUCE, QUANTITIES, Measured
-from crosswind.data.errors import MalformedError
-from crosswind.data.hostlist import compress
+from crosswind.data.schema.checks import ALL_REDUCE, QUANTITIES, Measured
+from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.hostlist import compress
 from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis
 from crosswind.models.preflight.report import Report

@@ -5,9 +5,9 @@ import sys
 from dataclasses import asdict
 
 from crosswind.cli.output import say, say_json
-from crosswind.data.compaction import Compacted, compact
-from crosswind.data.errors import ConflictError, UnavailableError
-from crosswind.data.store import Store
+from crosswind.data.lake.compaction import Compacted, compact
+from crosswind.data.schema.errors import ConflictError, UnavailableError
+from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 

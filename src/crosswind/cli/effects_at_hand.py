@@ -5,7 +5,7 @@ from typing import Any
 
 from crosswind.api.counters import CounterRankingView
 from crosswind.api.interference import InterferenceView
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.counters.counters import counters as rank_counters
 from crosswind.models.interference.interference import interference as rank_neighbours
 from crosswind.settings import Settings

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from crosswind.cli.output import printable, say, say_json
 from crosswind.cli.render import explanation_text
 from crosswind.cli.show import run_named
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_run
 from crosswind.models.explain.victims import waits_of
 from crosswind.settings import Settings

@@ -3,10 +3,10 @@
 import argparse
 
 from crosswind.cli import ingest
+from crosswind.cli.capabilities import say_capabilities
 from crosswind.cli.output import say_json
-from crosswind.cli.possible import tell_possible
-from crosswind.data.possibilities import kept_in, possibilities
-from crosswind.data.store import Store
+from crosswind.data.store.capabilities import capabilities, kept_in
+from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 
@@ -22,7 +22,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     with Store.open(settings.home, database=settings.database) as store:
         kept = kept_in(store)
     if arguments.json:
-        say_json({"kept": kept, "possible": list(possibilities(kept))})
+        say_json({"kept": kept, "possible": list(capabilities(kept))})
     else:
-        tell_possible(kept)
+        say_capabilities(kept)
     return 0

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crosswind.cli.capabilities import say_capabilities
 from crosswind.cli.output import printable, say, say_json
-from crosswind.cli.possible import tell_possible
-from crosswind.data.errors import MalformedError, ProjectError, UnavailableError
-from crosswind.data.possibilities import kept_in, possibilities
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import MalformedError, ProjectError, UnavailableError
+from crosswind.data.store.capabilities import capabilities, kept_in
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import Loaded, load_spool
 from crosswind.ingest.load_file import Named, load_file
+from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers import READERS, format_names, reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
-from crosswind.ingest.readers.reader import Context, Reader, Report
 from crosswind.ingest.readers.search import found_below
 from crosswind.ingest.readers.slurm.sacct import sacct_command
 from crosswind.settings import Settings
@@ -51,11 +51,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             taking.take(path)
         kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time, and bring nothing new
     if arguments.json:
-        say_json(_as_json(taking) | ({"kept": kept, "possible": list(possibilities(kept))} if kept else {}))
+        say_json(_as_json(taking) | ({"kept": kept, "possible": list(capabilities(kept))} if kept else {}))
         return 2 if taking.failures else 0
     _tell(taking)
     if kept:
-        tell_possible(kept)
+        say_capabilities(kept)
     return 2 if taking.failures else 0
 
 

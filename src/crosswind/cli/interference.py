@@ -12,7 +12,7 @@ from crosswind.cli.counters import heading
 from crosswind.cli.output import printable, say, say_json, table
 from crosswind.cli.quantities import whole
 from crosswind.dashboards.wording import count, percent, times
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.settings import Settings
 
 ROWS = 20
@@ -52,7 +52,7 @@ def _asked(arguments: argparse.Namespace, settings: Settings) -> Told:
         return get(server, f"/v1/interference?{urlencode({name: value for name, value in asked.items() if value})}")
     groups = None
     if arguments.topology is not None:
-        groups = import_module("crosswind.data.topology").switches_of(arguments.topology)
+        groups = import_module("crosswind.data.schema.topology").switches_of(arguments.topology)
     at_hand = import_module("crosswind.cli.effects_at_hand")
     answer: Told = at_hand.interference(settings, arguments.workload, system, groups=groups)
     return answer

@@ -12,7 +12,7 @@ from importlib import import_module
 from keyword import iskeyword
 from typing import Protocol, cast
 
-from crosswind.data.errors import ProjectError, UnavailableError
+from crosswind.data.schema.errors import ProjectError, UnavailableError
 from crosswind.settings import Settings
 
 

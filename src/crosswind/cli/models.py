@@ -5,15 +5,15 @@ from collections.abc import Mapping
 
 from crosswind.cli.output import say, say_json, table
 from crosswind.dashboards.wording import NONE, percent, utc
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.model import ModelRecord, ModelState
-from crosswind.data.operation import Operation, OperationState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.model import ModelRecord, ModelState
+from crosswind.data.schema.operation import Operation, OperationState
+from crosswind.data.store.store import Store
 from crosswind.models.registry.evidence import skill_of
-from crosswind.models.registry.operations import Runner
 from crosswind.models.registry.registry import Registry
 from crosswind.models.registry.trainer import Trainer
-from crosswind.models.registry.trainers import TRAINERS
+from crosswind.models.training.operations import Runner
+from crosswind.models.training.trainers import TRAINERS
 from crosswind.settings import Settings
 
 HEADINGS = ("model", "version", "state", "made", "rows", "validated", "loss", "best baseline", "skill", "note")

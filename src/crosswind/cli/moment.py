@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 SECONDS = {"seconds": 1, "minutes": 60, "hours": 3_600, "days": 86_400, "weeks": 604_800}
 AGO = re.compile(rf"([0-9]{{1,9}})({'|'.join(unit[0] for unit in SECONDS)})|now-([0-9]{{1,9}})({'|'.join(SECONDS)})")

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from crosswind.cli.moment import moment_of
 from crosswind.cli.output import say, say_json, table
 from crosswind.dashboards.wording import NONE, number, percent, seconds
-from crosswind.data.fleet import AGENT, NodeState, fleet
-from crosswind.data.store import Store
+from crosswind.data.store.fleet import AGENT, NodeState, fleet
+from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 HEADINGS = ("node", "last sweep", "sweeps", "late p99", "missed", "lost", "core", "memory", "clock", "up", "down")

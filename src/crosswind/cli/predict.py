@@ -9,7 +9,7 @@ from crosswind.cli.output import say, say_json
 from crosswind.cli.predicted_text import answer_text
 from crosswind.cli.quantities import above_zero, whole, zero_or_more
 from crosswind.cli.scaling_text import scaling_text
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.settings import Settings
 
 SCALES_MAX = 64

@@ -2,7 +2,7 @@
 
 from crosswind.cli.output import colour
 from crosswind.dashboards.wording import estimate, seconds
-from crosswind.data.words import words
+from crosswind.data.schema.words import words
 from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 
 BAR = 24

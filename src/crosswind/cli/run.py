@@ -5,7 +5,7 @@ import importlib.util
 import sys
 
 from crosswind.cli.output import say_json
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.step_lines import KNOWN
 from crosswind.ingest.wrapper import Launch, launch
 from crosswind.settings import Settings

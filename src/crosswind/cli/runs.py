@@ -8,11 +8,11 @@ from dataclasses import asdict
 from crosswind.cli.output import say, say_json, table
 from crosswind.dashboards.wording import NONE, seconds
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import all_runs, summaries
-from crosswind.data.progress_rate import ProgressRate, progress_rates
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs, summaries
+from crosswind.data.store.progress_rate import ProgressRate, progress_rates
+from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 HEADINGS = ("run", "workload", "state", "ranks", "run time", "steps", "step p50", "CoV", "configuration")

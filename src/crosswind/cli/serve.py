@@ -12,7 +12,7 @@ from typing import NoReturn
 from crosswind.api import server
 from crosswind.api.settings import ServerSettings
 from crosswind.cli.output import say, say_json
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 
 PORT = 8321

@@ -7,12 +7,12 @@ from typing import Any
 from crosswind.cli.energy_text import measured_words
 from crosswind.cli.output import plain, printable, say, say_json
 from crosswind.dashboards.wording import seconds
-from crosswind.data.arrivals import latecomers
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.features import all_runs, summaries
-from crosswind.data.run import Rank, Run
-from crosswind.data.steps import PHASES
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.schema.steps import PHASES
+from crosswind.data.store.arrivals import latecomers
+from crosswind.data.store.features import all_runs, summaries
+from crosswind.data.store.store import Store
 from crosswind.models.energy.measured import measured_energy
 from crosswind.settings import Settings
 

@@ -10,7 +10,7 @@ from crosswind.cli.asking import configure_server, get, server_of
 from crosswind.cli.output import printable, say, say_json, table
 from crosswind.cli.quantities import above_zero, whole
 from crosswind.dashboards.wording import count, percent, seconds, times, utc
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.settings import Settings
 
 RUNS, LIMIT = 20_000, 20

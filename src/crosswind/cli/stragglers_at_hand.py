@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from crosswind.api.stragglers import RegressionsView, RunStragglersView, StragglersView
-from crosswind.data.store import Store
-from crosswind.data.topology import switches_of
+from crosswind.data.schema.topology import switches_of
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.fleet import fleet_ranking
 from crosswind.models.stragglers.live import RunWatch
 from crosswind.models.stragglers.regressions import regressions

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from crosswind.cli.moment import moment_of
 from crosswind.cli.output import printable, say, say_json
-from crosswind.data.errors import InvalidInputError, ProjectError
+from crosswind.data.schema.errors import InvalidInputError, ProjectError
 from crosswind.ingest.agent import stop_on_signals
 from crosswind.settings import Settings
 
@@ -67,9 +67,9 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], None]:
-    from crosswind.data.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
-    from crosswind.ingest.prometheus.pull import EVERYTHING, Pulled, Puller, Wanted  # noqa: PLC0415
-    from crosswind.ingest.prometheus.query import Server  # noqa: PLC0415
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
+    from crosswind.ingest.series.pull import EVERYTHING, Pulled, Puller, Wanted  # noqa: PLC0415
+    from crosswind.ingest.series.query import Server  # noqa: PLC0415
 
     url = arguments.paths[1]
     server = Server(url, os.environ.get(TOKEN))

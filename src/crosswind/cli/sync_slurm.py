@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from crosswind.cli.moment import moment_of
 from crosswind.cli.output import printable, say, say_json
-from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.ingest.agent import stop_on_signals
 from crosswind.settings import Settings
 
@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _ask(settings: Settings, since: int | None, stop: threading.Event, *, as_json: bool) -> None:
-    from crosswind.data.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
     from crosswind.ingest.slurm_poll import Poller, Sacct  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crosswind.api.weather import WeatherView
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.weather_desk import WeatherDesk
 from crosswind.settings import Settings
 

@@ -14,8 +14,8 @@ from tests.models.tuner.desks_contract import ALICE, NAME, STUDY, in_threads
 
 from crosswind.cli.tune.ahead import FOLDER, Ahead
 from crosswind.cli.tune.spooled import spool_text
-from crosswind.data.errors import UnavailableError
-from crosswind.data.trial import Study, TrialRecord, TrialState
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.trial import Study, TrialRecord, TrialState
 from crosswind.models.tuner.desks import Lease
 from crosswind.models.tuner.shared_folder import FolderDesk
 

@@ -10,8 +10,8 @@ from tests.cli.serving import serving
 
 from crosswind.cli.main import main
 from crosswind.cli.tune.context import context_in
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.trial import Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.trial import Trial, TrialRecord, TrialState
 from crosswind.models.tuner.contexts import as_outcomes, as_reason, kept_context
 
 STUDY = """

@@ -13,10 +13,10 @@ from crosswind.cli.tune.doubts import LOST, REPEATS, Doubts
 from crosswind.cli.tune.evaluation import OK, Evaluation, Program
 from crosswind.cli.tune.records import stored_judge
 from crosswind.cli.tune.unsent import Tell, Unsent
-from crosswind.data.features import all_runs, cohort_key
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.settings import Settings
 

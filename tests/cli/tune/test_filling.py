@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crosswind.cli.tune.config_file import config_text, write_config
 from crosswind.cli.tune.filling import exports_of, filled, variables
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 
 CONFIGURATION = {"bucket_mb": 25, "lr": 1e-05, "fused": True, "algo": "ring"}
 SCALARS = st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -7,7 +7,8 @@ CODE = """
 import sys
 from crosswind.cli.main import main
 code = main(["tune", "next", "s", "--server", "http://127.0.0.1:9"])
-heavy = {"numpy", "sqlalchemy", "scipy", "sklearn", "duckdb", "pyarrow", "crosswind.data.store"} & sys.modules.keys()
+heavy = {"numpy", "sqlalchemy", "scipy", "sklearn", "duckdb", "pyarrow", "crosswind.data.store.store"}
+heavy &= sys.modules.keys()
 print(code, sorted(heavy))
 """
 

@@ -8,11 +8,11 @@ from tests.ingest.test_shipper import fill
 
 from crosswind.cli.tune.records import records_of, shipped
 from crosswind.cli.tune.remote import RemoteDesk
-from crosswind.data.errors import NotFoundError
-from crosswind.data.features import all_runs, cohort_key
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
-from crosswind.data.trial import Study
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Study
+from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.desks import Lease
 from crosswind.models.tuner.evidence.disturbed import disturbance_of
 from crosswind.settings import Settings

@@ -14,7 +14,7 @@ from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.api.stored import desk_of
 from crosswind.cli.tune.remote import RemoteDesk
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.desk import StudyDesk
 
 

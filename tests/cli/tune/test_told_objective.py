@@ -9,9 +9,9 @@ import pytest
 from crosswind.cli.tune.judging import judged
 from crosswind.cli.tune.run_outcomes import step_outcomes
 from crosswind.cli.tune.told_objective import compiled, listening, outcomes_in
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.steps import STEP
-from crosswind.data.trial import Study
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.steps import STEP
+from crosswind.data.schema.trial import Study
 from crosswind.ingest.spool import SpoolWriter
 
 STUDY = Study("S", "s", {}, "loss", "1", 0, 0)

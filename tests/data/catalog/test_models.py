@@ -7,8 +7,8 @@ from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog import rows, tables
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError
-from crosswind.data.model import Evidence, Learned, ModelRecord, ModelState
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
+from crosswind.data.schema.model import Evidence, Learned, ModelRecord, ModelState
 
 LEARNED = Learned(100, 10, 90, ("batch", "nodes"), {"system": "lab"})
 EVIDENCE = Evidence(LEARNED, 20, 0.02, {"last": 0.03, "ewma": 0.025}, ((0.05, 0.1), (0.95, 0.9)), (0.01, 0.03))

@@ -4,8 +4,8 @@ import pytest
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.operations import ATTEMPTS_MAX
-from crosswind.data.errors import ConflictError, NotFoundError
-from crosswind.data.operation import Operation, OperationState
+from crosswind.data.schema.errors import ConflictError, NotFoundError
+from crosswind.data.schema.operation import Operation, OperationState
 
 NAMES = ["a", "b", "c", *(f"model-{number}" for number in range(8))]
 

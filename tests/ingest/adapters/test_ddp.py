@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 import crosswind
-from crosswind.data.steps import PHASES
+from crosswind.data.schema.steps import PHASES
 from crosswind.ingest.probe.adapters import ddp
 
 PROGRAM = Path(__file__).parent / "programs" / "late_backward.py"

@@ -9,9 +9,9 @@ import pandas as pd
 from tests.ingest.adapters.launched import RUN_ID
 from tests.ingest.spooled import rows
 
-from crosswind.data.arrivals import last_to_arrive
-from crosswind.data.steps import LOOP_SETS, PHASES
-from crosswind.data.store import Store
+from crosswind.data.schema.steps import LOOP_SETS, PHASES
+from crosswind.data.store.arrivals import last_to_arrive
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import load_spool
 
 STEPS, DELAY_SECONDS = 24, 0.1  # as in programs/rank.py

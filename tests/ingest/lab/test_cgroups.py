@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.cgroups import CpuGroups
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.ingest.lab.observed import alive
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab import companion
 from crosswind.ingest.lab.companion import Companion, EndedEarlyError
 from crosswind.ingest.lab.injectors.pause import pause

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.ingest.lab.conditions import KNOBS, Conditions
 
 

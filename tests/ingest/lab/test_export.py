@@ -3,12 +3,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from crosswind.data.errors import ConflictError
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
+from crosswind.data.lake.lake import to_table
 from crosswind.data.samples.lab_runs import load_lab_runs
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import ConflictError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.export import export
 
 FILES = ["README.md", "injections.parquet", "ranks.parquet", "runs.parquet", "step.parquet"]

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import ConflictError
+from crosswind.data.schema.errors import ConflictError
 from crosswind.ingest.lab.folders import MARKER, SCRATCH, Folders
 
 

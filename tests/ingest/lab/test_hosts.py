@@ -9,7 +9,7 @@ import pytest
 from tests.ingest.lab.traffic import in_a_lab, megabits, output_of, round_trip_ms
 from tests.needs import ROOT, needs
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.lab.hosts import NAMESPACES, Host, hosts, remove_abandoned
 from crosswind.ingest.lab.kernel import program, require_lab
 from crosswind.ingest.lab.names import is_abandoned, new_name

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.hosts import Host
 from crosswind.ingest.lab.injection import Applied, Injection, Truth

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.data.features import all_runs
-from crosswind.data.injection import Injected
-from crosswind.data.join import rows_of_run
-from crosswind.data.run import Rank, Run, RunState
 from crosswind.data.samples.lab_runs import load_lab_runs
-from crosswind.data.store import Store
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.join import rows_of_run
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
 from crosswind.ingest.lab.folders import Folders

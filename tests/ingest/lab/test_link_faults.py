@@ -6,7 +6,7 @@ import pytest
 from tests.ingest.lab.observed import at_work, running_companions
 from tests.ingest.lab.traffic import arrived, in_a_lab, megabits, output_of, round_trip_ms
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
 from crosswind.ingest.lab.hosts import Host, hosts
 from crosswind.ingest.lab.injectors import INJECTORS, Target

@@ -9,7 +9,7 @@ import pytest
 from tests.ingest.lab.observed import alive, at_work, first_core, over, running_companions, used_seconds
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.cgroups import CpuGroups
 from crosswind.ingest.lab.injectors import INJECTORS, Target
 

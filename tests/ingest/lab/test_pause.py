@@ -7,7 +7,7 @@ import pytest
 from tests.ingest.lab.observed import over, used_seconds
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.injectors import INJECTORS, Target
 
 

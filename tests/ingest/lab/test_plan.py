@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.lab.campaign import missing
 from crosswind.ingest.lab.injectors import INJECTORS
 from crosswind.ingest.lab.order import STEPS_A_CHECKPOINT

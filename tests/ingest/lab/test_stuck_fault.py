@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.data.errors import UnavailableError
-from crosswind.data.features import all_runs
-from crosswind.data.run import RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.run import RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.folders import Folders
 from crosswind.ingest.lab.hosts import NAMESPACES

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.checks import QUANTITIES, Measured
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.checks import QUANTITIES, Measured
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.preflight.check import Failed, check
 from crosswind.ingest.preflight.disk import Disk, mount_point
 from crosswind.ingest.preflight.gemm import Gemm

@@ -22,7 +22,7 @@ HOSTS, MEGABITS, SLOW, SLOW_MEGABITS = 4, 400, 2, 40
 SECONDS = 120.0
 HANGS = """
 import sys, time
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.preflight.meeting import meet
 
 peers = meet(30.0)

@@ -3,15 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.job import Job
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.advice.advise import Scales, scaling_advice, walltime_advice
 from crosswind.models.advice.scaling import Price
 from crosswind.models.advice.startup import measured_startup
 from crosswind.models.next_run.desk import NextRunDesk
-from crosswind.models.next_run.question import Question
 
 SECOND = 1_000_000_000
 START_NS = 1_767_323_045 * SECOND

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.advice.scaling import Price, scaling_curve, within
 
 COUNTS = (1, 2, 4, 8)

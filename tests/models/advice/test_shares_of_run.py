@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from tests.models.advice.measured_ranks import store_run
 
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.run import Run, RunState
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import Configuration
+from crosswind.data.store.store import Store
 from crosswind.models.advice.shares_of_run import BatchShares, shares_of_run
 
 

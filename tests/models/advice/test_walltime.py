@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.advice.walltime import slurm_time, walltime
 
 HOUR_OR_TWO = Prediction((0.5, 0.9, 0.99), np.array([[3600.0, 5400.0, 7200.5]]))

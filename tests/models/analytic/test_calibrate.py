@@ -4,8 +4,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.analytic.calibrate import calibrate, prior
 from crosswind.models.analytic.constants import NAMES, SPREADS, Constants
 

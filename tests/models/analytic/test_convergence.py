@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.analytic.convergence import StepsToTarget, time_to_accuracy
 
 BATCHES = np.array([32.0, 64, 128, 256, 512, 1024, 4096])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.analytic.constants import Constants
 from crosswind.models.analytic.corrected import CorrectedPrior
 from crosswind.models.analytic.prior import AnalyticPrior, cases_of

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.analytic.corrected import CORRECTIONS
 from crosswind.models.analytic.correction import Correction, NoCorrection, ProcessCorrection, TreeCorrection
 from crosswind.models.registry.archive import read_model, write_model

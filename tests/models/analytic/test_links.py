@@ -1,6 +1,6 @@
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.links import Link, LogGP
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.plan import Plan
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.device import Device
 from crosswind.models.analytic.roofline import roofline_seconds, saturating_efficiency, smooth_max
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.scaling_law import ScalingLaw
 
 RANKS = np.array([1.0, 2, 4, 8, 16, 32])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.shares import Pace, batch_shares, slowest_seconds
 
 PACES = st.lists(st.builds(Pace, st.floats(0.01, 10), st.floats(0, 5)), min_size=1, max_size=3)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.device import Device
 from crosswind.models.analytic.machine import Machine, machine_of
 from crosswind.models.analytic.plan import Plan

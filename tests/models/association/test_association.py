@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.association.associate import Association, Outcome, associate
 from crosswind.models.association.bootstrap import Replicates, UnitSums, stability
 from crosswind.models.association.design import RUNS_MIN, Design, ranks_in_cohorts

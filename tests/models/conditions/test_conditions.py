@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.cgroup import CGROUP
 from crosswind.ingest.collectors.cpu import CPU
 from crosswind.ingest.collectors.memory import MEMORY

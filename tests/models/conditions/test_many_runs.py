@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError, MalformedError
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run, RunState
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.qdisc import QDISC
 from crosswind.models.conditions import conditions_at_start
 from crosswind.models.conditions.conditions import NAMES

@@ -9,11 +9,11 @@ import pytest
 from tests.models.interference.scenes import counted
 from tests.models.interference.stored import run
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.counters.counters import CounterEffect, counters, ranked
 from crosswind.models.counters.distance import distance_correlations

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Scalar
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.nvml import GPU
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS
 from crosswind.ingest.collectors.rapl import RAPL

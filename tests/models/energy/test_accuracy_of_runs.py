@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 from tests.needs import needs_data
 
-from crosswind.data.carbon import Energy, Origin
-from crosswind.data.features import cohort_key
-from crosswind.data.prediction import Prediction
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.carbon import Energy, Origin
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import cohort_key
 from crosswind.models.energy.measured import Measured, Scope
 from crosswind.models.energy.metered import MeteredRun
 from crosswind.models.energy.of_run import energy_of
-from crosswind.models.next_run.question import Question
 from crosswind.models.surrogate.surrogate import LEVELS
 
 TABLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "power" / "energy_runs.parquet"

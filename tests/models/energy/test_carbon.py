@@ -2,8 +2,8 @@
 
 import pytest
 
-from crosswind.data.carbon import CarbonIntensity, Energy, Origin
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
+from crosswind.data.schema.errors import InvalidInputError
 
 MEASURED = Energy(7.2e6, Origin.MEASURED)
 

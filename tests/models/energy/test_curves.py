@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.energy.batch_curve import BatchCurve
 from crosswind.models.energy.device_jobs import DeviceJobs
 from crosswind.models.energy.power_limit import PowerLimitCurve

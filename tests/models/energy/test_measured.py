@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from tests.models.energy.metered import SECOND, START_NS, a_run, put_readings, put_runs, steady
 
-from crosswind.data.carbon import Origin
-from crosswind.data.job import Job
-from crosswind.data.run import Run
-from crosswind.data.store import Store
+from crosswind.data.schema.carbon import Origin
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
 from crosswind.models.energy.measured import Measured, Scope, measured_energy
 
 MICRO, MILLI = 1e-6, 1e-3

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.carbon import Origin
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.carbon import Origin
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.energy.node_power import NodePower
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.surrogate import NotFittedError

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from tests.models.energy.metered import START_NS, a_run, put_readings, put_runs
 
-from crosswind.data.carbon import CarbonIntensity, Energy, Origin
-from crosswind.data.job import Job
-from crosswind.data.prediction import Prediction
-from crosswind.data.run import Run
-from crosswind.data.store import Store
+from crosswind.data.schema.carbon import CarbonIntensity, Energy, Origin
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.run import Run
+from crosswind.data.store.store import Store
 from crosswind.models.energy.load_power import PowerBasis
 from crosswind.models.energy.measured import Measured, Scope
 from crosswind.models.energy.metered import MeteredRun, Meters
 from crosswind.models.energy.of_run import EnergyForecast, energy_of
-from crosswind.models.next_run.question import Question
 from crosswind.models.surrogate.surrogate import LEVELS
 
 SECOND = 1_000_000_000

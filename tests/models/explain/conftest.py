@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments
 
 Draw = Callable[..., Segments]

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.models.explain.alike import of_runs_alike
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.segments import COLUMNS, Segments

@@ -3,9 +3,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError, NotFoundError
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.store.store import Store
 from crosswind.models.explain.compare import Comparison, compare, compare_runs
 from crosswind.models.explain.segments import Segments
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosswind.data.features import all_runs
-from crosswind.data.lake import to_table
-from crosswind.data.metric import NODE_KEYS, MetricSet
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.lake.lake import to_table
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.metric import NODE_KEYS, MetricSet
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.process import PROCESS
 from crosswind.models.explain import evidence
 from crosswind.models.explain.cohort import read_segments

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from crosswind.data.features import all_runs, cohort_key
-from crosswind.data.injection import Injected
-from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation, Verdict
 

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from crosswind.data.features import all_runs
-from crosswind.data.lake import arrow_schema
-from crosswind.data.run import Run
+from crosswind.data.lake.lake import arrow_schema
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_run
 from crosswind.models.explain.explanation import Explanation, Verdict
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import MetricSet
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import MetricSet
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.amd_gpu import AMD_GPU
 from crosswind.ingest.collectors.cgroup import CGROUP
 from crosswind.ingest.collectors.cpu import CPU

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.lake import to_table
-from crosswind.data.run import Rank, Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.memory import MEMORY
 from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.explain.cohort import read_segments

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.features import WARM_UP_STEPS
+from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.models.explain.segments import COLUMNS, segments_of
 
 Rows = Callable[..., pd.DataFrame]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crosswind.data.run import Rank, Run, RunState
+from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.models.explain.segments import COLUMNS, Segments
 from crosswind.models.explain.slow_nodes import of_slow_nodes, put_slow_nodes
 

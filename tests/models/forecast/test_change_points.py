@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.forecast.change_points import Regime, change_points, segments
 
 

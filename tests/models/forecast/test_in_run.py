@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.models.forecast.runs import STEPS, mixed, steps
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Prediction
 from crosswind.models.baseline import AlwaysMedian, distribution, one_step_errors
 from crosswind.models.forecast.in_run import InRun, InRunForecaster
 from crosswind.models.forecast.past_runs import PastRun

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.models.forecast.runs import CHECKPOINT, steps
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.forecast.profile import StepProfile, lengthened, periodic, shape_of
 
 

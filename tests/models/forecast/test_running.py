@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.running import EARLIER_RUNS, remaining
 
 SECOND = 1_000_000_000

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosswind.data.features import all_runs, cohort_key, summaries
-from crosswind.data.prediction import Prediction
-from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs, cohort_key, summaries
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import AlwaysMedian, distribution, one_step_errors
 from crosswind.models.forecast.in_run import InRunForecaster
 from crosswind.models.forecast.stored_ratios import stored_ratios

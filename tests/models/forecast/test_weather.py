@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from tests.models.forecast.made_up_weather import BEGIN_NS, HOUR_NS, shown, weather
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.forecast.backtest import backtest, candidates
 from crosswind.models.forecast.observations import Asked, Lagged, Observations, questions
 from crosswind.models.forecast.weather import HORIZONS_HOURS, MEMORY_HOURS, Weather

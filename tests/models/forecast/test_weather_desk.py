@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from tests.models.forecast.stored_weather import BEGIN_NS, HOUR_NS, run_of, store_weather
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.job import Job
-from crosswind.data.run import RunState
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import RunState
+from crosswind.data.store.store import Store
 from crosswind.models.forecast.now import Standing, SystemWeather
 from crosswind.models.forecast.weather_desk import WeatherDesk
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
 from crosswind.models.association.outcomes import Outcomes
 
 RUN_NS = 3_600_000_000_000

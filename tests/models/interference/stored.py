@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from crosswind.data.job import Job
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 
 HOUR_NS = 3_600_000_000_000
 

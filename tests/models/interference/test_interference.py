@@ -9,11 +9,11 @@ import pytest
 from tests.models.interference.stored import HOUR_NS, neighbourhood, run
 
 from crosswind.cli.output import plain
-from crosswind.data.errors import InvalidInputError, MalformedError
-from crosswind.data.job import Job
-from crosswind.data.run import RunState
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import RunState
+from crosswind.data.store.store import Store
 from crosswind.models.interference.exposure import Scope
 from crosswind.models.interference.interference import interference
 from crosswind.models.interference.presence import Kind, presences

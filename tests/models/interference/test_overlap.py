@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.run import Run, RunState
+from crosswind.data.schema.run import Run, RunState
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.interference.overlap import Spans, meetings_in_groups, meetings_on_nodes, overlaps
 

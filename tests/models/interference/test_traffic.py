@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from tests.models.interference.stored import HOUR_NS, run
 
-from crosswind.data.lake import to_table
-from crosswind.data.run import new_ulid
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.network import NETWORK
 from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.association.outcomes import Outcomes

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from crosswind.data.schema.question import Question
 from crosswind.models.next_run.describe import MANY, TEXTS_MAX, described
-from crosswind.models.next_run.question import Question
 from crosswind.models.surrogate.columns import Columns
 
 

@@ -6,17 +6,17 @@ from typing import TypeAlias
 import pytest
 from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, put, scaled
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.job import Job
-from crosswind.data.lake import to_table
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.steps import STEP
+from crosswind.data.store.store import Store
 from crosswind.models.next_run.answer import Basis
 from crosswind.models.next_run.cases import Outcome, cases
 from crosswind.models.next_run.desk import MODELS_MAX, PLACES_MAX, NextRunDesk
 from crosswind.models.next_run.fit import train
 from crosswind.models.next_run.model import NextRunModel
-from crosswind.models.next_run.question import Question
 from crosswind.models.next_run.registered import next_run_desk
 from crosswind.models.registry.registry import Registry
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from tests.models.next_run.made_up_runs import GAP_SECONDS, SECOND, START_NS, rows, scaled
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.job import Job
-from crosswind.data.model import Evidence
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.model import Evidence
+from crosswind.data.store.store import Store
 from crosswind.models.next_run.book import questions_of
 from crosswind.models.next_run.cases import Outcome, cases, conditions_of
 from crosswind.models.next_run.fit import ASKED_MAX, ask_later, fitted, later_runs, train, worth_of

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from tests.models.next_run.made_up_runs import rows, scaled
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import Question
 from crosswind.models.next_run.answer import Answer, Basis
 from crosswind.models.next_run.model import NextRunModel
-from crosswind.models.next_run.question import Question
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.spread import TELLING
 

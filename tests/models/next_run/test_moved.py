@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from crosswind.data.schema.question import Question
 from crosswind.models.next_run.answer import Basis
 from crosswind.models.next_run.cases import COLUMNS, Outcome
 from crosswind.models.next_run.model import NextRunModel
-from crosswind.models.next_run.question import Question
 
 NETWORK = {"hidden": 2048, "layers": 24, "sequence": 1024, "accelerator": "A100", "micro_batch": 4}
 

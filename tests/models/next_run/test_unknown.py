@@ -1,6 +1,6 @@
 from typing import Any
 
-from crosswind.models.next_run.question import Question
+from crosswind.data.schema.question import Question
 from crosswind.models.next_run.unknown import novelties, suggestion
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from crosswind.data.checks import PREFLIGHT
-from crosswind.data.lake import to_table
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.checks import PREFLIGHT
+from crosswind.data.store.store import Store
 
 BEGAN = 1_767_225_600_000_000_000  # 2026-01-01, midnight UTC
 DAY_NS = 86_400_000_000_000

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from crosswind.data.checks import Measured
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.checks import Measured
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.links import Link
 from crosswind.models.preflight.links import fitted, link_values
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.models.preflight.stored_checks import BEGAN, DAY_NS, store_checks
 
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.preflight.past import checked_systems, past_checks
 from crosswind.models.preflight.references import Basis
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from crosswind.data.checks import QUANTITIES
+from crosswind.data.schema.checks import QUANTITIES
 from crosswind.models.preflight.usual import LEAST_SPREAD, Z_SLOW, usual
 
 

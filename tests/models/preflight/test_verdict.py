@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from crosswind.data.checks import Measured
+from crosswind.data.schema.checks import Measured
 from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.references import Basis
 from crosswind.models.preflight.verdict import Verdict, judged

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.catalog.catalog import Catalog
-from crosswind.data.lake import Lake
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import Lake
+from crosswind.data.store.store import Store
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from crosswind.data.model import Evidence, Learned
-from crosswind.data.prediction import Floats, Prediction
-from crosswind.data.store import Store
+from crosswind.data.schema.model import Evidence, Learned
+from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.data.store.store import Store
 from crosswind.models.registry.drift import LaterRuns
 from crosswind.models.registry.evidence import evidence_of
 from crosswind.models.registry.trainer import Trained

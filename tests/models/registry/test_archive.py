@@ -16,9 +16,9 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError, MalformedError
-from crosswind.data.prediction import Prediction
-from crosswind.data.run import RunState
+from crosswind.data.schema.errors import InvalidInputError, MalformedError
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.schema.run import RunState
 from crosswind.models.baseline import Ewma
 from crosswind.models.registry.archive import DIGEST, EPOCH, MODEL, _digest, read_model, write_model
 from crosswind.models.surrogate import XgboostQuantileSurrogate
@@ -202,7 +202,7 @@ def test_a_changed_byte_never_changes_the_model() -> None:
         "os:system",
         "builtins:eval",
         "subprocess:Popen",
-        "crosswind.data.lake:Path",
+        "crosswind.data.lake.lake:Path",
         "crosswind.models.surrogate.columns:pd",
         "crosswind.models.surrogate.columns:np.ndarray",
         "crosswind.models.surrogate.surrogate:NotFittedError",
@@ -339,7 +339,7 @@ def test_fields_that_an_older_version_did_not_have_get_their_default() -> None:
 
 
 def test_making_a_model_from_a_file_calls_nothing_of_it() -> None:
-    wrong = record("crosswind.data.prediction:Prediction", levels={"tuple": [0.9, 0.1]}, values=3)
+    wrong = record("crosswind.data.schema.prediction:Prediction", levels={"tuple": [0.9, 0.1]}, values=3)
     assert read_model(forged(wrong)).levels == (0.9, 0.1)  # its __post_init__ would refuse
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.model import Evidence, Learned
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.model import Evidence, Learned
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.registry.drift import (
     FALSE_ALARM,
     LOSS_ROWS_MIN,

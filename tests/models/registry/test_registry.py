@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 from tests.models.registry.models import LEARNED, poor, rows, trained
 
-from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, NotFoundError, UnavailableError
-from crosswind.data.model import ModelState
-from crosswind.data.prediction import Prediction
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import (
+    ConflictError,
+    InvalidInputError,
+    MalformedError,
+    NotFoundError,
+    UnavailableError,
+)
+from crosswind.data.schema.model import ModelState
+from crosswind.data.schema.prediction import Prediction
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import Ewma
 from crosswind.models.registry.evidence import evidence_of, row_losses
 from crosswind.models.registry.registry import Registry

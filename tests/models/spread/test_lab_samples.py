@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.features import all_runs, cohort_key
-from crosswind.data.prediction import Floats, Prediction
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.data.store.features import all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.models.baseline import AlwaysMedian, distribution, one_step_errors
 from crosswind.models.conditions import conditions_at_start
 from crosswind.models.scores import coverage, pinball_loss, skill

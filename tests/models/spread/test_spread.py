@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats, Prediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.models.scores import coverage, pinball_loss
 from crosswind.models.spread import CohortSpread
 from crosswind.models.spread.few_runs import shrunken

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.models.stragglers.made_up_steps import USUAL, Late, chosen, step_rows
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.stragglers.detector import WINDOW, Event, StragglerDetector
 
 TEN_SECONDS = 10_000_000_000

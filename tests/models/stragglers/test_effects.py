@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.stragglers.effects import Effects, Factor, crossed_effects
 
 RUNS, EACH, NODES = 120, 4, 30

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tests.models.stragglers.made_up_fleet import BEGIN_NS, HOUR_NS, drawn_nodes, store_fleet
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.lake import to_table
-from crosswind.data.metric import NODE_KEYS, Column, MetricSet
-from crosswind.data.occupancy import Placement, Source
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
+from crosswind.data.schema.occupancy import Placement, Source
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.fleet import fleet_ranking
 from crosswind.models.stragglers.observed import local_times
 from crosswind.models.stragglers.ranking import Basis, Kind

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tests.models.forecast.stored_weather import BEGIN_NS, HOUR_NS, store_weather
 
-from crosswind.data.store import Store
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.history import history
 from crosswind.models.stragglers.regressions import regressions
 

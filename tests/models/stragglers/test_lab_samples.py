@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.fleet import fleet_ranking
 from crosswind.models.stragglers.live import stragglers_of_run
 from crosswind.models.stragglers.ranking import Kind

@@ -8,11 +8,11 @@ import pytest
 from tests.ingest.adapters.launched import PROGRAMS
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.lake import to_table
-from crosswind.data.run import Rank, Run, RunState
-from crosswind.data.steps import COLLECTIVE, STEP
-from crosswind.data.store import Store
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.steps import COLLECTIVE, STEP
+from crosswind.data.store.store import Store
 from crosswind.ingest.load import load_spool
 from crosswind.models.stragglers.detector import PHASES, StepRows
 from crosswind.models.stragglers.live import RunWatch, stragglers_of_run

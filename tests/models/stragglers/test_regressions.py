@@ -6,10 +6,10 @@ import pytest
 from tests.models.forecast.stored_weather import BEGIN_NS, HOUR_NS, store_weather
 
 from crosswind.data.catalog.runs import ANY_RUN
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.stragglers.coincidences import suspects
 from crosswind.models.stragglers.regressions import Regression, regressions
 

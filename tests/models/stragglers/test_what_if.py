@@ -4,7 +4,7 @@ import pytest
 from tests.models.stragglers.pipeline_trace import TRACE, operations
 from tests.needs import needs_data
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.stragglers.replay import replayed_slowdown
 from crosswind.models.stragglers.what_if import synchronous_slowdown
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.surrogate import LEVELS, NotFittedError
 from crosswind.models.surrogate.xgboost_quantile import XgboostQuantileSurrogate

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.models.transfer.fine_tuned_network import FineTunedNetwork
 
 MakeCase = Callable[..., Any]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.transfer.coordinates import Coordinates
 from crosswind.models.transfer.multi_task_gp import MultiTaskGp
 from crosswind.models.transfer.task_kernel import TaskKernel

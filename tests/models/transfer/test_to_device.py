@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.energy.power_limit import PowerLimitCurve
 from crosswind.models.registry.archive import read_model, write_model
 from crosswind.models.surrogate import NotFittedError

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import pytest
 
-from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import Study, TrialState
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Study, TrialState
 from crosswind.models.tuner.desks import Desk, Lease
 
 SPACE = {"batch": {"kind": "int", "low": 1, "high": 200}, "fused": {"kind": "boolean"}}

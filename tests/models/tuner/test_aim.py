@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.aim import Aim
 from crosswind.models.tuner.hours import HOUR_NS
 from crosswind.models.tuner.searching import search_for

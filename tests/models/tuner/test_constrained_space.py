@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner import Space
 
 DEGREES = {name: {"kind": "ordinal", "values": [1, 2, 4, 8]} for name in ("dp", "tp", "pp")}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.expression import DEPTH_MAX, LENGTH_MAX, Expression
 from crosswind.models.tuner.formula import ABSENT, Known, Undefined
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.models.tuner.desks_contract import ALICE, BOB, NAME, SECOND, STUDY, DeskContract
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import TrialState
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import TrialState
 from crosswind.models.tuner.desks import Lease, Limits
 from crosswind.models.tuner.shared_folder import FileSystemClock, FolderDesk
 
@@ -203,7 +203,7 @@ print([name for name in ("sqlalchemy", "duckdb") if name in sys.modules])
 ON_A_FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from crosswind.data.errors import UnavailableError
+from crosswind.data.schema.errors import UnavailableError
 from crosswind.models.tuner.desks import Lease
 from crosswind.models.tuner.shared_folder import FolderDesk
 desk, trial = FolderDesk(Path(sys.argv[1])), sys.argv[2]

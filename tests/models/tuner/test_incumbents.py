@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.trial import Trial, TrialState
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.trial import Trial, TrialState
 from crosswind.models.tuner import GaussianProcessTuner, RandomTuner, Space
 from crosswind.models.tuner.incumbents import Beliefs, next_replicate
 from crosswind.models.tuner.repeats import Repeats

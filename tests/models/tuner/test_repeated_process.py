@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner import repeated_process
 from crosswind.models.tuner.repeated_process import RepeatedProcess
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.models.tuner.desks_contract import in_threads
 
-from crosswind.data.trial import Configuration, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner import RandomTuner
 from crosswind.models.tuner.searches import FRESH_SECONDS, KEPT, Searches
 from crosswind.models.tuner.searching import Earlier, PlainSearch, Search, search_for

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.models.tuner import Space
 from crosswind.models.tuner.study_file import StudyFile
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from crosswind.cli.demo.plan import RUNS, RUNS_LEAST, TRIALS, planned_runs
 from crosswind.cli.demo.site import site
 from crosswind.cli.output import say, say_json
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.ingest.lab.laboratory import SYSTEM
 from crosswind.settings import Settings
 
@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 def _measure(arguments: argparse.Namespace, own: Settings, began: float) -> None:
     from crosswind.cli.demo.loop import DemoLoop  # noqa: PLC0415 - heavy
     from crosswind.cli.demo.summary import summary  # noqa: PLC0415
-    from crosswind.data.store import Store  # noqa: PLC0415
+    from crosswind.data.store.store import Store  # noqa: PLC0415
 
     seed = int(time.time()) if arguments.seed is None else arguments.seed
     with Store.open(own.home) as store:

@@ -22,13 +22,14 @@ from crosswind.cli.demo.plan import (
 from crosswind.cli.demo.site import environment_of
 from crosswind.cli.progress import Progress
 from crosswind.dashboards.wording import configuration_words, seconds
-from crosswind.data.errors import ConflictError, InvalidInputError, UnavailableError
-from crosswind.data.features import summaries
-from crosswind.data.operation import OPEN
-from crosswind.data.run import new_ulid
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
-from crosswind.data.trial import Configuration, Study, Trial
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
+from crosswind.data.schema.operation import OPEN
+from crosswind.data.schema.question import Question
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Configuration, Study, Trial
+from crosswind.data.store.features import summaries
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.faults import Fault
 from crosswind.ingest.load import load_spool
 from crosswind.ingest.wrapper import Launch, launch
@@ -36,9 +37,8 @@ from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.next_run.answer import Answer
 from crosswind.models.next_run.cases import Outcome
-from crosswind.models.next_run.question import Question
 from crosswind.models.next_run.registered import next_run_desk
-from crosswind.models.registry.operations import TRAIN, Runner
+from crosswind.models.training.operations import TRAIN, Runner
 from crosswind.models.tuner import GaussianProcessTuner
 from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.settings import Settings

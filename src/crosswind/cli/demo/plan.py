@@ -5,7 +5,7 @@ import random
 import sys
 from dataclasses import dataclass
 
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.trial import Configuration
 from crosswind.ingest.lab.faults import Fault
 
 RANKS = 2

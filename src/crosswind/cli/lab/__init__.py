@@ -9,8 +9,8 @@ from crosswind.cli.lab.outcome import outcome_table, outcomes
 from crosswind.cli.output import say, say_json, table
 from crosswind.cli.progress import Progress
 from crosswind.dashboards.wording import seconds
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
 from crosswind.ingest.lab.folders import Folders

@@ -9,11 +9,11 @@ import pandas as pd
 
 from crosswind.cli.output import table
 from crosswind.dashboards.wording import NONE, number, seconds
-from crosswind.data.features import WARM_UP_STEPS, all_runs, cohort_key
-from crosswind.data.injection import Injected
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps_summary import time_of
-from crosswind.data.store import Store
+from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.features import WARM_UP_STEPS, all_runs, cohort_key
+from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import position_in
 from crosswind.ingest.lab.plan import Plan
 from crosswind.ingest.lab.run_records import NO_INJECTION

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from crosswind.cli.tune.spooled import spool_text
-from crosswind.data.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
-from crosswind.data.run import new_ulid
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import ConflictError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.desks import Desk, Lease, Suggest
 from crosswind.models.tuner.hours import ends_ns
 

@@ -3,21 +3,24 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from crosswind.cli.tune.where import MakeTuner
-from crosswind.data.errors import NotFoundError
+from crosswind.data.schema.errors import NotFoundError
 from crosswind.ingest.ended_jobs import ended_jobs
 from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 
+if TYPE_CHECKING:
+    from crosswind.models.tuner.searching import MakeTuner  # heavy
+
 
 @contextmanager
-def store_desk(settings: Settings, make_tuner: MakeTuner | None = None) -> Iterator[Desk]:
+def store_desk(settings: Settings, make_tuner: "MakeTuner | None" = None) -> Iterator[Desk]:
     """The desk over the store of this installation; new trials come from the usual tuner where none is named.
 
     Raises: NotFoundError for what is asked of it, saying where else a study may be.
     """
-    from crosswind.data.store import Store  # noqa: PLC0415 - not for a folder
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - not for a folder
     from crosswind.models.tuner.desk import StudyDesk  # noqa: PLC0415
     from crosswind.models.tuner.evidence.for_study import StoredEarlier  # noqa: PLC0415
 
@@ -30,7 +33,7 @@ def store_desk(settings: Settings, make_tuner: MakeTuner | None = None) -> Itera
 
 
 @contextmanager
-def folder_desk(folder: Path, make_tuner: MakeTuner | None = None) -> Iterator[Desk]:
+def folder_desk(folder: Path, make_tuner: "MakeTuner | None" = None) -> Iterator[Desk]:
     """The desk over a shared folder, the same."""
     from crosswind.models.tuner.shared_folder import FolderDesk  # noqa: PLC0415 - not for the store
 

@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.ingest.probe.place import node_name
 
 BASIC_PLANE = 0xFFFF

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from crosswind.cli.tune.remote import RemoteDesk
 from crosswind.cli.tune.where import desk_at
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.trial import TrialRecord
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.trial import TrialRecord
 from crosswind.models.tuner.contexts import NUMBERS_MAX, Numbers, choosing_by, context_of_json
 from crosswind.models.tuner.desks import Lease, Suggest
 from crosswind.settings import Settings

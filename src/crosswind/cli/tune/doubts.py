@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from crosswind.cli.tune.unsent import Tell
-from crosswind.data.trial import TrialState
+from crosswind.data.schema.trial import TrialState
 
 if TYPE_CHECKING:
     from crosswind.models.tuner.evidence.disturbance import Disturbance

@@ -7,9 +7,9 @@ import numpy as np
 
 from crosswind.cli.tune.judging import judged
 from crosswind.cli.tune.run_outcomes import step_seconds
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
-from crosswind.data.trial import Configuration, Study, TrialRecord
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.trial import Configuration, Study, TrialRecord
 from crosswind.models.tuner.evidence.early_stop import Incumbent, stop_of
 
 OF_LEVEL = ("step_p50_seconds", "step_mean_seconds")  # outcomes that follow the typical step

@@ -17,9 +17,9 @@ from crosswind.cli.tune.run_outcomes import step_outcomes
 from crosswind.cli.tune.told_objective import listening, outcomes_in
 from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.cli.tune.watch import Watch
-from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
-from crosswind.data.run import new_ulid
-from crosswind.data.trial import Study, TrialRecord, TrialState
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Study, TrialRecord, TrialState
 from crosswind.ingest.wrapper import Launch, Outcome, launch
 from crosswind.models.tuner.contexts import Numbers, as_outcomes, as_reason, as_text
 from crosswind.models.tuner.desks import Desk, Lease

@@ -20,9 +20,9 @@ from crosswind.cli.tune.records import records_of
 from crosswind.cli.tune.told_objective import compiled
 from crosswind.cli.tune.unsent import Unsent
 from crosswind.cli.tune.where import desk_at, place_of
-from crosswind.data.errors import InvalidInputError, ProjectError, UnavailableError
-from crosswind.data.run import new_ulid
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
 from crosswind.models.tuner.desks import COUNT_MAX, Desk, Lease, Suggest
 from crosswind.settings import Settings

@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Parameter
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Parameter
 
 # {name}, {name:value where it is absent}, and {{name}} for the text {name} itself
 PLACE = re.compile(r"\{\{(?P<literal>[A-Za-z_][\w.-]*)\}\}|\{(?P<name>[A-Za-z_][\w.-]*)(?::(?P<default>[^{}]*))?\}")

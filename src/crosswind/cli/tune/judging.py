@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Study
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Study
 
 if TYPE_CHECKING:
     from crosswind.models.tuner.expression import Expression

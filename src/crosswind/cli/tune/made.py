@@ -8,9 +8,9 @@ from pathlib import Path
 
 from crosswind.cli.output import say, say_json
 from crosswind.cli.tune.where import desk_at, place_of
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.data.run import new_ulid
-from crosswind.data.trial import Study
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import Study
 from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 

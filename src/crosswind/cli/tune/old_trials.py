@@ -11,12 +11,12 @@ from pathlib import Path
 
 from crosswind.cli.output import say, say_json
 from crosswind.cli.tune.judging import signed
-from crosswind.data.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
-from crosswind.data.store import Store
-from crosswind.data.trial import ENDED, History, Parameter, Study, Trial, TrialState
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.trial import ENDED, History, Parameter, Study, Trial, TrialState
+from crosswind.data.store.store import Store
+from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.ingest.readers.reader import Context, Report
 from crosswind.models.tuner.space import Space, is_wrapped
 from crosswind.settings import Settings
 

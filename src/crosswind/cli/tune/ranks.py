@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crosswind.cli.tune.asker import job_key, restarts
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 
 STEP = "CROSSWIND_TUNE_STEP"
 STEP_VARIABLES = (STEP, "PMIX_NAMESPACE", "PALS_APID", "TORCHELASTIC_RUN_ID")

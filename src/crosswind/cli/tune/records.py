@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from crosswind.cli.tune.doubts import Judge
 from crosswind.cli.tune.remote import RemoteDesk
-from crosswind.data.errors import ProjectError
-from crosswind.data.trial import Study
+from crosswind.data.schema.errors import ProjectError
+from crosswind.data.schema.trial import Study
 from crosswind.ingest.ship.shipper import Shipper
 from crosswind.ingest.ship.token import ship_token
 from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
-    from crosswind.data.store import Store
+    from crosswind.data.store.store import Store
     from crosswind.models.tuner.evidence.disturbance import Disturbance
 
 SHIPPINGS = 2  # a server may ask for another coding once
@@ -86,7 +86,7 @@ def _stored(settings: Settings) -> str:
 
 
 def _opened(settings: Settings) -> "Store":
-    from crosswind.data.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
 
     return Store.open(settings.home, database=settings.database)
 

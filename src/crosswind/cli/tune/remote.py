@@ -9,9 +9,15 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from crosswind.data.errors import ConflictError, InvalidInputError, MalformedError, NotFoundError, UnavailableError
-from crosswind.data.request_key import RequestKey
-from crosswind.data.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.errors import (
+    ConflictError,
+    InvalidInputError,
+    MalformedError,
+    NotFoundError,
+    UnavailableError,
+)
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.token import ship_token
 from crosswind.models.tuner.desks import Lease, Standing

@@ -15,8 +15,8 @@ from crosswind.cli.tune.judging import signed
 from crosswind.cli.tune.sureness import answer_json, answer_of, answer_words
 from crosswind.cli.tune.trial_table import trial_table
 from crosswind.cli.tune.where import desk_at, place_of
-from crosswind.data.errors import NotFoundError
-from crosswind.data.trial import Configuration, Study, TrialRecord, TrialState
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
 from crosswind.models.tuner.desks import Desk, Standing
 from crosswind.settings import Settings
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median, quantiles, stdev
 
-from crosswind.data.errors import MalformedError, UnavailableError
+from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.segment import RowsFrame
 from crosswind.ingest.segment_reader import read_segment
 

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from crosswind.data.run import new_ulid
+from crosswind.data.schema.run import new_ulid
 
 
 def spool_text(folder: Path, text: str) -> Path:

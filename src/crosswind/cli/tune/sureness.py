@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from crosswind.cli.tune.filling import text_of
 from crosswind.cli.tune.judging import signed
-from crosswind.data.trial import Study, TrialRecord
+from crosswind.data.schema.trial import Study, TrialRecord
 
 if TYPE_CHECKING:
     from crosswind.models.tuner.incumbents import Answer

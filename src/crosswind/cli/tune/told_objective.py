@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crosswind.data.errors import InvalidInputError, MalformedError, UnavailableError
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 
 FILE_BYTES = 64 * 1024 * 1024
 LINE_BYTES = 4096  # of a line of output that is looked at, as step lines are

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from crosswind.cli.output import table
-from crosswind.data.trial import TrialRecord
+from crosswind.data.schema.trial import TrialRecord
 
 
 def trial_table(records: Sequence[TrialRecord]) -> str:

@@ -15,8 +15,8 @@ from crosswind.cli.tune.filling import variables
 from crosswind.cli.tune.trial_table import trial_table
 from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.cli.tune.where import desk_at, place_of
-from crosswind.data.errors import InvalidInputError, UnavailableError
-from crosswind.data.trial import TrialRecord, TrialState
+from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.contexts import as_outcomes, as_reason, as_text
 from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings

@@ -8,8 +8,8 @@ from typing import Any
 
 from crosswind.cli.tune.judging import signed
 from crosswind.cli.tune.spooled import spool_text
-from crosswind.data.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from crosswind.data.trial import TrialState
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from crosswind.data.schema.trial import TrialState
 from crosswind.models.tuner.desks import Desk
 
 FOLDER = "tune-unsent"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from crosswind.data.errors import ConflictError, NotFoundError, ProjectError
+from crosswind.data.schema.errors import ConflictError, NotFoundError, ProjectError
 
 logger = logging.getLogger("crosswind")
 JUDGED_EVERY_SECONDS = 3.0  # by the steps so far, which the probe writes once a second

@@ -2,18 +2,20 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from crosswind.cli.asking import SERVER
 from crosswind.cli.tune.remote import RemoteDesk
 from crosswind.models.tuner.desks import Desk
 from crosswind.settings import Settings
 
+if TYPE_CHECKING:
+    from crosswind.models.tuner.searching import MakeTuner  # heavy
+
 FOLDER = "CROSSWIND_TUNE_FOLDER"
-MakeTuner: TypeAlias = Callable[[Any, int], Any]  # of a space and a seed; their types are heavy to import
 
 
 def configure_where(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +41,7 @@ def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.
 
 
 @contextmanager
-def desk_at(place: tuple[str, str], settings: Settings, *, make_tuner: MakeTuner | None = None) -> Iterator[Desk]:
+def desk_at(place: tuple[str, str], settings: Settings, *, make_tuner: "MakeTuner | None" = None) -> Iterator[Desk]:
     """The desk of that place; a server's needs the standard library alone and chooses its tuner itself."""
     kind, address = place
     if kind == "server":

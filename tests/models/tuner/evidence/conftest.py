@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.data.lake import to_table
-from crosswind.data.metric import Scalar
-from crosswind.data.run import Run, RunState
-from crosswind.data.steps import STEP
-from crosswind.data.store import Store
-from crosswind.data.trial import Parameter
+from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.steps import STEP
+from crosswind.data.schema.trial import Parameter
+from crosswind.data.store.store import Store
 
 AddRun = Callable[..., Run]
 HOUR_NS = 3600 * 10**9

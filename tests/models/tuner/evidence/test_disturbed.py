@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from crosswind.data.catalog.runs import RunFilter
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.features import all_runs
-from crosswind.data.run import Run
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.run import Run
+from crosswind.data.store.features import all_runs
+from crosswind.data.store.store import Store
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.evidence import ranks_of, spans_of
 from crosswind.models.explain.segments import COLUMNS, Segments

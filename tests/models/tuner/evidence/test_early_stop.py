@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.prediction import Floats
-from crosswind.data.run import Run, RunState
-from crosswind.data.store import Store
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.evidence.early_stop import Incumbent, Patience, levels_of, stop_of
 from crosswind.models.tuner.evidence.watch import Watched, watch
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from crosswind.data.run import Run
-from crosswind.data.store import Store
-from crosswind.data.trial import Study, Trial, TrialState
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import Study, Trial, TrialState
+from crosswind.data.store.store import Store
 from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.models.tuner.evidence.beside import ROWS_MAX, SOURCES_MAX, bounded, is_comparable
 from crosswind.models.tuner.evidence.for_study import StoredEarlier

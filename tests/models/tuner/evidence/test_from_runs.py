@@ -3,14 +3,14 @@ from dataclasses import replace
 
 import pytest
 
-from crosswind.data.checks import PREFLIGHT
-from crosswind.data.errors import InvalidInputError, NotFoundError
-from crosswind.data.job import Job
-from crosswind.data.lake import to_table
-from crosswind.data.run import Run, RunState
+from crosswind.data.lake.lake import to_table
 from crosswind.data.samples.lab_runs import load_lab_samples
-from crosswind.data.store import Store
-from crosswind.data.trial import History, Study, Trial, TrialState
+from crosswind.data.schema.checks import PREFLIGHT
+from crosswind.data.schema.errors import InvalidInputError, NotFoundError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run, RunState
+from crosswind.data.schema.trial import History, Study, Trial, TrialState
+from crosswind.data.store.store import Store
 from crosswind.models.tuner import GaussianProcessTuner, Space
 from crosswind.models.tuner.evidence.from_runs import evidence_of
 from crosswind.models.tuner.evidence.sought import Sought

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.trial import Parameter
+from crosswind.data.schema.trial import Parameter
 from crosswind.models.tuner import Space
 from crosswind.models.tuner.evidence.units import UNITS, converted, number_in, split_name
 from crosswind.models.tuner.evidence.values import configured_value, covered, fitted

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.prediction import Floats
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.outcomes.expected_improvement import expected_hypervolume_improvement as expected
 from crosswind.models.tuner.outcomes.front import hypervolume, on_front
 

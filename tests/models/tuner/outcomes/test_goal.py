@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration
 from crosswind.models.tuner.outcomes.goal import Goal
 from crosswind.models.tuner.outcomes.limit import Limit
 from crosswind.models.tuner.outcomes.objective import Objective

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner import Source, Space
 from crosswind.models.tuner.gaussian_process import Process, _misfit
 from crosswind.models.tuner.portfolio.encoding import foreign_points

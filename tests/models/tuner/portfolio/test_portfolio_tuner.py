@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from crosswind.data.errors import InvalidInputError
-from crosswind.data.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner import PortfolioTuner, Source, Space
 
 GRID = Space.from_json({name: {"kind": "ordinal", "values": list(range(12))} for name in ("a", "b")})

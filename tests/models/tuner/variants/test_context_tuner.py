@@ -2,7 +2,7 @@
 
 import pytest
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.space import Space
 from crosswind.models.tuner.variants import Context, ContextTuner, Experience
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.variants import matrix_features
 
 

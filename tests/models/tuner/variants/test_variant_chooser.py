@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosswind.data.errors import InvalidInputError
+from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.variants import Choice, Context, Experience, VariantChooser
 
 DIRECT, MULTIGRID, RISKY = ({"solver": name} for name in ("direct", "multigrid", "risky"))

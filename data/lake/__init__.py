@@ -1,0 +1,1 @@
+"""The lake: metric sets as immutable Parquet parts, appended, compacted and read through DuckDB."""

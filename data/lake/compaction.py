@@ -1,0 +1,283 @@
+"""Compaction: the many small parts of a set's hour become one, later those of a day, and nothing else changes.
+
+One rename is the whole change: the new file's manifest, which is on the disk before it, names the parts that count no
+more from then on (`parts`). Killed before, there is an unused manifest; killed after, parts that count no more, which
+the next compaction removes. Parts are not removed while a reader that may have listed them still reads.
+"""
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from crosswind.data.lake.damage import passing_over
+from crosswind.data.lake.lake import Lake, arrow_schema
+from crosswind.data.lake.locks import COMPACTING, alone, make_lock
+from crosswind.data.lake.mounts import MOUNTS, mount_of
+from crosswind.data.lake.parquet import SORT_KEYS, write_parquet
+from crosswind.data.lake.parts import (
+    DAY_NS,
+    Manifest,
+    Span,
+    compacted_span,
+    days,
+    held,
+    manifest_of,
+    part_names,
+    superseded_in,
+)
+from crosswind.data.lake.publish import drop, hidden_name, land, sync
+from crosswind.data.lake.removal import remove_drafts, remove_lone_manifests, remove_replaced
+from crosswind.data.lake.steps_summary import summarise
+from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
+from crosswind.data.schema.metric import Column, MetricSet
+
+HOUR_NS = 3_600_000_000_000
+LATE_NS = 900_000_000_000  # parts of an hour still come so long after it; of a day, eight times as long
+CELLS_MAX = 16_000_000  # of a compacted file, which is made in memory: rows x columns
+SEVERAL = 8  # files that are worth being made one, although more will come
+MOSTLY = 0.8  # a file of this share of the rows is not written again for the sake of the others
+SETTLE_SECONDS = 60.0
+PATIENCE_SECONDS = 5.0  # once a compaction, for a moment at which nobody reads
+
+
+@dataclass
+class Compacted:
+    """Counts and problems of one compaction."""
+
+    files_before: int = 0
+    files_after: int = 0
+    rows: int = 0  # that were written anew
+    summaries: int = 0  # of runs, written anew
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part that counts, and what decides where it goes."""
+
+    path: Path
+    first_ns: int
+    rows: int
+    columns: str  # digest of their names
+    is_compacted: bool
+
+
+def compact(
+    lake: Lake,
+    *,
+    now_ns: int | None = None,
+    settle_seconds: float = SETTLE_SECONDS,
+    is_over: Callable[[], bool] = lambda: False,
+    mounts: Path = MOUNTS,
+) -> Compacted:
+    """Makes few parts of many, in every set; parts younger than `settle_seconds` wait. `is_over` ends it early.
+
+    What cannot be read stays as it is, and is told.
+    Raises: ConflictError when somebody else compacts this lake; UnavailableError when it cannot be written, or when
+    a lock there need not hold on every node.
+    """
+    done, now = Compacted(), time.time_ns() if now_ns is None else now_ns
+    if not lake.root.is_dir():
+        return done
+    _check_locks(lake.root, mounts)
+    try:
+        make_lock(lake.root)
+        with alone(lake.root / COMPACTING) as is_ours:
+            if not is_ours:
+                raise ConflictError(f"lake {lake.root} is being compacted by another process")
+            remove_drafts(lake.root)
+            _compact(lake, _days(lake, now, done), settle_seconds=settle_seconds, is_over=is_over)
+            if not is_over():
+                problems: list[str] = []
+                done.summaries = summarise(lake, problems)
+                done.problems += [problem for problem in problems if problem not in done.problems]
+    except OSError as error:
+        raise UnavailableError(f"lake {lake.root} cannot be compacted: {error}") from error
+    return done
+
+
+def _check_locks(root: Path, mounts: Path) -> None:
+    mount = mount_of(root, mounts)
+    if not mount.has_locks_of_all:
+        raise UnavailableError(
+            f"lake {root} is not compacted on {mount.kind or 'a file system that nobody names'}: expected a disk of "
+            "this node, NFS with local_lock=none and without nocto, or Lustre with flock"
+        )
+
+
+@dataclass(frozen=True)
+class _Day:
+    """The files of a set with rows of one day."""
+
+    lake: Lake
+    folder: Path
+    now_ns: int
+    done: Compacted
+    columns: Mapping[str, Column]  # of the set
+
+    def compact(self, settle_seconds: float) -> list[Path]:
+        """Merges what is due; the parts that are still there and count no more."""
+        remove_lone_manifests(self.folder)
+        names = part_names(self.folder)
+        replaced = superseded_in(self.folder, names)
+        live = [self.folder / name for name in names if name not in replaced]
+        self.done.files_before += len(live)
+        oldest_ns = time.time_ns() - int(settle_seconds * 1e9)
+        settled = [path for path in live if compacted_span(path.name) or path.stat().st_mtime_ns <= oldest_ns]
+        merged = [self._merge(due) for due in self._due(list(self._read(settled)))]
+        if any(merged):
+            names = part_names(self.folder)
+            replaced = superseded_in(self.folder, names)
+        self.done.files_after += len(names) - len(replaced)
+        return [self.folder / name for name in sorted(replaced)]
+
+    def _read(self, paths: Sequence[Path]) -> Iterator[_Part]:
+        for path in paths:
+            with passing_over(self.done.problems, path):
+                yield _part(path, self.columns.keys())
+
+    def _due(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
+        """The groups of parts that shall be one file each."""
+        groups: dict[tuple[str, Span], list[_Part]] = defaultdict(list)
+        for part in sorted(parts, key=lambda part: (part.first_ns, part.path.name)):
+            groups[part.columns, self._period(part.first_ns)].append(part)
+        for (_, period), group in groups.items():
+            small = [part for part in group if part.rows < self._rows_max() // 2]
+            yield from self._chunks(_worth_it(small, is_closed=self.now_ns > period[1] + LATE_NS))
+
+    def _period(self, ts_ns: int) -> Span:
+        """The day when it is long over, else the hour."""
+        end_of_day = (ts_ns // DAY_NS + 1) * DAY_NS
+        if self.now_ns > end_of_day + 8 * LATE_NS:
+            return end_of_day - DAY_NS, end_of_day
+        hour = ts_ns // HOUR_NS * HOUR_NS
+        return hour, hour + HOUR_NS
+
+    def _chunks(self, parts: Sequence[_Part]) -> Iterator[list[_Part]]:
+        """The parts in their order, as many at once as fit into memory."""
+        chunk: list[_Part] = []
+        rows = 0
+        for part in parts:
+            if chunk and rows + part.rows > self._rows_max():
+                yield chunk
+                chunk, rows = [], 0
+            chunk.append(part)
+            rows += part.rows
+        if chunk:
+            yield chunk
+
+    def _rows_max(self) -> int:
+        return CELLS_MAX // len(self.columns)
+
+    def _merge(self, parts: Sequence[_Part]) -> bool:
+        """Writes the parts as one file, after which they count no more; whether there was anything to write."""
+        read = list(self._tables(parts))
+        if not any(len(read) > 1 or not part.is_compacted for part, _ in read):
+            return False
+        try:
+            self._write([part for part, _ in read], pa.concat_tables([table for _, table in read]))
+        except pa.ArrowException as error:  # such as more text than one column may hold
+            self.done.problems.append(f"{self.folder}: {len(read)} parts are left as they are: {error!s:.200}")
+            return False
+        return True
+
+    def _tables(self, parts: Sequence[_Part]) -> Iterator[tuple[_Part, pa.Table]]:
+        for part in parts:
+            with passing_over(self.done.problems, part.path):
+                table = pq.ParquetFile(part.path).read(use_threads=False)
+                yield part, table.cast(arrow_schema(self._set_of(table.column_names)))
+
+    def _set_of(self, names: Sequence[str]) -> MetricSet:
+        """The set as far as a part has it: parts of a minute do not say themselves what their columns are."""
+        _check_known(names, self.columns.keys())
+        name = self.folder.parent.name.removeprefix("set=")
+        return MetricSet(name, "", tuple(self.columns[column] for column in names))
+
+    def _write(self, parts: Sequence[_Part], table: pa.Table) -> None:
+        keys = [(key, "ascending") for key in SORT_KEYS if key in set(table.column_names)]
+        merged = table.sort_by(keys)
+        manifest = _manifest(parts, merged)
+        first, last = pc.min_max(merged["ts_ns"]).as_py().values()
+        self._publish(self.folder / f"part-c{first}_{last}_{manifest.digest}.parquet", merged, manifest)
+        self.done.rows += len(merged)
+
+    def _publish(self, path: Path, table: pa.Table, manifest: Manifest) -> None:
+        hidden, manifest_draft = hidden_name(self.lake.root, path), hidden_name(self.lake.root, manifest_of(path))
+        staged = ((manifest_draft, manifest_of(path)), (hidden, path))  # the manifest first, and on the disk
+        try:
+            write_parquet(table, hidden, self._set_of(table.column_names))
+            manifest_draft.write_text(manifest.as_text())
+            self._check_alone(set(manifest.made_of))
+            for draft, place in staged:
+                for folder in land(draft, place):
+                    sync(folder)
+        finally:
+            drop(staged)
+
+    def _check_alone(self, mine: set[str]) -> None:
+        """Whoever replaced one of these parts meanwhile did not see our lock, and rows must not be told twice."""
+        if taken := mine & superseded_in(self.folder, {*mine, *part_names(self.folder)}):
+            raise ConflictError(f"{self.folder / min(taken)} was compacted by another process meanwhile")
+
+
+def _days(lake: Lake, now_ns: int, done: Compacted) -> Iterator[_Day]:
+    for name in lake.sets():
+        folder = lake.root / f"set={name}"
+        with passing_over(done.problems, folder):
+            columns = lake.columns(name)
+            yield from [_Day(lake, day, now_ns, done, columns) for day in days(folder)]
+
+
+def _compact(lake: Lake, pending: Iterable[_Day], *, settle_seconds: float, is_over: Callable[[], bool]) -> None:
+    replaced: list[Path] = []
+    for day in pending:
+        if is_over():
+            return
+        with passing_over(day.done.problems, day.folder):
+            replaced = remove_replaced(lake.root, [*replaced, *day.compact(settle_seconds)])
+    remove_replaced(lake.root, replaced, PATIENCE_SECONDS)
+
+
+def _part(path: Path, defined: Set[str]) -> _Part:
+    span = compacted_span(path.name)
+    if span is not None:
+        return _Part(path, span[0], held(path).rows, held(path).columns, is_compacted=True)
+    file = pq.ParquetFile(path)
+    _check_known(file.schema_arrow.names, defined)
+    first = pc.min(file.read(["ts_ns"], use_threads=False)["ts_ns"]).as_py()
+    if first is None:
+        raise MalformedError("it has no rows")
+    digest = hashlib.sha256("\n".join(file.schema_arrow.names).encode()).hexdigest()[:16]
+    return _Part(path, first, file.metadata.num_rows, digest, is_compacted=False)
+
+
+def _check_known(names: Iterable[str], defined: Set[str]) -> None:
+    if unknown := set(names) - defined:
+        raise MalformedError(f"nothing defines its columns {', '.join(sorted(unknown))}")
+
+
+def _worth_it(parts: Sequence[_Part], *, is_closed: bool) -> list[_Part]:
+    """Those that should be merged now: new parts always, once there are some; what was compacted as seldom as helps."""
+    fresh = [part for part in parts if not part.is_compacted]
+    compacted = [part for part in parts if part.is_compacted]
+    rows = sum(part.rows for part in parts)
+    largest = max((part.rows for part in parts), default=0)
+    if len(parts) > 1 and (len(compacted) >= SEVERAL or (is_closed and largest < MOSTLY * rows)):
+        return list(parts)
+    return fresh if len(fresh) > 1 or (fresh and is_closed) else []
+
+
+def _manifest(parts: Sequence[_Part], merged: pa.Table) -> Manifest:
+    made_of = tuple(part.path.name for part in parts)
+    older = (Manifest.read(part.path).names for part in parts if part.is_compacted)
+    runs = frozenset(pc.unique(merged["run_id"]).to_pylist()) if "run_id" in merged.column_names else None
+    if runs is not None and None in runs:
+        runs = None
+    return Manifest(made_of, frozenset(made_of).union(*older), len(merged), parts[0].columns, runs)

@@ -1,0 +1,424 @@
+"""The lake: one Parquet dataset per metric set, `set=…/date=…/part-….parquet`, queried by DuckDB in process.
+
+A part appears by atomic rename, so a reader never sees half a file. Its name comes from the batch it was part of, so
+that writing a batch again replaces the same files and doubles nothing; also once it was compacted (`parts`). Beside
+the parts stands one file without rows, `set=…/_schema-….parquet`, for every way in which the set's columns were ever
+defined: their union is what queries see.
+"""
+
+import array
+import glob
+import hashlib
+import json
+import os
+import re
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from crosswind.data.lake.locks import begin_reading, make_lock, reading
+from crosswind.data.lake.parquet import SORT_KEYS, write_parquet
+from crosswind.data.lake.parts import ALWAYS, COMPACTED, DAY_NS, Span, live_parts
+from crosswind.data.lake.publish import Staged, drop, hidden_name, land, sync
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
+from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar, is_name
+from crosswind.data.schema.prediction import Floats
+from crosswind.data.schema.steps import LOOP_SETS
+
+ARROW_TYPES = {
+    "int64": pa.int64(),
+    "uint64": pa.uint64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+}
+PLAIN = (("int64", {int}), ("uint64", {int}), ("float64", {float}))
+PLAIN_CODES = {"int64": "q", "uint64": "Q", "float64": "d"}  # of the standard library's arrays
+KNOWN = LOOP_SETS  # queries may name these before anything was stored
+PART_NAME = re.compile(r"[0-9a-zA-Z_-]{1,80}")
+IN_MEMORY = {"threads": 2, "autoinstall_known_extensions": False, "parquet_metadata_cache": True}
+LOOKS = 5  # at a folder while its files are replaced by others
+DEFINITION = re.compile(r"_schema-.*\.parquet")
+ACCEPTED = 1000
+WORD = re.compile(r"[a-z0-9_]+")
+Answer = TypeVar("Answer")
+
+
+@lru_cache(maxsize=500)
+def arrow_schema(metric_set: MetricSet) -> pa.Schema:
+    """The set's Arrow schema; units and scales stand in the fields' metadata, the whole set in the schema's."""
+    return pa.schema(
+        [pa.field(column.name, ARROW_TYPES[column.dtype], metadata=_metadata(column)) for column in metric_set.columns],
+        metadata={"crosswind.set": json.dumps(metric_set.as_json())},
+    )
+
+
+def _metadata(column: Column) -> dict[str, str]:
+    facts = {"description": column.description, "unit": column.unit, "kind": column.kind, "scale": repr(column.scale)}
+    return {**facts, "width_bits": str(column.width_bits), "on_full": column.on_full}
+
+
+def to_table(metric_set: MetricSet, columns: Mapping[str, Sequence[Scalar]]) -> pa.Table:
+    """An Arrow table of the set from columns of plain values; a column that is not given is null.
+
+    Raises: MalformedError when a column is unknown, of another length, or holds a value of another type.
+    """
+    schema = arrow_schema(metric_set)
+    if "ts_ns" not in columns or None in columns["ts_ns"]:
+        raise MalformedError(f"metric set {metric_set.name}: expected a ts_ns in every row")
+    unknown = sorted(set(columns) - set(schema.names))
+    if unknown:
+        raise MalformedError(f"metric set {metric_set.name}: unknown columns {', '.join(unknown)}")
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise MalformedError(f"metric set {metric_set.name}: columns of unequal length {lengths}")
+    length = next(iter(lengths.values()), 0)
+    arrays = [_array(metric_set.name, column, columns.get(column.name), length) for column in metric_set.columns]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(set_name: str, column: Column, values: Sequence[Scalar] | None, length: int) -> pa.Array:
+    arrow_type = ARROW_TYPES[column.dtype]
+    if values is None:
+        return pa.nulls(length, arrow_type)
+    kinds = set(map(type, values))
+    try:
+        if (column.dtype, kinds) in PLAIN:  # three times as fast as Arrow's own way
+            numbers: Any = values
+            buffer = pa.py_buffer(array.array(PLAIN_CODES[column.dtype], numbers))
+            return pa.Array.from_buffers(arrow_type, length, [None, buffer])
+        if pa.types.is_integer(arrow_type) and any(issubclass(kind, float) for kind in kinds):
+            raise pa.ArrowTypeError("a fraction is among the values")  # which Arrow would cut off
+        return pa.array(values, type=arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+        raise MalformedError(f"{set_name}.{column.name}: expected {column.dtype}: {error!s:.200}") from error
+
+
+class Lake:
+    """The Parquet datasets below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.turn = threading.Lock()  # held while computing what to store: threads that compete for the interpreter
+        # cost a quarter more processor time and are no faster
+        self._accepted: set[tuple[tuple[Path, ...], str]] = set()  # sets held against these definitions before
+        self._defined: dict[Path, MetricSet] = {}  # what the definitions say, which never change
+
+    def append(self, part: str, table: pa.Table) -> list[Path]:
+        """Writes a set's rows as one part a day; the same part name replaces what it wrote before.
+
+        Raises: InvalidInputError for a part or set name that is no plain name, or rows without a time.
+        """
+        return self.append_all({part: table})
+
+    def append_all(self, tables: Mapping[str, pa.Table]) -> list[Path]:
+        """Writes several tables as `append` does, each under its part name, and returns when all are on the disk.
+
+        Raises: as `append`; MalformedError for a set that contradicts what is stored.
+        """
+        return self.publish(self.stage(tables))
+
+    def stage(self, tables: Mapping[str, pa.Table]) -> list[Staged]:
+        """The first half of `append_all`, which computes: files where no query looks. Raises: as `append_all`."""
+        staged: list[Staged] = []
+        try:
+            for part, table in tables.items():
+                staged.extend(self._staged(part, table))
+        except BaseException:
+            drop(staged)
+            raise
+        return staged
+
+    def publish(self, staged: Sequence[Staged]) -> list[Path]:
+        """The other half, which waits for the disk: the files stand where queries find them. Raises: OSError."""
+        try:
+            touched = {folder for hidden, path in staged for folder in land(hidden, path)}
+        finally:
+            drop(staged)
+        for folder in touched:
+            sync(folder)
+        return [path for _, path in staged if not DEFINITION.fullmatch(path.name)]
+
+    def remove(self, parts: Iterable[str]) -> None:
+        """Removes parts that were published by somebody who was killed before noting it. Raises: OSError."""
+        for part in parts:
+            for path in self.root.glob(f"set=*/date=*/part-{part}.parquet"):
+                path.unlink(missing_ok=True)
+
+    def _staged(self, part: str, table: pa.Table) -> Iterator[Staged]:
+        """Writes the table's files under hidden names; hidden name and name of each."""
+        metric_set = set_of(table.schema)
+        if not PART_NAME.fullmatch(part) or COMPACTED.fullmatch(f"part-{part}.parquet"):
+            raise InvalidInputError(f"part {part!r:.120}: expected letters, digits, - and _")
+        self.check(metric_set)
+        folder = self._folder(metric_set.name)
+        for declared in [metric_set, *(built_in for built_in in KNOWN if built_in.name == metric_set.name)]:
+            definition = folder / f"_schema-{_digest(declared)}.parquet"
+            if definition not in self._defined and not definition.exists():
+                make_lock(self.root)
+                yield self._hidden(definition, arrow_schema(declared).empty_table(), declared)
+        names = set(table.column_names)
+        keys = [(key, "ascending") for key in SORT_KEYS if key in names]
+        for date, rows in _by_date(table):
+            ordered = rows if _are_in_order(rows, keys) else rows.sort_by(keys)
+            yield self._hidden(folder / f"date={date}" / f"part-{part}.parquet", ordered, metric_set)
+
+    def _hidden(self, path: Path, table: pa.Table, metric_set: MetricSet) -> Staged:
+        """Writes a file where no query looks; where it is, and where it shall be."""
+        hidden = hidden_name(self.root, path)
+        write_parquet(table, hidden, metric_set)
+        return hidden, path
+
+    def check(self, metric_set: MetricSet, beside: Iterable[MetricSet] = ()) -> None:
+        """Accepts a set that says the same of its columns as what is stored, so that both can be read together.
+
+        `beside` are sets about to be stored with it.
+        Raises: MalformedError naming the column that became something else.
+        """
+        if "ts_ns" not in {column.name for column in metric_set.columns} or metric_set["ts_ns"].dtype != "int64":
+            raise MalformedError(f"metric set {metric_set.name}: expected an int64 column ts_ns")
+        definitions = tuple(self._definitions(metric_set.name))
+        beside = [other for other in beside if other.name == metric_set.name and other is not metric_set]
+        asked = definitions, _digest(metric_set)
+        if not beside and asked in self._accepted:
+            return
+        columns = self.columns(metric_set.name)
+        columns |= {column.name: column for other in beside for column in other.columns}
+        for column in metric_set.columns:
+            stored = columns.get(column.name, column)
+            if not is_compatible(stored, column):
+                raise MalformedError(
+                    f"{metric_set.name}.{column.name}: {column.dtype} x {column.scale!r}, "
+                    f"but what is stored is {stored.dtype} x {stored.scale!r}"
+                )
+        if not beside and definitions:
+            self._accepted = {*self._accepted, asked} if len(self._accepted) < ACCEPTED else {asked}
+
+    def columns(self, name: str) -> dict[str, Column]:
+        """Every column that the set ever had here, by name, as it was last defined.
+
+        Sets that we know have theirs before anything is stored.
+        """
+        sets = [metric_set for metric_set in KNOWN if metric_set.name == name]
+        paths = self._definitions(name) or sorted(self._folder(name).glob("date=*/part-*.parquet"))[-1:]
+        aged = sorted(paths, key=lambda path: (self._defined_in(path).version, path.stat().st_mtime_ns))
+        sets += [self._defined_in(path) for path in aged]
+        return {column.name: column for metric_set in sets for column in metric_set.columns}
+
+    def _defined_in(self, path: Path) -> MetricSet:
+        metric_set = self._defined.get(path)
+        if metric_set is None:
+            metric_set = set_of(pq.read_schema(path))
+            if path.name.startswith("_schema-"):
+                self._defined[path] = metric_set
+        return metric_set
+
+    def _definitions(self, name: str) -> list[Path]:
+        folder = self._folder(name)
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(folder / entry.name for entry in entries if DEFINITION.fullmatch(entry.name))
+        except FileNotFoundError:
+            return []
+
+    def _folder(self, name: str) -> Path:
+        return self.root / f"set={name}"
+
+    def sets(self) -> list[str]:
+        """Names of the sets that hold rows."""
+        folders = [folder for folder in self.root.glob("set=*") if next(folder.glob("date=*/part-*.parquet"), None)]
+        return sorted(name for folder in folders if is_name(name := folder.name.removeprefix("set=")))
+
+    def frame(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> pd.DataFrame:
+        """The answer to a query in which every set is a view of its name, converted to base units.
+
+        Files that hold nothing of the time `within` are not opened; the query says itself which rows it wants. Sets
+        that the query does not name are not looked at: a damaged file in one leaves queries of others alone.
+        Raises: MalformedError naming the file that is damaged.
+        """
+        names = set(WORD.findall(sql.lower()))
+
+        def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+            self._add_views(connection, names, within)
+            frame: pd.DataFrame = connection.execute(sql, list(parameters)).df()
+            return frame
+
+        return self.answer(ask)
+
+    def arrays(self, sql: str, parameters: Sequence[object] = (), *, within: Span = ALWAYS) -> dict[str, Floats]:
+        """The answer to a query for numbers alone, each column of shape (n_rows,), NaN = missing; else as `frame`.
+
+        Of millions of rows a frame costs as much again as the query.
+        """
+        names = set(WORD.findall(sql.lower()))
+
+        def ask(connection: duckdb.DuckDBPyConnection) -> dict[str, Floats]:
+            self._add_views(connection, names, within)
+            arrays = connection.execute(sql, list(parameters)).fetchnumpy()
+            return {name: np.ma.filled(np.ma.asarray(values, np.float64), np.nan) for name, values in arrays.items()}
+
+        return self.answer(ask)
+
+    def answer(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
+        """Return what is answered to a connection without views; asked again when files were replaced meanwhile.
+
+        Raises: MalformedError naming the file that is damaged.
+        """
+        for look in range(1, LOOKS + 1):
+            try:
+                with reading(self.root), duckdb.connect(":memory:", config=IN_MEMORY) as connection:
+                    return ask(connection)
+            except (duckdb.IOException, FileNotFoundError) as error:
+                if look == LOOKS or not _is_gone(error):
+                    raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
+            except duckdb.InvalidInputException as error:
+                raise MalformedError(f"lake {self.root} cannot be read: {error!s:.400}") from error
+        raise AssertionError("the last look returns or raises")
+
+    def counters(
+        self,
+        name: str,
+        wanted: Sequence[str],
+        *,
+        where: str = "true",
+        parameters: Sequence[object] = (),
+        within: Span = ALWAYS,
+    ) -> pa.Table:
+        """Columns of a set as they were stored, exact, and what tells their differences: keys, epochs, clocks, ranges.
+
+        `where` is SQL over the set's columns, as stored too; the table carries the set's definition.
+        Raises: NotFoundError when nothing of the set or no such column is stored; MalformedError naming the file that
+        is damaged.
+        """
+        columns = self.columns(name) if name in self.sets() else {}
+        missing = [column for column in wanted if column not in columns]
+        if missing or not columns:
+            raise NotFoundError(f"lake {self.root} holds no {name}.{missing[0] if missing else '*'}")
+        needed = {*wanted, *(columns[column].range_from for column in wanted), "mono_ns"}
+        kept = [column for column in columns.values() if column.name in needed or column.kind in (Kind.KEY, Kind.EPOCH)]
+        names = ", ".join(f'"{column.name}"' for column in kept)
+
+        def ask(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+            sql = f"select {names} from {self.files(name, within)} where {where}"  # noqa: S608 - checked identifiers
+            table: pa.Table = connection.sql(sql, params=list(parameters)).to_arrow_table()
+            return table.cast(arrow_schema(MetricSet(name, "", tuple(kept))))
+
+        return self.answer(ask)
+
+    def connect(self, names: Collection[str] | None = None, *, within: Span = ALWAYS) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with one view a set, of these names or of all: raw values x scale, null where missing.
+
+        No file that it reads is removed by compaction for as long as anybody holds it.
+        """
+        fd = begin_reading(self.root)
+        connection = duckdb.connect(":memory:", config=IN_MEMORY)
+        if fd is not None:
+            weakref.finalize(connection, os.close, fd)
+        self._add_views(connection, self.sets() if names is None else names, within)
+        return connection
+
+    def _add_views(self, connection: duckdb.DuckDBPyConnection, names: Collection[str], within: Span) -> None:
+        stored = self.sets()
+        for metric_set in KNOWN:
+            if metric_set.name not in stored:
+                connection.register(metric_set.name, arrow_schema(metric_set).empty_table())
+        for name in stored:
+            if name in names:
+                connection.execute(self._view(name, within))
+
+    def _view(self, name: str, within: Span) -> str:
+        columns = ", ".join(_converted(column) for column in self.columns(name).values())
+        return (
+            f'create or replace view "{name}" as select {columns} '  # noqa: S608 - names are checked identifiers
+            f"from {self.files(name, within)}"
+        )
+
+    def files(self, name: str, within: Span = ALWAYS) -> str:
+        """The set's files as SQL reads them, raw: those that may hold rows of that time."""
+        return self.source(name, self.parts(name, within)) or sql_files(self.parts(name)[-1:])
+
+    def parts(self, name: str, within: Span = ALWAYS, run_ids: Collection[str] | None = None) -> list[Path]:
+        """The parts that may hold rows of that time and of one of those runs. Raises: MalformedError."""
+        return live_parts(self._folder(name), within, run_ids)
+
+    def source(self, name: str, paths: Iterable[Path]) -> str:
+        """Some parts of a set as SQL reads them, raw, with every column that the set has; empty where it has none."""
+        files = [*self._definitions(name), *paths]
+        return sql_files(files) if files else ""
+
+
+def sql_files(paths: Iterable[Path]) -> str:
+    """Parquet files as SQL reads them."""
+    files = ", ".join(_quoted(glob.escape(str(path))) for path in paths)
+    return f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+
+
+def _is_gone(error: Exception) -> bool:
+    """Return whether a file was not there, rather than damaged."""
+    return isinstance(error, FileNotFoundError) or "No files found" in str(error) or "No such file" in str(error)
+
+
+def is_compatible(stored: Column, column: Column) -> bool:
+    """Return whether values of both can stand in one column."""
+    return (stored.dtype, stored.scale) == (column.dtype, column.scale)
+
+
+@lru_cache(maxsize=500)
+def _digest(metric_set: MetricSet) -> str:
+    return hashlib.sha256(json.dumps(metric_set.as_json()).encode()).hexdigest()[:16]
+
+
+def set_of(schema: pa.Schema) -> MetricSet:
+    """The set that a table's schema carries. Raises: InvalidInputError."""
+    try:
+        return _set_in(schema.metadata[b"crosswind.set"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError("table carries no metric set: make it with to_table") from error
+
+
+@lru_cache(maxsize=500)
+def _set_in(metadata: bytes) -> MetricSet:
+    return MetricSet.from_json(json.loads(metadata))
+
+
+def _converted(column: Column) -> str:
+    quoted = f'"{column.name}"'
+    return quoted if column.scale == 1.0 else f"{quoted} * {column.scale!r}::double as {quoted}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _are_in_order(table: pa.Table, keys: Sequence[tuple[str, str]]) -> bool:
+    """Return whether rows that only their times order are in order: sorting takes several times as long as to look."""
+    if [key for key, _ in keys] != ["ts_ns"]:
+        return False
+    times = table["ts_ns"].to_numpy()
+    return bool((times[1:] >= times[:-1]).all())
+
+
+def _by_date(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    first, last = pc.min_max(table["ts_ns"]).as_py().values() if len(table) else (0, 0)
+    if first // DAY_NS == last // DAY_NS:
+        if len(table):
+            yield _date(first // DAY_NS), table
+        return
+    days = pc.divide(table["ts_ns"], DAY_NS)
+    for day in pc.unique(days).to_pylist():
+        yield _date(day), table.filter(pc.equal(days, day))
+
+
+def _date(day: int) -> str:
+    return datetime.fromtimestamp(day * 86_400, tz=UTC).date().isoformat()

@@ -1,0 +1,77 @@
+"""Questions: what is asked about, and whether it can be."""
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.trial import Configuration
+
+RANKS_MAX = 10_000_000
+NUMBERS = (int, float)
+DEGREES: Mapping[str, tuple[str, ...]] = {  # what people call the degrees of parallelism, whose product is the ranks
+    "data": ("data_parallel", "dp", "data_parallel_size", "dp_size"),
+    "tensor": ("tensor_parallel", "tp", "tensor_parallel_size", "tensor_model_parallel_size", "tp_size"),
+    "pipeline": ("pipeline_parallel", "pp", "pipeline_parallel_size", "pipeline_model_parallel_size", "pp_size"),
+    "context": ("context_parallel", "cp", "context_parallel_size", "cp_size"),
+}
+DEGREE_NAMES = frozenset(name for names in DEGREES.values() for name in names)
+ALL_TOLD = {"data", "tensor", "pipeline"}  # whoever tells these has told all: context is 1 where nobody mentions it
+
+
+@dataclass(frozen=True)
+class Question:
+    """A run to come; `node_count` None is not known.
+
+    Raises: InvalidInputError naming what contradicts what.
+    """
+
+    workload: str
+    system: str
+    configuration: Configuration = field(default_factory=dict)
+    world_size: int = 1
+    node_count: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.world_size <= RANKS_MAX:
+            raise InvalidInputError(f"world_size {self.world_size}: expected 1 to {RANKS_MAX}")
+        if self.node_count is not None and not 1 <= self.node_count <= self.world_size:
+            raise InvalidInputError(f"node_count {self.node_count}: expected 1 to the {self.world_size} ranks")
+        for name, value in self.configuration.items():
+            if not is_told(value):
+                raise InvalidInputError(f"configuration {name} is {value!r:.80}, expected a text or a finite number")
+
+
+def is_told(value: object) -> bool:
+    """Return whether this is a text, a truth value or a number that a float can hold."""
+    return isinstance(value, str) or (isinstance(value, NUMBERS) and abs(value) <= sys.float_info.max)
+
+
+def check_degrees(question: Question) -> None:
+    """Refuses degrees of parallelism that do not multiply to the ranks; one that is not given is what is left.
+
+    Not for what ran: it could. Raises: InvalidInputError.
+    """
+    configuration, world_size = question.configuration, question.world_size
+    if DEGREE_NAMES.isdisjoint(configuration):
+        return
+    given = {kind: degree for kind, names in DEGREES.items() if (degree := _degree(configuration, names)) is not None}
+    product = math.prod(given.values())
+    words = " x ".join(f"{kind} {degree}" for kind, degree in given.items())
+    if given.keys() >= ALL_TOLD and product != world_size:
+        raise InvalidInputError(f"configuration: parallel degrees {words} make {product} ranks, expected {world_size}")
+    if given and world_size % product:
+        raise InvalidInputError(f"configuration: parallel degrees {words} do not divide {world_size} ranks")
+
+
+def _degree(configuration: Configuration, names: tuple[str, ...]) -> int | None:
+    given: dict[str, Scalar] = {name: configuration[name] for name in names if name in configuration}
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
+            raise InvalidInputError(f"configuration {name} is {value!r}, expected a whole number from 1 on")
+    if len({*given.values()}) > 1:
+        settings = ", ".join(f"{name} {value}" for name, value in given.items())
+        raise InvalidInputError(f"configuration: {settings} are one degree, expected one value")
+    return next((int(value) for value in given.values() if isinstance(value, int | float)), None)

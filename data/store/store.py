@@ -1,0 +1,59 @@
+"""The store: catalog and lake of one installation, below one folder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from crosswind.data.catalog.catalog import Catalog
+from crosswind.data.catalog.database import open_database, sqlite_url
+from crosswind.data.lake.lake import Lake
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.topology import switches_at
+from crosswind.data.store.jobs import Jobs
+from crosswind.data.store.moved_jobs import move_jobs
+
+
+@dataclass(frozen=True)
+class Store:
+    """The catalog and the lake, and the folder that both are in."""
+
+    home: Path
+    catalog: Catalog
+    lake: Lake
+
+    @classmethod
+    def open(cls, home: Path, *, database: str | None = None) -> Self:
+        """The store below `home`, made on first use; `database` is a SQLAlchemy URL when the catalog is elsewhere.
+
+        Raises: UnavailableError, InvalidInputError, ConflictError.
+        """
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnavailableError(f"store folder {home} cannot be made: {error.strerror}") from error
+        engine = open_database(database or sqlite_url(home / "catalog.sqlite"))
+        lake = Lake(home / "lake")
+        with engine.begin() as connection:
+            move_jobs(connection, lake)
+        return cls(home, Catalog(engine), lake)
+
+    @property
+    def jobs(self) -> Jobs:
+        """The jobs that schedulers account for."""
+        return Jobs(self.lake, self.catalog)
+
+    @property
+    def switches(self) -> Mapping[str, str]:
+        """By node its leaf switch, as the folder's topology.conf says. Raises: MalformedError."""
+        return switches_at(self.home)
+
+    def close(self) -> None:
+        """Gives back the catalog's connections."""
+        self.catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

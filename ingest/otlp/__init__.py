@@ -1,1 +1,0 @@
-"""Metrics as OpenTelemetry sends them (OTLP), as samples of series."""

@@ -1,0 +1,1 @@
+"""The protocol of readers of foreign files, and the lines of such files."""

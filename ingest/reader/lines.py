@@ -1,0 +1,212 @@
+"""The lines of a text file that somebody else wrote, plain or gzip, in a stream with bounded memory."""
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+
+import numpy as np
+
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.ingest.reader.reader import Report
+
+LINE_LIMIT = 1 << 20  # bytes; Slurm's longest fields (scripts, comments) stay well below
+FILE_LIMIT = 1 << 36  # bytes after decompression: 64 GiB, some 300 million jobs; a small file must not unpack for ever
+BLOCK_BYTES = 1 << 23  # read at once: large enough for columns, small enough for memory
+HEAD_BYTES = 1 << 16
+NEWLINE = ord("\n")
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines, each with its end: valid UTF-8 without zero bytes, none longer than LINE_LIMIT.
+
+    A line that is none of that was reported, and is an empty one here, so that the numbers of the others hold.
+    """
+
+    number: int  # of its first line, from 1
+    data: bytes
+
+
+def blocks(
+    path: Path,
+    report: Report,
+    *,
+    file_limit: int = FILE_LIMIT,
+    is_whole: Callable[[bytes], bool] = lambda _: False,
+) -> Iterator[Block]:
+    """The file's lines, many at once, for readers that take columns rather than lines.
+
+    A last line without its end is not read, as it may be cut short or still be written, and the report says so: unless
+    `is_whole` sees by the line itself that nothing of it is missing.
+    Raises: UnavailableError, MalformedError (too large).
+    """
+    number, rest = 1, _Rest(report)
+    for chunk in _chunks(path, report, file_limit):
+        data = rest.joined(number, chunk)
+        if data:
+            yield Block(number, _clean(number, data, report))
+            number += int(np.count_nonzero(np.frombuffer(data, np.uint8) == NEWLINE))  # bytes.count is slower
+    if rest.text and is_whole(rest.text):
+        yield Block(number, _clean(number, rest.text + b"\n", report))
+    else:
+        rest.end(number)
+
+
+def numbered_lines(path: Path, report: Report, *, file_limit: int = FILE_LIMIT) -> Iterator[tuple[int, str]]:
+    """Line numbers from 1 and texts without line ends; blank lines are left out, unreadable ones go to the report.
+
+    Raises: as `blocks`.
+    """
+    for block in blocks(path, report, file_limit=file_limit):
+        yield from lines_of(block)
+
+
+def lines_of(block: Block) -> Iterator[tuple[int, str]]:
+    """The block's lines that are not blank, with their numbers."""
+    for number, line in enumerate(block.data.decode().split("\n"), block.number):
+        if line.strip():
+            yield number, line.rstrip("\r")
+
+
+def plain_head(head: bytes) -> str:
+    """The beginning of a file as text, unpacked when it is gzip; empty when it cannot be read."""
+    if head.startswith(GZIP_MAGIC):
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+        except zlib.error:
+            return ""
+    return head.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+
+
+def head_of(path: Path) -> bytes:
+    """The first HEAD_BYTES of a file as stored. Raises: UnavailableError."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(HEAD_BYTES)
+    except OSError as error:
+        raise UnavailableError(f"{path}: {error.strerror}") from error
+
+
+def whole_text(path: Path, report: Report, *, limit: int) -> str:
+    """All of a file that is no stream of lines, such as one JSON document.
+
+    Raises: UnavailableError, MalformedError for more than `limit` bytes, or what is no UTF-8.
+    """
+    data = b"".join(_chunks(path, report, limit))
+    try:
+        return data.removeprefix(BYTE_ORDER_MARK).decode()
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"{path}: not UTF-8: {error.reason} at byte {error.start + 1}") from error
+
+
+def _chunks(path: Path, report: Report, limit: int) -> Iterator[bytes]:
+    """The bytes of a file, unpacked; where compressed data is damaged, they end and the report says so."""
+    size, packed = 0, head_of(path).startswith(GZIP_MAGIC)
+    with gzip.open(path) if packed else path.open("rb") as stream:
+        while True:
+            try:
+                chunk, damage = _filled(stream)
+            except OSError as error:
+                raise UnavailableError(f"{path}: after {size} bytes: {error.strerror}") from error
+            if chunk:
+                yield chunk.removeprefix(BYTE_ORDER_MARK) if not size else chunk
+            size += len(chunk)
+            if size > limit:
+                raise MalformedError(f"{path}: more than {limit} bytes of text; split the export by date")
+            if damage:
+                report.skip(0, "", f"after {size} bytes the compressed data is damaged or cut short: {damage}")
+            if damage or not chunk:
+                return
+
+
+def _filled(stream: gzip.GzipFile | BufferedReader) -> tuple[bytes, str]:
+    """The next bytes, half a block at least unless they end, and what is wrong where they end early. Raises: OSError.
+
+    Compressed data comes in small pieces, and what is done for each block takes longer than for a small one's lines.
+    """
+    pieces: list[bytes] = []
+    held = 0
+    while 2 * held < BLOCK_BYTES:
+        try:
+            piece = stream.read1(BLOCK_BYTES - held)  # what was unpacked before the damage, too
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            return b"".join(pieces), str(error)
+        if not piece:
+            break
+        pieces.append(piece)
+        held += len(piece)
+    return b"".join(pieces), ""
+
+
+class _Rest:
+    """Text after the last line end of what was read so far, until that line ends."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self.text = b""
+        self._is_too_long = False
+
+    def joined(self, number: int, chunk: bytes) -> bytes:
+        """The whole lines that there are now; a line of which too much is there already becomes empty."""
+        if self._is_too_long:
+            chunk = chunk[end:] if (end := chunk.find(b"\n")) >= 0 else b""
+            self._is_too_long = not chunk
+        cut = chunk.rfind(b"\n") + 1
+        data = b"".join((self.text, memoryview(chunk)[:cut])) if cut else b""
+        self.text = chunk[cut:] if cut else self.text + chunk
+        if len(self.text) > LINE_LIMIT:
+            self._report.skip(number + data.count(b"\n"), _quoted(self.text), f"longer than {LINE_LIMIT} bytes")
+            self.text, self._is_too_long = b"", True
+        return data
+
+    def end(self, number: int) -> None:
+        """Reports what never ended."""
+        if self.text.strip():
+            reason = "the last line has no line end: it may be cut short; end it, or ingest the file again when it grew"
+            self._report.skip(number, _quoted(self.text), reason)
+
+
+def _clean(number: int, data: bytes, report: Report) -> bytes:
+    if b"\0" not in data and _is_text(data) and _are_short(data):
+        return data
+    return b"".join(_checked(*line, report) for line in enumerate(data.splitlines(keepends=True), number))
+
+
+def _checked(number: int, line: bytes, report: Report) -> bytes:
+    reason = _fault(line)
+    if reason:
+        report.skip(number, _quoted(line), reason)
+    return b"\n" if reason else line
+
+
+def _fault(line: bytes) -> str:
+    if len(line) > LINE_LIMIT:
+        return f"longer than {LINE_LIMIT} bytes"
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return f"not UTF-8: {error.reason} at byte {error.start + 1}"
+    return "holds a zero byte, which no text does" if b"\0" in line else ""
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _are_short(data: bytes) -> bool:
+    """Return whether a line end stands in every half of LINE_LIMIT: then no line is longer than that."""
+    half = LINE_LIMIT // 2
+    return all(data.find(b"\n", start, start + half) >= 0 for start in range(0, len(data), half))
+
+
+def _quoted(line: bytes) -> str:
+    return line[:200].decode(errors="replace").replace("\0", "�").rstrip("\r\n")

@@ -1,0 +1,88 @@
+"""The promise of every reader: a foreign file becomes our words, in a stream, and nothing is silently dropped."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import History
+
+QUOTED = 20  # skipped lines that a report quotes; the rest are counted
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """One line that was not understood, and why."""
+
+    line: int
+    text: str
+    reason: str
+
+
+@dataclass
+class Report:
+    """The outcome of reading a file: rows read, rows skipped, and the first skipped ones in full."""
+
+    path: str
+    format: str
+    read: int = 0
+    skipped: int = 0
+    is_timed_by_file: bool = False  # times were counted from when the file was last changed, so they move with that
+    quoted: list[Skipped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def skip(self, line: int, text: str, reason: str) -> None:
+        """Counts a line that was not understood; 0 is for what is no line."""
+        self.skipped += 1
+        if len(self.quoted) < QUOTED:
+            self.quoted.append(Skipped(line, text[:200], reason))
+
+
+@dataclass(frozen=True)
+class Context:
+    """Facts that a file may not state of itself, and that those who ingest it do.
+
+    `zone` is of times that name none, `workload` of runs and `node` of samples whose files name none.
+    """
+
+    system: str
+    zone: tzinfo = UTC
+    workload: str = ""
+    node: str = ""
+
+
+Record: TypeAlias = Job | Run | History | pa.Table  # a table carries its metric set: `data.lake.to_table`
+
+
+class Reader(Protocol):
+    """One format of somebody else's files.
+
+    The rows of a set come in the file's order, and a file that grew gives what it gave before and then more: so the
+    loader knows what is new. Where the only time of its rows is the file's own, which changes whenever it grows, a
+    reader says so in the report, before it gives any: then rows are known by their other keys.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Return whether a file that begins with `head` (at most 64 KiB) is of this format; never raises."""
+        ...
+
+    def read(self, path: Path, report: Report, context: Context) -> Iterator[Record]:
+        """Yield the file's records; lines not understood go to the report. Raises: MalformedError, UnavailableError."""
+        ...
+
+
+@runtime_checkable
+class FolderReader(Reader, Protocol):
+    """A format of which one thing is a folder of files, such as a tracker's run; `read` gets the folder."""
+
+    def recognises_folder(self, path: Path) -> bool:
+        """Return whether the folder as a whole is of this format; never raises."""
+        ...

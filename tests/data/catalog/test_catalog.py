@@ -1,0 +1,263 @@
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from crosswind.data.catalog import database
+from crosswind.data.catalog.catalog import Catalog, Ingested, Session
+from crosswind.data.catalog.database import HEAD, open_database, sqlite_url
+from crosswind.data.catalog.requests import REMEMBERED_NS
+from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.catalog.tables import metadata
+from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from crosswind.data.schema.request_key import RequestKey
+from crosswind.data.schema.run import Rank, Run, RunState
+from crosswind.data.schema.trial import Study, Trial, TrialState
+
+RUN = Run("r1", "nanogpt", "lab", RunState.RUNNING, configuration={"batch": 8, "fused": True}, started_ns=100)
+STUDY = Study("s1", "buckets", {"batch": {"type": "integer", "low": 1, "high": 8}}, "step_p50_seconds", "s", 7, 1)
+
+
+def test_a_run_comes_back_as_it_was_stored(catalog: Catalog) -> None:
+    run = replace(RUN, nodes=("a", "b"), command=("torchrun", "träin.py"), software={"torch": "2.13"}, tags={"k": "v"})
+    with catalog.write() as session:
+        session.runs.merge(run)
+    with catalog.read() as session:
+        assert session.runs.get("r1") == run
+
+
+def test_a_late_start_record_does_not_undo_the_end(catalog: Catalog) -> None:
+    ended = replace(RUN, state=RunState.FAILED, ended_ns=500, exit_code=1, started_ns=None)
+    with catalog.write() as session:
+        session.runs.merge(ended)
+        session.runs.merge(RUN)
+        merged = session.runs.get("r1")
+    assert (merged.state, merged.started_ns, merged.ended_ns, merged.exit_code) == (RunState.FAILED, 100, 500, 1)
+
+
+def test_merging_joins_tags_and_keeps_the_earliest_start(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.runs.merge(replace(RUN, tags={"a": "1", "b": "1"}))
+        session.runs.merge(replace(RUN, tags={"b": "2"}, started_ns=90, workload=""))
+        merged = session.runs.get("r1")
+    assert (merged.tags, merged.started_ns, merged.workload) == ({"a": "1", "b": "2"}, 90, "nanogpt")
+
+
+def test_a_lost_run_that_ends_after_all_is_completed(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        for state in (RunState.LOST, RunState.COMPLETED, RunState.LOST):
+            session.runs.merge(replace(RUN, state=state))
+        assert session.runs.get("r1").state is RunState.COMPLETED
+
+
+def test_ranks_merge_field_by_field(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.runs.merge_rank(Rank("r1", 1, "b", 11, 5, clock_offset_ns=-3))
+        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4))
+        session.runs.merge_rank(Rank("r1", 1, "b", 11, 5, ended_ns=9))
+        assert session.runs.ranks("r1") == [Rank("r1", 0, "a", 10, 4), Rank("r1", 1, "b", 11, 5, 9, -3)]
+
+
+def test_two_processes_that_were_one_rank_are_told(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.runs.merge(RUN)
+        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4))
+        assert session.runs.get("r1").tags == RUN.tags
+        session.runs.merge_rank(Rank("r1", 0, "a", 12, 6))
+        assert session.runs.get("r1").tags == {**RUN.tags, "rank0_written_twice": "by 10 and 12"}
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_two_processes_that_were_one_rank_are_told_whenever_the_run_is(catalog: Catalog, is_first: bool) -> None:
+    with catalog.write() as session:
+        if is_first:
+            session.runs.merge(RUN)
+        session.runs.merge_rank(Rank("r1", 3, "a", 10, 4))
+        session.runs.merge_rank(Rank("r1", 3, "b", 12, 6))
+        session.runs.merge_rank(Rank("r2", 3, "b", 13, 6))
+        if not is_first:
+            assert session.runs.stored(["r1"]) == []
+            session.runs.merge(RUN)
+        session.runs.merge(replace(RUN, run_id="r2"))
+    with catalog.read() as session:
+        assert session.runs.get("r1").tags == {**RUN.tags, "rank3_written_twice": "by 10 and 12"}
+        assert session.runs.get("r2").tags == RUN.tags
+        assert [rank.pid for rank in session.runs.ranks("r1")] == [12]
+
+
+@pytest.mark.parametrize("other", [("b", 10, 4), ("a", 12, 4), ("a", 10, 6)])
+def test_another_process_of_a_rank_inherits_nothing(catalog: Catalog, other: tuple[str, int, int]) -> None:
+    with catalog.write() as session:
+        session.runs.merge_rank(Rank("r1", 0, "a", 10, 4, ended_ns=9, clock_offset_ns=-3))
+        session.runs.merge_rank(Rank("r1", 0, *other))
+        assert session.runs.ranks("r1") == [Rank("r1", 0, *other)]
+
+
+def test_runs_are_found_newest_first_and_paged_without_gap_or_repeat(catalog: Catalog) -> None:
+    starts = (5, 5, None, 9, 5, 1)
+    with catalog.write() as session:
+        for number, start in enumerate(starts):
+            session.runs.merge(replace(RUN, run_id=f"r{number}", started_ns=start))
+    seen: list[str] = []
+    before = None
+    with catalog.read() as session:
+        while page := session.runs.find(before=before, limit=2):
+            seen += [run.run_id for run in page]
+            before = (page[-1].started_ns or 0, page[-1].run_id)
+    assert seen == ["r3", "r4", "r1", "r0", "r5", "r2"]
+
+
+def test_runs_are_filtered_by_every_field(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.runs.merge(RUN)
+        session.runs.merge(replace(RUN, run_id="r2", workload="bert", job_id="12_3", state=RunState.FAILED))
+    wanted = RunFilter(workload="bert", system="lab", job_id="12_3", state=RunState.FAILED)
+    with catalog.read() as session:
+        assert [run.run_id for run in session.runs.find(wanted, limit=9)] == ["r2"]
+        assert session.runs.find(replace(wanted, system="elsewhere"), limit=9) == []
+        assert session.runs.count() == 2
+
+
+def test_a_batch_is_known_once_its_session_ended_well(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.add_batch("b1", "agent", row_count=10, skipped=2)
+    with pytest.raises(NotFoundError), catalog.write() as session:
+        session.runs.get(add_batch(session, "b2"))
+    with catalog.read() as session:
+        assert (session.has_batch("b1"), session.has_batch("b2")) == (True, False)
+        assert session.ingested() == Ingested(batches=1, rows=10, skipped=2)
+
+
+def add_batch(session: Session, batch_id: str) -> str:
+    session.add_batch(batch_id, "agent", row_count=5, skipped=0)
+    return "no such run"
+
+
+def test_nothing_ingested_counts_as_zero(catalog: Catalog) -> None:
+    with catalog.read() as session:
+        assert session.ingested() == Ingested(0, 0, 0)
+
+
+def test_a_study_is_found_by_id_and_by_name_and_keeps_its_name(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.studies.add(STUDY)
+        assert session.studies.get("s1") == session.studies.get("buckets") == session.leases.lock("buckets") == STUDY
+        assert session.studies.all() == [STUDY]
+        with pytest.raises(ConflictError, match="'buckets' is taken"):
+            session.studies.add(replace(STUDY, study_id="s2"))
+        with pytest.raises(NotFoundError, match="'s9'"):
+            session.leases.lock("s9")
+
+
+def test_a_trial_comes_back_with_its_lease(catalog: Catalog) -> None:
+    trial = Trial({"batch": 4, "rate": 0.5, "kind": "x", "on": False}, TrialState.LEASED, None, "t1")
+    with catalog.write() as session:
+        session.studies.add(STUDY)
+        session.studies.add_trial("s1", trial, owner="job 5", lease_expires_ns=50)
+        assert session.studies.expired("s1", 50) == []
+        assert session.studies.expired("s1", 51) == [trial]
+        session.studies.change_trial("t1", TrialState.DONE, objective=0.25, run_id="r1")
+        record = session.leases.record("s1", "t1")
+        assert session.leases.records("s1") == [record]
+    assert record.trial == replace(trial, state=TrialState.DONE, objective=0.25)
+    assert (record.owner, record.lease_expires_ns, record.run_id, record.reason) == ("job 5", 50, "r1", None)
+
+
+def test_while_one_holds_a_study_another_waits(catalog: Catalog) -> None:
+    with catalog.write() as session:
+        session.studies.add(STUDY)
+    order: list[str] = []
+
+    def hold() -> None:
+        with catalog.write() as session:
+            session.leases.lock("s1")
+            order.append("second")
+
+    with catalog.write() as session:
+        session.leases.lock("s1")
+        other = threading.Thread(target=hold)
+        other.start()
+        time.sleep(0.2)  # long enough for the other to get past the lock, were there none
+        order.append("first")
+    other.join(timeout=30)
+    assert order == ["first", "second"]
+
+
+def test_a_request_sent_again_is_told_what_it_made(catalog: Catalog) -> None:
+    request = RequestKey("k1", "abc")
+    with catalog.write() as session:
+        assert session.requests.claim(request, 10) is None
+        session.requests.settle(request, ["t1", "t2"])
+    with catalog.write() as session:
+        assert session.requests.claim(request, 11) == ("t1", "t2")
+        with pytest.raises(InvalidInputError, match="'k1' was used for another request"):
+            session.requests.claim(RequestKey("k1", "other"), 12)
+
+
+def test_requests_are_forgotten_after_a_day(catalog: Catalog) -> None:
+    request = RequestKey("k1", "abc")
+    with catalog.write() as session:
+        session.requests.claim(request, 10)
+        assert session.requests.claim(request, 11 + REMEMBERED_NS) is None
+
+
+def test_the_same_request_at_the_same_time_is_done_once(catalog: Catalog) -> None:
+    request = RequestKey("k1", "abc")
+    claims: list[tuple[str, ...] | None] = []
+
+    def send() -> None:
+        with catalog.write() as session:
+            claims.append(session.requests.claim(request, 10))
+            time.sleep(0.02)
+            session.requests.settle(request, ["t1"])
+
+    in_threads(send, 6)
+    assert sorted(claims, key=str) == [("t1",)] * 5 + [None]
+
+
+def in_threads(work: Callable[[], None], count: int) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+
+
+def test_the_migrations_make_the_tables_of_this_version(tmp_path: Path, postgres_url: str) -> None:
+    for url in (sqlite_url(tmp_path / "catalog.sqlite"), postgres_url):
+        engine = open_database(url)
+        with engine.connect() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        engine.dispose()
+
+
+def test_head_is_the_newest_migration() -> None:
+    versions = Path(database.__file__).parent.parent / "migrations" / "versions"
+    assert max(path.name[:4] for path in versions.glob("[0-9]*.py")) == HEAD
+
+
+def test_a_catalog_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "catalog.sqlite")
+    engine = open_database(url)
+    with engine.begin() as connection:
+        connection.execute(text("update alembic_version set version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(ConflictError, match="revision 9999, this version knows"):
+        open_database(url)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://localhost/x", "sqlite+nosuch:///x"])
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInputError, match="expected"):
+        open_database(url)
+
+
+def test_a_database_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="does not open"):
+        open_database(sqlite_url(tmp_path / "no" / "such" / "folder.sqlite"))
