@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from crosswind.ingest.reader import lines
 from crosswind.ingest.reader.lines import LINE_LIMIT, blocks, lines_of, numbered_lines
 from crosswind.ingest.reader.reader import Report
-from crosswind.ingest.readers import lines
 
 
 @pytest.fixture
