@@ -53,4 +53,4 @@ def skipped_for_want(reasons: Iterable[str]) -> str:
 
 
 if __name__ == "__main__" and (summary := skipped_for_want(Path(sys.argv[1]).read_text().splitlines())):
-    sys.stdout.write(f"{summary}\n")
+    sys.stdout.write(f"\n{summary}\n")  # what DuckDB prints at its end lacks a line break
