@@ -1,14 +1,12 @@
 """Lines of the text format as columns: where series, value and time stand is found for all lines of a block at once."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # the readers are made of this
-    from crosswind.ingest.reader.lines import Block
+from crosswind.ingest.reader.lines import Block
 
 Places = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -46,7 +44,7 @@ class Columns:
         return self.data[self.starts[place] : self.ends[place]].decode()
 
 
-def split(block: "Block") -> tuple[Comments, Columns]:
+def split(block: Block) -> tuple[Comments, Columns]:
     """The block's comments and samples; blank lines are left out."""
     data = block.data.replace(b"\r\n", b"\n") if b"\r" in block.data else block.data
     octets = np.frombuffer(data, np.uint8)
