@@ -3,7 +3,7 @@
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.variants import Context, ContextTuner, Experience
 
 SPACE = Space.from_json({"level": {"kind": "ordinal", "values": [1, 2, 3]}})
