@@ -26,7 +26,7 @@ def test_five_runs_are_too_few_and_it_says_so(client: TestClient) -> None:
     assert (weather["chosen"], weather["candidates"]) == (None, [])
     assert weather["warnings"][0].startswith("5 runs could be compared with earlier ones like them, 40 are needed")
     [workload] = weather["workloads"]
-    assert (workload["status"], workload["chance_slower"], workload["hours"][0]["ratio"]) == ("unknown", None, 1.0)
+    assert (workload["standing"], workload["chance_slower"], workload["hours"][0]["ratio"]) == ("unknown", None, 1.0)
 
 
 @pytest.mark.thorough
@@ -37,7 +37,7 @@ def test_the_candidate_that_answers_is_told_with_its_backtest(tmp_path: Path) ->
     assert weather["chosen"] == weather["candidates"][0]["name"]
     assert {candidate["name"] for candidate in weather["candidates"]} == {"climate", "local_level", "lagged_trees"}
     assert [horizon["hours"] for horizon in weather["candidates"][0]["by_horizon"]] == [0, 1, 6, 24]
-    assert weather["workloads"][0]["status"] == "usual"
+    assert weather["workloads"][0]["standing"] == "usual"
 
 
 @pytest.mark.thorough

@@ -8,7 +8,8 @@ from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner.service.catalog import LEASE_SECONDS_MAX, CatalogStudyService, Lease, Limits
+from crosswind.models.tuner.service.catalog import CatalogStudyService
+from crosswind.models.tuner.service.service import LEASE_SECONDS_MAX, Lease, Limits
 from crosswind.models.tuner.space.space import Space
 
 

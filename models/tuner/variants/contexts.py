@@ -15,7 +15,7 @@ from crosswind.data.schema.trial import ENDED, TrialRecord
 if TYPE_CHECKING:
     from crosswind.models.tuner.search.search import MakeTuner
     from crosswind.models.tuner.space.space import Space
-    from crosswind.models.tuner.variants import ContextTuner
+    from crosswind.models.tuner.variants.context_tuner import ContextTuner
 
 Numbers: TypeAlias = Mapping[str, float]
 PREFIX = "context."
@@ -72,7 +72,8 @@ def choosing_by(context: Numbers, records: Sequence[TrialRecord]) -> "MakeTuner"
     Raises: InvalidInputError for a name that the study's contexts do not have or one that is missing, and for what
     `ContextTuner` refuses.
     """
-    from crosswind.models.tuner.variants import Context, ContextTuner, Experience  # noqa: PLC0415 - heavy
+    from crosswind.models.tuner.variants.context_tuner import ContextTuner  # noqa: PLC0415 - heavy
+    from crosswind.models.tuner.variants.experience import Context, Experience  # noqa: PLC0415 - heavy
 
     tried = [(record, kept) for record in records if record.trial.state in ENDED and (kept := kept_context(record))]
     _check_names(context, [carried for _, carried in tried])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.tuning_solvers.matrix_features import matrix_features
 from scipy import sparse
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner.variants import matrix_features
 
 
 def laplacian(rows: int) -> sparse.csr_array:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from benchmarks.tuning_solvers.matrix_probes import TINY, Matrix, probe_features, without_hubs
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.tuner.variants.matrix_probes import TINY, Matrix, probe_features, without_hubs
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 

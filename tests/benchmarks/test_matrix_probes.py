@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from benchmarks.tuning_solvers.matrix_features import matrix_features
+from benchmarks.tuning_solvers.matrix_probes import without_hubs
 from scipy import sparse
-
-from crosswind.models.tuner.variants import matrix_features
-from crosswind.models.tuner.variants.matrix_probes import without_hubs
 
 
 def line(rows: int) -> sparse.csr_array:
