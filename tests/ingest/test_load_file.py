@@ -16,8 +16,8 @@ from crosswind.data.schema.metric import Column, Kind, MetricSet
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import History, Study, Trial, TrialState
 from crosswind.data.store.store import Store
-from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load import load_file as module
+from crosswind.ingest.load.load import Loaded
 from crosswind.ingest.load.load_file import Named, load_file
 from crosswind.ingest.reader.lines import blocks, lines_of
 from crosswind.ingest.reader.reader import Context, Report
