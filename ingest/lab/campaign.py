@@ -10,9 +10,9 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.folders import Folders
+from crosswind.ingest.lab.hosts.machine_lock import alone
 from crosswind.ingest.lab.laboratory import laboratory
-from crosswind.ingest.lab.machine_lock import alone
-from crosswind.ingest.lab.plan import Plan, PlannedRun
+from crosswind.ingest.lab.plans.plan import Plan, PlannedRun
 from crosswind.ingest.load.load import load_spool
 
 STORED_EVERY = 20  # runs: storing competes with nobody, but takes a while

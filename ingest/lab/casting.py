@@ -5,10 +5,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crosswind.ingest.lab.crew import Crew, Worker
-from crosswind.ingest.lab.hosts import Host
-from crosswind.ingest.lab.order import Order
-from crosswind.ingest.lab.plan import Cohort
+from crosswind.ingest.lab.hosts.hosts import Host
+from crosswind.ingest.lab.plans.plan import Cohort
+from crosswind.ingest.lab.workers.crew import Crew, Worker
+from crosswind.ingest.lab.workers.order import Order
 
 PORTS = range(29_500, 32_000)  # of rank 0's store; the next run takes the next one
 

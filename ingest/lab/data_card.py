@@ -13,8 +13,8 @@ from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.lab.laboratory import LINK_MEGABITS
 from crosswind.ingest.lab.node_agents import INTERVAL_SECONDS
-from crosswind.ingest.lab.order import STEPS_A_CHECKPOINT
-from crosswind.ingest.lab.plan import SHARES, STEPS
+from crosswind.ingest.lab.plans.plan import SHARES, STEPS
+from crosswind.ingest.lab.workers.order import STEPS_A_CHECKPOINT
 
 TITLE = "# Training runs under known faults"
 CARD = """{title}

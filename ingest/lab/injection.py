@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.lab.companion import EndedEarlyError
+from crosswind.ingest.lab.hosts.companion import EndedEarlyError
 from crosswind.ingest.lab.injectors import INJECTORS, Injector, Target
 
 WHOLE = frozenset({"processes", "streams", "writers"})

@@ -11,17 +11,17 @@ from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.ingest.lab.casting import Casting, Part, Task
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.crew import Crew, Post, Worker, WorkerLostError
 from crosswind.ingest.lab.folders import Folders
-from crosswind.ingest.lab.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.hosts import Host, hosts
 from crosswind.ingest.lab.injection import FaultRemainsError
 from crosswind.ingest.lab.neighbours import neighbour_truths, stays
 from crosswind.ingest.lab.node_agents import AgentPost, agents
-from crosswind.ingest.lab.order import Order
-from crosswind.ingest.lab.plan import HOSTS, RELAYED, Cohort, PlannedRun
+from crosswind.ingest.lab.plans.plan import HOSTS, RELAYED, Cohort, PlannedRun
 from crosswind.ingest.lab.run_records import LabRun, neighbour_tags, tags_of, write_ended, write_failed
 from crosswind.ingest.lab.stage import Scene, Stage, node_name
-from crosswind.ingest.lab.watch import Trained, train
+from crosswind.ingest.lab.workers.crew import Crew, Post, Worker, WorkerLostError
+from crosswind.ingest.lab.workers.order import Order
+from crosswind.ingest.lab.workers.watch import Trained, train
 
 LOG = logging.getLogger("crosswind.lab")
 SYSTEM = "fault-lab"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from crosswind.ingest.lab.casting import Part
 from crosswind.ingest.lab.injection import Truth
-from crosswind.ingest.lab.watch import Trained
+from crosswind.ingest.lab.workers.watch import Trained
 
 KIND, UNIT = "neighbour_job", "ranks a node"  # in the truth, beside the injectors' kinds
 

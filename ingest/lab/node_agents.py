@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 
 INTERVAL_SECONDS = 0.2
 SEGMENT_SECONDS = 60.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.lab.casting import Part
 from crosswind.ingest.lab.injection import Truth
-from crosswind.ingest.lab.plan import PlannedRun
+from crosswind.ingest.lab.plans.plan import PlannedRun
 from crosswind.ingest.spool.spool import SpoolWriter
 
 NO_INJECTION = "none"

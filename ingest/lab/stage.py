@@ -7,13 +7,13 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.crew import Worker
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 from crosswind.ingest.lab.injection import Applied, FaultRemainsError, Injection, Truth
 from crosswind.ingest.lab.injectors import Target
-from crosswind.ingest.lab.order import Order
-from crosswind.ingest.lab.plan import PlannedRun
-from crosswind.ingest.lab.watch import Moment
+from crosswind.ingest.lab.plans.plan import PlannedRun
+from crosswind.ingest.lab.workers.crew import Worker
+from crosswind.ingest.lab.workers.order import Order
+from crosswind.ingest.lab.workers.watch import Moment
 
 
 def node_name(host: Host) -> str:

@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.cores import core_of, stay_on
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.cores import core_of, stay_on
 from crosswind.ingest.lab.injectors.crowd import Crowd
 from crosswind.ingest.lab.injectors.injector import Target
 

@@ -4,7 +4,7 @@ import time
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.cgroups import CpuGroups, Quota
+from crosswind.ingest.lab.hosts.cgroups import CpuGroups, Quota
 from crosswind.ingest.lab.injectors.injector import Target
 
 

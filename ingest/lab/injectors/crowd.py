@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion, Program
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion, Program
 from crosswind.ingest.lab.injectors.injector import Target
 
 

@@ -4,8 +4,8 @@ import os
 import tempfile
 from typing import ClassVar
 
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.cores import all_but, stay_on
 from crosswind.ingest.lab.injectors.crowd import Crowd
 from crosswind.ingest.lab.injectors.injector import Target
 

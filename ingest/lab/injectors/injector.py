@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import time
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
+from crosswind.ingest.lab.hosts.wire import Wire
 from crosswind.ingest.lab.injectors.injector import Target
-from crosswind.ingest.lab.wire import Wire
 
 
 class Latency:

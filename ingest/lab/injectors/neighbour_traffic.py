@@ -6,9 +6,9 @@ import time
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion
-from crosswind.ingest.lab.cores import all_but, stay_on
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion
+from crosswind.ingest.lab.hosts.cores import all_but, stay_on
 from crosswind.ingest.lab.injectors.injector import Target
 
 PORT = 5201  # of iperf3, which is known to people who look at it

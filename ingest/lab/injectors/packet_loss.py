@@ -3,9 +3,9 @@
 import time
 from typing import ClassVar
 
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
+from crosswind.ingest.lab.hosts.programs import ask
 from crosswind.ingest.lab.injectors.injector import Target
-from crosswind.ingest.lab.kernel import ask
 
 PARTS = 100_000  # of which the percentage is a whole number
 

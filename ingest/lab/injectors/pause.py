@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion
+from crosswind.ingest.lab.hosts.names import PROC
 from crosswind.ingest.lab.injectors.injector import Target
-from crosswind.ingest.lab.names import PROC
 
 STOP_SECONDS = 5.0  # a process in a system call that cannot be interrupted stops after it
 

@@ -3,7 +3,7 @@
 import time
 from typing import ClassVar
 
-from crosswind.ingest.lab.hosts import Host, limit_rate
+from crosswind.ingest.lab.hosts.hosts import Host, limit_rate
 from crosswind.ingest.lab.injectors.injector import Target
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.cgroups import CpuGroups
+from crosswind.ingest.lab.hosts.cgroups import CpuGroups
 
 
 def test_a_quota_in_version_2_is_a_group_below_the_root_with_a_maximum(tmp_path: Path) -> None:

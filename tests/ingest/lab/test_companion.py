@@ -10,8 +10,8 @@ import pytest
 from tests.ingest.lab.observed import alive
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion, EndedEarlyError
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion, EndedEarlyError
 from crosswind.ingest.lab.injectors.pause import pause
 
 NOBODY: list[int] = []  # whom to pause: what is left is a process that waits
@@ -52,7 +52,7 @@ def test_a_program_that_cannot_start_is_an_error_and_leaves_no_other(tmp_path: P
 def test_a_process_whose_lab_has_died_before_it_could_watch_it_does_not_begin() -> None:
     script = """
 import os, sys
-from crosswind.ingest.lab import companion
+from crosswind.ingest.lab.hosts import companion
 sys.argv[1:] = [str(os.getpid())]  # not its parent
 companion.leash()
 """

@@ -9,7 +9,7 @@ from tests.ingest.lab.observed import alive, at_work, first_core, running_compan
 from tests.ingest.lab.traffic import in_a_lab
 
 from crosswind.ingest.lab.conditions import KNOBS, Conditions
-from crosswind.ingest.lab.hosts import Host
+from crosswind.ingest.lab.hosts.hosts import Host
 from crosswind.ingest.lab.injectors import INJECTORS, Injector, Target
 
 
@@ -43,7 +43,7 @@ def test_every_fault_can_be_switched_twice_and_says_when(target: Target, kind: s
 def test_processes_of_faults_end_with_the_lab_but_not_with_the_thread_that_started_them() -> None:
     script = """
 import sys, threading, time
-from crosswind.ingest.lab import companion
+from crosswind.ingest.lab.hosts import companion
 from crosswind.ingest.lab.injectors.cpu_hog import spin
 found = []
 thread = threading.Thread(target=lambda: found.append(companion.start(spin, int(sys.argv[1]))))

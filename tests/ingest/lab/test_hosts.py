@@ -11,15 +11,15 @@ from tests.needs import ROOT, needs
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.kernel.procfs import start_ticks
-from crosswind.ingest.lab.hosts import NAMESPACES, Host, hosts, remove_abandoned
-from crosswind.ingest.lab.kernel import program, require_lab
-from crosswind.ingest.lab.names import is_abandoned, new_name
+from crosswind.ingest.lab.hosts.hosts import NAMESPACES, Host, hosts, remove_abandoned
+from crosswind.ingest.lab.hosts.names import is_abandoned, new_name
+from crosswind.ingest.lab.hosts.programs import program, require_lab
 
 LIVING_LAB = """
 import subprocess, sys, time
 from pathlib import Path
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.hosts import hosts
+from crosswind.ingest.lab.hosts.hosts import hosts
 from crosswind.ingest.lab.injectors import INJECTORS, Target
 
 with hosts(2, wired=[1]) as net:
@@ -73,7 +73,7 @@ def test_a_command_inside_is_the_process_that_was_started(net: tuple[Host, ...])
 def test_the_machines_own_network_stays_as_it_is() -> None:
     script = """
 import subprocess
-from crosswind.ingest.lab.hosts import hosts
+from crosswind.ingest.lab.hosts.hosts import hosts
 with hosts(2, wired=[1]):
     print(subprocess.run(["ip", "-o", "link"], capture_output=True, check=True).stdout.count(b"\\n"))
 """
@@ -128,7 +128,7 @@ def test_what_a_killed_lab_left_is_removed_and_a_living_one_stays(net: tuple[Hos
     assert (NAMESPACES / net[0].namespace).exists()
 
 
-START_OF_COMPANIONS = "from crosswind.ingest.lab.companion import main; main()"
+START_OF_COMPANIONS = "from crosswind.ingest.lab.hosts.companion import main; main()"
 
 
 def processes_with(words: str) -> list[Path]:
@@ -162,7 +162,7 @@ def wait_until(is_so: object, seconds: float = 10.0) -> None:
 
 
 def test_a_name_is_abandoned_once_its_process_has_ended() -> None:
-    script = "from crosswind.ingest.lab.names import new_name; print(new_name())"
+    script = "from crosswind.ingest.lab.hosts.names import new_name; print(new_name())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
     assert is_abandoned(done.stdout.strip())
     assert is_abandoned(f"{done.stdout.strip()}-net")

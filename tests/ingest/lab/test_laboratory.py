@@ -20,7 +20,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
 from crosswind.ingest.lab.folders import Folders
-from crosswind.ingest.lab.plan import Cohort, Plan, PlannedFault, PlannedRun
+from crosswind.ingest.lab.plans.plan import Cohort, Plan, PlannedFault, PlannedRun
 
 pytestmark = in_a_lab
 STEPS, DELAY_MS = 60, 60.0
@@ -70,7 +70,7 @@ def a_worker() -> int:
     """A worker of this process's lab."""
     for children in Path("/proc/self/task").glob("*/children"):
         for pid in children.read_text().split():
-            if b"crosswind.ingest.lab.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"crosswind.ingest.lab.workers.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return int(pid)
     raise AssertionError("no worker is alive")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.errors import ConflictError
-from crosswind.ingest.lab.machine_lock import alone
+from crosswind.ingest.lab.hosts.machine_lock import alone
 
 
 def test_one_laboratory_at_a_time_is_at_work_on_a_machine(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import pytest
 from crosswind.data.schema.run import Run, RunState
 from crosswind.ingest.lab.campaign import missing
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.order import STEPS_A_CHECKPOINT
-from crosswind.ingest.lab.plan import COHORTS, RELAYED_COHORT, STEPS, PlannedFault, PlannedRun, quick, samples
+from crosswind.ingest.lab.plans.plan import COHORTS, RELAYED_COHORT, STEPS, PlannedFault, PlannedRun, quick, samples
+from crosswind.ingest.lab.workers.order import STEPS_A_CHECKPOINT
 
 SAMPLES = samples()
 FAULTY = [run for run in SAMPLES.runs if run.faults]

@@ -10,15 +10,15 @@ import pytest
 from tests.ingest.lab.observed import first_core, running_companions
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.ingest.lab.companion import EndedEarlyError
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.crew import Post, Worker
-from crosswind.ingest.lab.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.companion import EndedEarlyError
+from crosswind.ingest.lab.hosts.hosts import Host, hosts
+from crosswind.ingest.lab.hosts.programs import ask
 from crosswind.ingest.lab.injection import Applied, FaultRemainsError, Injection
 from crosswind.ingest.lab.injectors import Target
-from crosswind.ingest.lab.kernel import ask
-from crosswind.ingest.lab.order import Order
 from crosswind.ingest.lab.stage import Scene, Stage
+from crosswind.ingest.lab.workers.crew import Post, Worker
+from crosswind.ingest.lab.workers.order import Order
 
 pytestmark = in_a_lab
 HOG, LOSS, SLOW = (

@@ -1,9 +1,9 @@
 import pytest
 
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.plan import PASSING, PlannedRun
 from crosswind.ingest.lab.plans import PLANS, SEEDS
-from crosswind.ingest.lab.validation import HEALTHY, PAIRS, validation
+from crosswind.ingest.lab.plans.plan import PASSING, PlannedRun
+from crosswind.ingest.lab.plans.validation import HEALTHY, PAIRS, validation
 
 PLAN = validation(7)
 

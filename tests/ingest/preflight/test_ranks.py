@@ -13,7 +13,7 @@ from tests.conftest import free_port
 from tests.ingest.lab.traffic import in_a_lab
 from tests.needs import program
 
-from crosswind.ingest.lab.hosts import Host, hosts, limit_rate
+from crosswind.ingest.lab.hosts.hosts import Host, hosts, limit_rate
 from crosswind.ingest.spool.segment import RowsFrame
 from crosswind.ingest.spool.spool import read_segment, sealed_segments
 

@@ -1,6 +1,6 @@
 """A warm rank: imports torch once, then trains what it is ordered to, run after run.
 
-Started by the lab as `python -m crosswind.ingest.lab.worker CONDITIONS SCRATCH`; orders come by standard input,
+Started by the lab as `python -m crosswind.ingest.lab.workers.worker CONDITIONS SCRATCH`; orders come by standard input,
 answers go to standard output. A run that fails ends the process: whoever started it starts another.
 """
 
@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 import crosswind
 from crosswind.data.schema.paths import spool_directory
 from crosswind.ingest.lab.conditions import Conditions
-from crosswind.ingest.lab.order import BEGUN, ENDED, MARK, READY, STEPS_A_CHECKPOINT, Order, reply
+from crosswind.ingest.lab.workers.order import BEGUN, ENDED, MARK, READY, STEPS_A_CHECKPOINT, Order, reply
 from crosswind.ingest.lab.workloads import WORKLOADS
 from crosswind.ingest.lab.workloads.workload import Workload
 from crosswind.ingest.probe.place import node_name

@@ -8,7 +8,17 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from crosswind.ingest.lab.plan import COHORTS, PASSING, STEPS, Cohort, Plan, PlannedFault, PlannedRun, numbered, planned
+from crosswind.ingest.lab.plans.plan import (
+    COHORTS,
+    PASSING,
+    STEPS,
+    Cohort,
+    Plan,
+    PlannedFault,
+    PlannedRun,
+    numbered,
+    planned,
+)
 
 VALIDATION_SEED = 2
 HEALTHY = 12  # of each cohort

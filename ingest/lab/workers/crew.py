@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.hosts import Host
-from crosswind.ingest.lab.order import READY, Order, read_reply
+from crosswind.ingest.lab.hosts.hosts import Host
+from crosswind.ingest.lab.workers.order import READY, Order, read_reply
 
 ENDS_WITH_LAB = ("setpriv", "--pdeathsig", "KILL")
 Place = tuple[int, int]  # a host, and which of its workers
@@ -46,7 +46,7 @@ class Post:
     def command(self) -> list[str]:
         """The worker's command line, inside its host."""
         words = [*ENDS_WITH_LAB, *(as_user(self.user) if self.user else ())]
-        words += [sys.executable, "-m", "crosswind.ingest.lab.worker", str(self.conditions), str(self.scratch)]
+        words += [sys.executable, "-m", "crosswind.ingest.lab.workers.worker", str(self.conditions), str(self.scratch)]
         return self.host.command(words)
 
     def environment(self, system: str) -> dict[str, str]:

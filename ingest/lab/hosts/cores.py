@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.names import PROC
+from crosswind.ingest.lab.hosts.names import PROC
 
 
 def all_but(core: int | None) -> list[int]:

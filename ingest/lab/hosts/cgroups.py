@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab.names import PREFIX, PROC
+from crosswind.ingest.lab.hosts.names import PREFIX, PROC
 
 PERIOD_US = 100_000
 EMPTY_SECONDS = 2.0

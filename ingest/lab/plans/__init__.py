@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from crosswind.ingest.lab.plan import QUICK_SEED, SAMPLES_SEED, Plan, quick, samples
-from crosswind.ingest.lab.validation import VALIDATION_SEED, validation
+from crosswind.ingest.lab.plans.plan import QUICK_SEED, SAMPLES_SEED, Plan, quick, samples
+from crosswind.ingest.lab.plans.validation import VALIDATION_SEED, validation
 
 PLANS: Mapping[str, Callable[[int], Plan]] = MappingProxyType(
     {"quick": quick, "samples": samples, "validation": validation}

@@ -19,7 +19,7 @@ from typing import IO
 
 from crosswind.data.schema.errors import UnavailableError
 
-START = "from crosswind.ingest.lab.companion import main; main()"
+START = "from crosswind.ingest.lab.hosts.companion import main; main()"
 READY = b"ready\n"
 READY_SECONDS = 60.0  # a busy machine may take seconds to start Python
 STDIN = 0

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.lab import companion
-from crosswind.ingest.lab.companion import Companion
-from crosswind.ingest.lab.names import NAMESPACES
+from crosswind.ingest.lab.hosts import companion
+from crosswind.ingest.lab.hosts.companion import Companion
+from crosswind.ingest.lab.hosts.names import NAMESPACES
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 2, 0x1000  # linux/if_tun.h
 CLONE_NEWNET = 0x40000000  # setns(2)

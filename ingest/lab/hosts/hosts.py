@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.lab import cgroups
-from crosswind.ingest.lab.kernel import ask, program, require_lab
-from crosswind.ingest.lab.names import NAMESPACES, PREFIX, PROC, is_abandoned, new_name
-from crosswind.ingest.lab.wire import Wire
+from crosswind.ingest.lab.hosts import cgroups
+from crosswind.ingest.lab.hosts.names import NAMESPACES, PREFIX, PROC, is_abandoned, new_name
+from crosswind.ingest.lab.hosts.programs import ask, program, require_lab
+from crosswind.ingest.lab.hosts.wire import Wire
 
 MOST = 200
 MTU_BYTES = 9000  # as clusters have it; the wire moves six times as much as with 1500

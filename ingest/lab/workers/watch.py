@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crosswind.ingest.lab.crew import Worker, WorkerLostError
-from crosswind.ingest.lab.order import BEGUN, ENDED, MARK, Order
+from crosswind.ingest.lab.workers.crew import Worker, WorkerLostError
+from crosswind.ingest.lab.workers.order import BEGUN, ENDED, MARK, Order
 
 
 @dataclass(frozen=True)
