@@ -16,7 +16,7 @@ from crosswind.ingest.wrapper.relay import copy_size
 
 LAST_LINES_SECONDS = 5.0
 RELAY_SECONDS = 0.2
-START = "import sys; sys.path.append(sys.argv.pop()); from crosswind.ingest.{} import main; main()"
+START = "import sys; sys.path.append(sys.argv.pop()); from crosswind.ingest.wrapper.{} import main; main()"
 ROOT = str(Path(crosswind.__file__).parents[1])
 
 

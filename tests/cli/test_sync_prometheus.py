@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.ingest.test_prometheus_pull import answering, one_a_second
+from tests.ingest.series.test_pull import answering, one_a_second
 
 from crosswind.cli.main import main
 

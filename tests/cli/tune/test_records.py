@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.serving import serving
-from tests.ingest.test_shipper import fill
+from tests.ingest.ship.test_shipper import fill
 
 from crosswind.cli.tune.records import records_of, shipped
 from crosswind.cli.tune.remote import RemoteStudyService

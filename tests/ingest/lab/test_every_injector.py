@@ -17,8 +17,8 @@ from crosswind.ingest.lab.injectors import INJECTORS, Injector, Target
 def test_what_the_program_does_to_itself_it_is_told_by_its_conditions(tmp_path: Path, knob: str) -> None:
     with Conditions.create(tmp_path / "conditions", 2) as conditions, Conditions.attach(conditions.path) as seen:
         with at_work(knob.removesuffix("_ms"), Target(Host("cwlab-1-2-abcdef", 0), (), 1, tmp_path, conditions), 12.5):
-            told_to = [[seen.get(rank, name) for name in KNOBS] for rank in (0, 1)]
-            assert told_to == [[0.0, 0.0, 0.0], [12.5 if name == knob else 0.0 for name in KNOBS]]
+            attached = [[seen.get(rank, name) for name in KNOBS] for rank in (0, 1)]
+            assert attached == [[0.0, 0.0, 0.0], [12.5 if name == knob else 0.0 for name in KNOBS]]
         assert seen.get(1, knob) == 0.0
 
 
