@@ -1,4 +1,4 @@
-"""A file's lock, by which its writer is known to live."""
+"""The lock of a spool file: while it is held, the writer lives."""
 
 import errno
 import fcntl
@@ -9,7 +9,7 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # NFS without lockd, 
 
 
 def locked_or_removed(fd: int, path: Path) -> bool:
-    """Return whether this new file is locked; else nothing is left of it. Raises: as `locked`."""
+    """Lock a new file, or remove it. Return whether it is locked. Raises: as `locked`."""
     try:
         if locked(fd, path):
             return True
@@ -22,7 +22,7 @@ def locked_or_removed(fd: int, path: Path) -> bool:
 
 
 def locked(fd: int, path: Path) -> bool:
-    """Return whether the file is ours now. Raises: OSError, which says so where the file system has no locks."""
+    """Return whether the file is ours now. Raises: OSError, also where the file system has no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(fd), path.lstat())

@@ -146,7 +146,7 @@ def test_rows_told_twice_are_kept_once(store: Store, tmp_path: Path) -> None:
     path.write_text("1 n1 5\n2 n1 6\n1 n1 5\n1 n2 5\n")
     loaded = load(store, path)
     assert loaded.rows == 3
-    assert loaded.reports[0].notes == ["1 rows of heat told twice: one of each was kept"]
+    assert loaded.reports[0].notes == ["1 rows of heat were repeated: one of each was kept"]
     assert heat(store) == [(1, "n1", 5), (1, "n2", 5), (2, "n1", 6)]
 
 

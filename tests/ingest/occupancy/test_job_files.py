@@ -104,7 +104,7 @@ def test_a_garbled_file_is_counted_and_told_once_and_hides_no_other(
     assert [file.allocation.job_id for file in files.files.values()] == ["4711"]
     assert files.garbled == 1
     [message] = [record.getMessage() for record in caplog.records]
-    assert f"{tmp_path}/1.json is not believed" in message
+    assert f"{tmp_path}/1.json is ignored" in message
     assert len(message) < 600
 
 

@@ -3,18 +3,18 @@ import re
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.ingest.reader.step_lines import MAX_LINE, StepCounter, TimedStep, Told, line_pattern, told_by
+from crosswind.ingest.reader.step_lines import MAX_LINE, StepCounter, StepReport, TimedStep, line_pattern, step_report
 from crosswind.ingest.wrapper.line_matcher import LineSplitter
 
 SECOND = 1_000_000_000
 
 
-def parse(pattern: str, line: str) -> Told | None:
+def parse(pattern: str, line: str) -> StepReport | None:
     match = re.compile(line_pattern(pattern).expression).search(line)
-    return told_by(match) if match else None
+    return step_report(match) if match else None
 
 
-def taken(counter: StepCounter, parsed: Told, ts_ns: int) -> TimedStep:
+def taken(counter: StepCounter, parsed: StepReport, ts_ns: int) -> TimedStep:
     step = counter.take(parsed, ts_ns)
     assert step is not None
     return step
@@ -29,70 +29,70 @@ def taken(counter: StepCounter, parsed: Told, ts_ns: int) -> TimedStep:
             "iteration (ms): 19138.8 | throughput per GPU (TFLOP/s/GPU): 80.2 | learning rate: 6.976744E-08 | global "
             "batch size:   128 | lm loss: 1.043863E+01 | loss scale: 1.0 | grad norm: 26.203 | number of skipped "
             "iterations:   0 | number of nan iterations:   0 |",
-            Told(0, 0, 19.1388, {"loss": 10.43863}),
+            StepReport(0, 0, 19.1388, {"loss": 10.43863}),
         ),
         (
             "megatron",
             " iteration      199/  317892 | consumed samples: 152832 | elapsed time per iteration (ms): 14287.5 |",
-            Told(198, 0, 14.2875, {}),
+            StepReport(198, 0, 14.2875, {}),
         ),
         (
             "deepspeed",
             "[2023-11-07 01:55:23,714] [INFO] [timer.py:260:stop] epoch=0/micro_step=40/global_step=10, "
             "RunningAvgSamplesPerSec=25.025771473496132, CurrSamplesPerSec=25.704280480541442, MemAllocated=4.32GB, "
             "MaxMemAllocated=38.49GB",
-            Told(9, 0, None, {"samples_per_second": 25.704280480541442}),
+            StepReport(9, 0, None, {"samples_per_second": 25.704280480541442}),
         ),
         (
             "lightning",
             "Epoch 9: 100%|███████| 860/860 [00:05<00:00, 162.25it/s, v_num=1, train_loss_step=1.460, "
             "valid_loss_step=1.480, valid_acc=0.946, train_loss_epoch=1.510]",
-            Told(859, 0, None, {"loss": 1.46}),
+            StepReport(859, 0, None, {"loss": 1.46}),
         ),
         (
             "lightning",
             "Epoch 0:   4%|▍         | 350/8000 [00:09<03:23, 37.56it/s, v_num=0]",
-            Told(349, 0, None, {}),
+            StepReport(349, 0, None, {}),
         ),
         (
             "caffe",
             "I1109 10:34:34.280992  9709 solver.cpp:219] Iteration 360 (0.170469 iter/s, 58.6617s/10 iters), "
             "loss = 0.0140731",
-            Told(360, 0, None, {"loss": 0.0140731}),
+            StepReport(360, 0, None, {"loss": 0.0140731}),
         ),
         (
             "caffe",
             "I0425 10:13:21.206111  9167 solver.cpp:65] Iteration 220, loss = nan",
-            Told(220, 0, None, {"loss": None}),
+            StepReport(220, 0, None, {"loss": None}),
         ),
         (
             "flexflow",
             "[Metrics] accuracy: 100.000000% (64 / 64) sparse_categorical_crossentropy: 2.302583",
-            Told(None, 0, None, {"loss": 2.302583}),
+            StepReport(None, 0, None, {"loss": 2.302583}),
         ),
         (
             "keras",
             "\x1b[1m6/8\x1b[0m \x1b[32m━━━━━━━━━━━━━━━\x1b[0m\x1b[37m━━━━━\x1b[0m \x1b[1m0s\x1b[0m 12ms/step - "
             "accuracy: 0.4948 - loss: 0.9229 - val_loss: 1.0339",
-            Told(5, 0, None, {"loss": 0.9229}, 7),
+            StepReport(5, 0, None, {"loss": 0.9229}, 7),
         ),
         (
             "keras",
             "   1/4451 [..............................] - ETA: 20:05 - loss: 0.0291 - accuracy: 0.9980",
-            Told(0, 0, None, {"loss": 0.0291}, 4450),
+            StepReport(0, 0, None, {"loss": 0.0291}, 4450),
         ),
-        ("tqdm", " 20%|██        | 20/100 [00:01<00:04, 19.50it/s]", Told(19, 0, None, {}, 99)),
-        ("tqdm", "  0%|          | 0/100 [00:00<?, ?it/s]", Told(-1, 0, None, {}, 99)),
-        (r"(?P<step>\d+) of (?P<total>\d+)", "7 of 9", Told(7, 0, None, {}, 9)),
+        ("tqdm", " 20%|██        | 20/100 [00:01<00:04, 19.50it/s]", StepReport(19, 0, None, {}, 99)),
+        ("tqdm", "  0%|          | 0/100 [00:00<?, ?it/s]", StepReport(-1, 0, None, {}, 99)),
+        (r"(?P<step>\d+) of (?P<total>\d+)", "7 of 9", StepReport(7, 0, None, {}, 9)),
         (
             r"\[rank (?P<rank>\d+)\] step (?P<step>\d+) took (?P<seconds>\S+) s, accuracy (?P<accuracy>\S+)",
             "[rank 3] step 7 took 0.25 s, accuracy nan",
-            Told(7, 3, 0.25, {"accuracy": None}),
+            StepReport(7, 3, 0.25, {"accuracy": None}),
         ),
-        ("loss=(?P<loss>.*)", "loss=1,234.5", Told(None, 0, None, {"loss": 1234.5})),
+        ("loss=(?P<loss>.*)", "loss=1,234.5", StepReport(None, 0, None, {"loss": 1234.5})),
     ],
 )
-def test_a_line_says_its_step_duration_and_values(pattern: str, line: str, expected: Told) -> None:
+def test_a_line_says_its_step_duration_and_values(pattern: str, line: str, expected: StepReport) -> None:
     assert parse(pattern, line) == expected
 
 
@@ -119,13 +119,13 @@ def test_a_line_of_another_kind_says_nothing(pattern: str, line: str) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "nan", "1e300", "soon"])
 def test_a_duration_that_is_none_is_unknown(text: str) -> None:
-    assert parse("took (?P<seconds>.*)", f"took {text}") == Told(None, 0, None, {})
+    assert parse("took (?P<seconds>.*)", f"took {text}") == StepReport(None, 0, None, {})
 
 
 def test_the_time_between_lines_is_that_of_each_step_between_them() -> None:
     counter = StepCounter(per_epoch=False)
     lines = [(10, 0), (20, 5), (20, 6), (21, 7), (5, 8), (6, 9)]  # 20 comes twice, and then a restart goes back to 5
-    steps = [taken(counter, Told(step, 0, None, {}), 100 * SECOND + at * SECOND) for step, at in lines]
+    steps = [taken(counter, StepReport(step, 0, None, {}), 100 * SECOND + at * SECOND) for step, at in lines]
     assert [(step.number, step.seconds) for step in steps] == [
         (10, None),
         (20, 0.5),
@@ -139,7 +139,7 @@ def test_the_time_between_lines_is_that_of_each_step_between_them() -> None:
 def test_numbers_that_begin_anew_every_epoch_go_on() -> None:
     counter = StepCounter(per_epoch=True)
     steps = [-1, 49, 99, 0, 1]
-    timed = [counter.take(Told(step, 0, None, {}), SECOND * (i + 1)) for i, step in enumerate(steps)]
+    timed = [counter.take(StepReport(step, 0, None, {}), SECOND * (i + 1)) for i, step in enumerate(steps)]
     assert [step and (step.number, step.seconds) for step in timed] == [
         None,
         (49, 0.02),
@@ -152,21 +152,21 @@ def test_numbers_that_begin_anew_every_epoch_go_on() -> None:
 def test_the_first_step_of_an_epoch_is_timed_from_the_first_time_that_its_bar_is_drawn() -> None:
     counter = StepCounter(per_epoch=True)
     drawn = [(-1, 1), (-1, 2), (0, 4), (1, 5), (-1, 15), (-1, 16), (0, 17)]
-    timed = [counter.take(Told(step, 0, None, {}), SECOND * at) for step, at in drawn]
+    timed = [counter.take(StepReport(step, 0, None, {}), SECOND * at) for step, at in drawn]
     assert [(step.number, step.seconds) for step in timed if step] == [(0, 3.0), (1, 1.0), (2, 2.0)]
 
 
 def test_a_bar_within_a_bar_counts_nothing_and_neither_does_an_ended_one_that_is_drawn_again() -> None:
     counter = StepCounter(per_epoch=True)
     drawn = [(0, 3), (1, 3), (0, 9), (5, 9), (9, 9), (2, 3), (3, 3), (3, 3), (9, 9), (0, 3), (1, 3)]
-    bars = [Told(done - 1, 0, None, {}, total - 1) for done, total in drawn]
+    bars = [StepReport(done - 1, 0, None, {}, total - 1) for done, total in drawn]
     timed = [counter.take(bar, SECOND * i) for i, bar in enumerate(bars)]
     assert [step and step.number for step in timed] == [None, 0, None, None, None, 1, 2, None, None, None, 3]
 
 
 def test_ranks_are_counted_apart_and_lines_without_a_number_by_their_order() -> None:
     counter = StepCounter(per_epoch=False)
-    timed = [counter.take(Told(None, rank, 0.5, {}), SECOND) for rank in (0, 1, 0)]
+    timed = [counter.take(StepReport(None, rank, 0.5, {}), SECOND) for rank in (0, 1, 0)]
     assert timed == [
         TimedStep(SECOND, 0, 0, 0.5, {}),
         TimedStep(SECOND, 1, 0, 0.5, {}),

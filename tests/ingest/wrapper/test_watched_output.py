@@ -155,7 +155,7 @@ def test_a_catastrophic_pattern_holds_up_neither_output_nor_end(tmp_path: Path) 
     done = watched(tmp_path, CATASTROPHE, *python(code))
     assert time.monotonic() - begin < 20  # one such line would take centuries
     assert (done.returncode, done.stdout) == (0, (b"a" * 60 + b"b\n") * 31)
-    assert b"step lines are not looked for any more: the pattern took too long on 10" in done.stderr
+    assert b"no more step lines are recorded: the pattern took too long on 10" in done.stderr
 
 
 def test_a_bad_pattern_is_refused_before_the_program_starts(tmp_path: Path) -> None:

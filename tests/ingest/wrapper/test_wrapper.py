@@ -304,7 +304,7 @@ def test_a_spool_that_is_deleted_meanwhile_leaves_the_exit_code_alone(
     spool = tmp_path / "spool"
     wanted = Launch(("sh", "-c", f"sleep 0.2; rm -r {spool}; exit 3"), spool, agent_seconds=agent_seconds)
     assert launch(wanted).exit_code == 3
-    assert "how this run ended is not recorded" in caplog.text
+    assert "the end of this run is not recorded" in caplog.text
 
 
 def test_the_node_is_sampled_beside_the_program(tmp_path: Path) -> None:
