@@ -56,7 +56,7 @@ def test_what_we_do_not_understand_ends_the_notes_of_that_training_alone(
         hooks.on_train_end()
     assert rows(tmp_path, "step")["step"].tolist() == [0, 1, 2]
     [message] = caplog.messages
-    assert message.startswith("crosswind does not see this training any more: ")
+    assert message.startswith("crosswind stops watching this training: ")
 
 
 def test_without_a_training_nothing_is_opened_and_nothing_fails(tmp_path: Path) -> None:

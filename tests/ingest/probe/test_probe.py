@@ -178,7 +178,7 @@ def test_a_wrong_phase_and_a_model_without_ddp_are_said_once_and_recording_goes_
                 pass
     assert rows(tmp_path, "step")["step"].tolist() == [0, 1]
     unknown, wrong = warnings(caplog)
-    assert unknown.startswith("crosswind does not see the collectives of this: watch(object): expected something of")
+    assert unknown.startswith("crosswind cannot watch the collectives of this: watch(object): expected something of")
     assert wrong == "phase 'eval' counts as compute: expected one of checkpoint, other"
 
 
@@ -243,7 +243,7 @@ def test_a_disk_that_is_full_for_a_while_costs_no_step(tmp_path: Path) -> None:
 def test_a_disk_that_stays_full_leaves_the_training_alone_and_the_run_unended(tmp_path: Path) -> None:
     done = train_on_a_disk_that_fills(tmp_path, 999)
     assert done.stdout == "trained\n"
-    assert "could not say how this run ended" in done.stderr
+    assert "could not record the end of this run" in done.stderr
     [report] = recover(tmp_path)
     assert report.torn_bytes == 0
     assert [value["state"] for value in records(tmp_path, "run")] == ["running"]

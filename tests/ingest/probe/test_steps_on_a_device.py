@@ -227,7 +227,9 @@ def test_a_device_that_fails_leaves_the_host_s_times(
     step(timeline, gpu)
     assert [row["duration_seconds"] for row in rows(timeline)] == [2, 2, 2]
     [complaint] = [record.message for record in caplog.records]
-    assert complaint.startswith("crosswind goes on by the host's clock, the device's is lost: CUDA error: an illegal")
+    assert complaint.startswith(
+        "crosswind continues with the host's clock, the device's is lost: CUDA error: an illegal"
+    )
 
 
 def test_nothing_is_put_into_a_graph_that_is_captured(timeline: Timeline, gpu: Gpu) -> None:
@@ -386,7 +388,7 @@ def test_where_no_anchor_is_passed_the_digits_of_times_stay_fresh(monkeypatch: p
         ticking.pass_by(4 * PATIENCE_NS)
         gpu.free_at = ticking.now + 2 * PATIENCE_NS  # there is more to do
         device.look()
-        assert mark.ns == pytest.approx(mark.asked + 2 * PATIENCE_NS, abs=3_000)
+        assert mark.ns == pytest.approx(mark.put_ns + 2 * PATIENCE_NS, abs=3_000)
     assert device._anchor != first
 
 

@@ -232,7 +232,7 @@ def test_a_failure_of_ours_is_logged_once_and_the_caller_gets_what_pytorch_gives
 
     assert seen(timeline, both) == []
     [warning] = [record.getMessage() for record in caplog.records if record.name == "crosswind"]
-    expected = "crosswind does not see collectives any more: AttributeError: 'int' object has no attribute 'is_cpu'"
+    expected = "crosswind stops watching collectives: AttributeError: 'int' object has no attribute 'is_cpu'"
     assert warning == expected
     assert seen(timeline, distributed.barrier) == []
 

@@ -60,7 +60,7 @@ def test_a_failure_of_ours_is_logged_once_and_ends_the_watch(caplog: pytest.LogC
     assert [call("a"), call("b")] == ["A", "B"]
     assert seen(timeline) == []
     [warning] = [record.getMessage() for record in caplog.records]
-    assert warning == "crosswind does not see collectives any more: RecursionError: too deep"
+    assert warning == "crosswind stops watching collectives: RecursionError: too deep"
     timeline.close()
 
 

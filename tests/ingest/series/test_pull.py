@@ -278,5 +278,5 @@ def test_an_end_before_the_beginning_is_refused_or_nothing_to_do(tmp_path: Path)
         again = puller.pull(until_ms=NOW_MS - 55_000)
         assert (again.samples, again.notes) == (
             0,
-            ["nothing to ask for: it was pulled up to 2026-11-21T22:25:50Z before"],
+            ["nothing to pull: it was pulled up to 2026-11-21T22:25:50Z before"],
         )

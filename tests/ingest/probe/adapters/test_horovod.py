@@ -99,7 +99,7 @@ def test_what_cannot_be_measured_ends_the_watch_alone(
     assert answers == ["no tensor", "no tensor"]
     assert collectives.empty
     [warning] = [record.getMessage() for record in caplog.records]
-    expected = "crosswind does not see collectives any more: AttributeError: 'str' object has no attribute 'numel'"
+    expected = "crosswind stops watching collectives: AttributeError: 'str' object has no attribute 'numel'"
     assert warning == expected
 
 
