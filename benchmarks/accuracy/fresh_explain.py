@@ -57,11 +57,11 @@ def measure(plan: Plan, store: Store) -> None:
         return
     require_lab()
     remove_abandoned()
-    for problem in run_plan(plan, store, tell=_tell):
+    for problem in run_plan(plan, store, report=_report):
         print(f"problem: {problem}", flush=True)
 
 
-def _tell(step: Step) -> None:
+def _report(step: Step) -> None:
     left = "" if step.seconds_left is None else f", {step.seconds_left / 60:.0f} min left"
     print(f"fresh runs: {step.done} of {step.total}{left}", flush=True)
 

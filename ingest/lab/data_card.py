@@ -1,4 +1,4 @@
-"""The README beside exported runs: what was measured, how, on what, and what it is good for."""
+"""The README of exported runs: what was measured, how, on which machine, and its limits."""
 
 import os
 import platform
@@ -69,7 +69,7 @@ NAMED = re.compile(r"^\| `(?P<file>\w+\.parquet)` \|", re.MULTILINE)
 
 
 def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mapping[str, pa.Table]) -> str:
-    """The README's text."""
+    """Return the README's text."""
     planned = [run for run in runs if "position" in run.tags]
     times = [run.started_ns for run in runs if run.started_ns is not None]
     return CARD.format(
@@ -96,7 +96,7 @@ def data_card(runs: Sequence[Run], injections: Iterable[Injected], tables: Mappi
 
 
 def files_named_in(card: str) -> set[str]:
-    """The tables that an earlier card names; of another text, none."""
+    """Return the tables that an earlier card names; none for another text."""
     return {match["file"] for match in NAMED.finditer(card)} if card.startswith(f"{TITLE}\n") else set()
 
 

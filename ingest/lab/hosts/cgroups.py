@@ -1,4 +1,4 @@
-"""Control groups of the lab that hold processes to a share of the processor time, in version 1 and 2.
+"""Control groups that limit processes to a share of the processor time, in version 1 and 2.
 
 Sources: Linux, scheduler/sched-bwc and admin-guide/cgroup-v2.
 """
@@ -21,17 +21,17 @@ MEMBERS = "cgroup.procs"
 
 @dataclass(frozen=True)
 class Quota:
-    """A group with a quota, and where its processes were before."""
+    """A group with a quota, and the groups of its processes before."""
 
     folder: Path
     before: Path
 
     def lift(self) -> None:
-        """Puts the processes back and removes the group. Raises: UnavailableError."""
+        """Put the processes back and remove the group. Raises: UnavailableError."""
         deadline = time.monotonic() + EMPTY_SECONDS
         while self.folder.exists():
             _move(_members(self.folder), self.before)
-            with suppress(OSError):  # a process is still dying in there, or has just been started
+            with suppress(OSError):  # a process in it is still dying, or has just been started
                 self.folder.rmdir()
                 return
             if time.monotonic() > deadline:
@@ -46,11 +46,11 @@ class CpuGroups:
     root: Path
     version: int
     proc: Path = PROC
-    top: str = "/"  # what the mount shows of the hierarchy; a container may see a part only
+    top: str = "/"  # the visible part of the hierarchy; a container may not see all
 
     @classmethod
     def mounted(cls, proc: Path = PROC) -> Self:
-        """That of this machine. Raises: UnavailableError. Source: proc_pid_mountinfo(5)."""
+        """Return that of this machine. Raises: UnavailableError. Source: proc_pid_mountinfo(5)."""
         for line in (proc / "self" / "mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")
             fields, (kind, _source, options) = before.split(), after.split()
@@ -62,7 +62,7 @@ class CpuGroups:
         raise UnavailableError(f"{proc}/self/mountinfo: no mounted control groups with the cpu controller")
 
     def limit(self, lab: str, pids: Sequence[int], percent: float) -> Quota:
-        """Puts processes under a quota, as a percentage of one core. Raises: UnavailableError."""
+        """Limit processes to a percentage of one core. Raises: UnavailableError."""
         before = self._group_of(pids[0])
         quota_us = round(PERIOD_US * percent / 100)
         # Version 2 allows no processes in a group between the root and one with controllers.
@@ -90,7 +90,7 @@ class CpuGroups:
         (folder / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
 
     def _group_of(self, pid: int) -> Path:
-        """Source: cgroups(7), /proc/pid/cgroup."""
+        """Return the group of a process. Source: cgroups(7), /proc/pid/cgroup."""
         try:
             lines = (self.proc / str(pid) / "cgroup").read_text().splitlines()
         except OSError as error:
@@ -103,12 +103,12 @@ class CpuGroups:
 
 
 def remove(is_chosen: Callable[[str], bool]) -> list[str]:
-    """Removes the lab's groups with such names and puts their processes into the group above; the names."""
+    """Remove the lab's groups with such names, their processes into the group above. Return the names."""
     try:
         root = CpuGroups.mounted().root
     except UnavailableError:
         return []
-    # Unlike a glob, a walk passes over groups that others remove meanwhile.
+    # Unlike a glob, a walk skips groups that others remove meanwhile.
     folders = (Path(parent, name) for parent, names, _ in os.walk(root) for name in names)
     chosen = [folder for folder in folders if folder.name.startswith(PREFIX) and is_chosen(folder.name)]
     for folder in chosen:

@@ -1,4 +1,4 @@
-"""Processes of the lab beside the run: each says when it is at work, and ends when told to or when the lab dies.
+"""Companions: processes of the lab next to a run, which report their start, and end on request or with the lab.
 
 The death signal of prctl(2) follows the thread that started a process, and a lab may start them from threads that end
 sooner; so each watches the lab's process itself.
@@ -29,24 +29,24 @@ Within = Callable[[Sequence[str]], list[str]]
 
 
 class EndedEarlyError(UnavailableError):
-    """Processes had ended before they were told to: their work is over, but was not done to the end."""
+    """Processes ended before the request: their work is over, but was not complete."""
 
 
 @dataclass(frozen=True)
 class Companion:
-    """A started process; it has said that it is at work."""
+    """A started process that has reported to be at work."""
 
     process: subprocess.Popen[bytes]
     stdin: IO[bytes]
     stdout: IO[bytes]
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kill it."""
         self.process.kill()
         self._close()
 
     def release(self) -> bytes:
-        """Lets it end by itself; its last words."""
+        """Let it end by itself. Return its last words."""
         self.stdin.close()
         words = self.stdout.read()
         self._close()
@@ -59,7 +59,7 @@ class Companion:
 
 
 def start(program: Program, *arguments: object, within: Within = list) -> Companion:
-    """Runs a function of a module in a process of its own; this one is at work. Raises: UnavailableError."""
+    """Run a function of a module in a process of its own. Return it when it is at work. Raises: UnavailableError."""
     [companion] = start_all(program, [arguments], within=within)
     return companion
 
@@ -67,7 +67,7 @@ def start(program: Program, *arguments: object, within: Within = list) -> Compan
 def start_all(
     program: Program, argument_lists: Sequence[Sequence[object]], *, within: Within = list
 ) -> list[Companion]:
-    """Starts one process for each list of arguments; all of them are at work, or none. Raises: UnavailableError."""
+    """Start one process for each list of arguments; all of them are at work, or none. Raises: UnavailableError."""
     companions: list[Companion] = []
     try:
         for arguments in argument_lists:
@@ -82,14 +82,14 @@ def start_all(
 
 
 def kill_all(companions: Sequence[Companion]) -> None:
-    """Ends them at once. Raises: EndedEarlyError when some had ended before."""
+    """Kill them. Raises: EndedEarlyError when some had ended before."""
     ended = [companion.process.pid for companion in companions if companion.process.poll() is not None]
     for companion in companions:
         companion.process.kill()
     for companion in companions:
         companion.kill()
     if ended:
-        raise EndedEarlyError(f"{len(ended)} of {len(companions)} processes ended before they were told to: {ended}")
+        raise EndedEarlyError(f"{len(ended)} of {len(companions)} processes ended before the request: {ended}")
 
 
 def _begin(program: Program, arguments: Sequence[object], within: Within) -> Companion:
@@ -113,26 +113,26 @@ def _wait_until_ready(companion: Companion, program: Program) -> None:
         raise UnavailableError(f"{program.__module__}: {program.__name__} said {said!r}, expected {READY!r}")
 
 
-# What follows runs in the started process.
+# The rest of this file runs in the started process.
 
 
 def main() -> None:
-    """Runs the function that the command line names."""
+    """Run the function that the command line names."""
     _lab, module, name, arguments = sys.argv[1:]
     getattr(importlib.import_module(module), name)(*json.loads(arguments))
 
 
 def leash() -> list[int]:
-    """Descriptors of which one becomes readable when this process is to end; it ends at once when the lab has died."""
+    """Return descriptors of which one becomes readable when this process is to end; exit if the lab has died."""
     lab = int(sys.argv[1])
     descriptor = os.pidfd_open(lab)
-    if os.getppid() != lab:  # it has died, and a later process has got its number
+    if os.getppid() != lab:  # it has died, and a later process has its number
         sys.exit(f"process {lab} is no longer there")
     return [STDIN, descriptor]
 
 
 def end_with_lab() -> None:
-    """From now on this process ends when it is let go or the lab dies."""
+    """End this process from now on when it is released or the lab dies."""
     threading.Thread(target=_watch, args=[leash()], daemon=True).start()
 
 
@@ -142,7 +142,7 @@ def _watch(descriptors: list[int]) -> None:
 
 
 def become_nobody() -> None:
-    """Goes on as another user, as the programs of neighbours do."""
+    """Continue as another user, like the programs of neighbours."""
     nobody = pwd.getpwnam("nobody")
     os.setgroups([])
     os.setgid(nobody.pw_gid)
@@ -150,5 +150,5 @@ def become_nobody() -> None:
 
 
 def say_ready() -> None:
-    """Tells the lab that the work has begun."""
+    """Report to the lab that the work has begun."""
     os.write(1, READY)

@@ -1,4 +1,4 @@
-"""On which cores the lab's own processes run."""
+"""Placement of the lab's own processes on cores."""
 
 import os
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from crosswind.ingest.lab.hosts.names import PROC
 
 
 def all_but(core: int | None) -> list[int]:
-    """The cores that are left when a rank keeps its own; all of them where there is no other."""
+    """Return the cores other than a rank's own; all of them if there is no other."""
     cores = sorted(os.sched_getaffinity(0))
     return [other for other in cores if other != core] or cores
 
 
 def core_of(pid: int) -> int:
-    """The core that a process ran on last. Raises: UnavailableError. Source: proc_pid_stat(5)."""
+    """Return the core that a process ran on last. Raises: UnavailableError. Source: proc_pid_stat(5)."""
     try:
         return int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[36])
     except OSError as error:
@@ -22,5 +22,5 @@ def core_of(pid: int) -> int:
 
 
 def stay_on(cores: Sequence[int]) -> None:
-    """Keeps this process on these cores."""
+    """Keep this process on these cores."""
     os.sched_setaffinity(0, cores)

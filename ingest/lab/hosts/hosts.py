@@ -1,7 +1,7 @@
 """Several hosts on one machine: a network namespace each, on a bridge in a namespace of its own.
 
-Nothing of the machine's own network changes. Everything carries the name of the lab, so that two labs stand side by
-side and what a killed one left can be found.
+The machine's own network does not change. Everything has the lab's name, so that two labs can exist side by side and
+the remains of a killed one can be recognised.
 """
 
 import os
@@ -18,7 +18,7 @@ from crosswind.ingest.lab.hosts.programs import ask, program, require_lab
 from crosswind.ingest.lab.hosts.wire import Wire
 
 MOST = 200
-MTU_BYTES = 9000  # as clusters have it; the wire moves six times as much as with 1500
+MTU_BYTES = 9000  # as in clusters; the wire moves six times as much as with 1500
 END_SECONDS = 10.0
 # `ip netns exec` would show the namespace's own /sys, too, but without the control groups below it.
 ENTER = (
@@ -29,45 +29,45 @@ ENTER = (
 
 @dataclass(frozen=True)
 class Host:
-    """A network namespace with one device, and the port of the bridge that this leads to."""
+    """A network namespace with one device, connected to a port of the bridge."""
 
     lab: str
     index: int
     wire: Wire | None = None  # between the device and the port; without one they are a veth pair
-    megabits: float | None = None  # a second, the speed of the link; none: as fast as the machine is
+    megabits: float | None = None  # per second, the speed of the link; none: unlimited
     device: str = "eth0"
 
     @property
     def namespace(self) -> str:
-        """Its name to ip-netns(8)."""
+        """Return its name for ip-netns(8)."""
         return f"{self.lab}-{self.index}"
 
     @property
     def bridge(self) -> str:
-        """The namespace of the bridge."""
+        """Return the namespace of the bridge."""
         return f"{self.lab}-net"
 
     @property
     def port(self) -> str:
-        """The device on the bridge's side."""
+        """Return the device on the bridge's side."""
         return f"port{self.index}"
 
     @property
     def address(self) -> str:
-        """The address at which the other hosts reach it."""
+        """Return the address at which the other hosts reach it."""
         return f"10.77.0.{self.index + 1}"
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """The command that runs this one inside: as the same process, with the host's own /sys/class/net."""
+        """Return the command that runs this one inside: as the same process, with the host's own /sys/class/net."""
         inside = [program("nsenter"), f"--net={NAMESPACES / self.namespace}", program("unshare"), "--mount"]
         return [*inside, "/bin/sh", "-ec", ENTER, "sh", *argv]
 
 
 @contextmanager
 def hosts(count: int, *, wired: Sequence[int] = (), megabits: float | None = None) -> Iterator[tuple[Host, ...]]:
-    """As many hosts that reach each other; those in `wired` through a wire that can delay.
+    """Make as many connected hosts; those in `wired` have a wire that can delay.
 
-    Whatever runs in them is killed at the end. Raises: InvalidInputError, UnavailableError.
+    All processes in them are killed at the end. Raises: InvalidInputError, UnavailableError.
     """
     if not 1 <= count <= MOST or not set(wired) <= set(range(count)):
         raise InvalidInputError(f"count {count}, wired {list(wired)}: expected 1 to {MOST} hosts and some of them")
@@ -101,7 +101,7 @@ def _wire(lab: str, index: int, at_end: ExitStack) -> Wire:
 def _connect(host: Host) -> None:
     lines = [f"link set {host.port} mtu {MTU_BYTES} master bridge up"]
     if host.wire is None:
-        # One frame a packet: a lost one is a frame, as on the wire, not up to 64 KiB that no network card has cut yet.
+        # One packet a frame: a loss is that of a frame, as on a real wire, not of up to 64 KiB before segmentation.
         veth = f"link add {host.port} gso_max_segs 1 type veth peer name {host.device} gso_max_segs 1"
         lines.insert(0, f"{veth} netns {host.namespace}")
     ask("ip", "-n", host.bridge, "-batch", "-", lines=lines)
@@ -116,9 +116,9 @@ def _connect(host: Host) -> None:
 
 
 def limit_rate(host: Host, megabits: float | None) -> None:
-    """Sets the speed of both ends of a host's link, in Mbit/s; none: no limit. Raises: UnavailableError.
+    """Set the speed of both ends of a host's link, in Mbit/s; None for no limit. Raises: UnavailableError.
 
-    Source: tc-tbf(8); the bucket holds what passes in 2 ms, but at least two frames.
+    Source: tc-tbf(8); the bucket holds the bytes of 2 ms, but at least two frames.
     """
     for namespace, device in ((host.namespace, host.device), (host.bridge, host.port)):
         if megabits is None:
@@ -130,7 +130,7 @@ def limit_rate(host: Host, megabits: float | None) -> None:
 
 
 def remove_abandoned() -> list[str]:
-    """Removes what killed labs left in the kernel, and kills what runs in it; its names. Raises: UnavailableError."""
+    """Remove what killed labs left in the kernel, with its processes. Return the names. Raises: UnavailableError."""
     require_lab()
     abandoned = [path.name for path in NAMESPACES.glob(f"{PREFIX}*") if is_abandoned(path.name)]
     remove_namespaces(abandoned)
@@ -138,7 +138,7 @@ def remove_abandoned() -> list[str]:
 
 
 def remove_namespaces(namespaces: Iterable[str]) -> None:
-    """Ends all processes in these namespaces and takes their names away. Raises: UnavailableError."""
+    """Kill all processes in these namespaces, and remove them. Raises: UnavailableError."""
     there = [namespace for namespace in namespaces if (NAMESPACES / namespace).exists()]
     _kill_all_in(there)
     if there:
@@ -162,7 +162,7 @@ def _pids() -> list[int]:
 
 
 def _namespace_of(pid: int) -> int | None:
-    """None for a process that has ended, waited for or not."""
+    """Return the network namespace of a process; None if it has ended, reaped or not."""
     try:
         return (PROC / str(pid) / "ns" / "net").stat().st_ino
     except OSError:

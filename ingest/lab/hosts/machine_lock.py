@@ -1,4 +1,4 @@
-"""One laboratory at a time on a machine: two would take each other's cores and call it a fault."""
+"""The lock of the machine's one laboratory: two would disturb each other's runs."""
 
 import fcntl
 import os
@@ -14,13 +14,13 @@ NAME = "crosswind-lab.lock"
 
 
 def machine_lock() -> Path:
-    """The file that a laboratory of this machine holds locked."""
+    """Return the file that a laboratory of this machine holds locked."""
     return (FOLDER if os.access(FOLDER, os.W_OK) else Path(tempfile.gettempdir())) / NAME
 
 
 @contextmanager
 def alone(lock: Path | None = None) -> Iterator[None]:
-    """Holds the lock, which ends with the process. Raises: ConflictError."""
+    """Hold the lock, which ends with the process. Raises: ConflictError."""
     path = lock or machine_lock()
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
     try:

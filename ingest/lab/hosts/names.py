@@ -1,4 +1,4 @@
-"""Names of what a lab makes in the kernel: they tell whose it is, so that what a killed lab left can be removed."""
+"""Names of a lab's objects in the kernel, by which the remains of a killed lab are recognised."""
 
 import os
 import re
@@ -15,16 +15,18 @@ NAMESPACES = Path("/run/netns")  # ip-netns(8)
 
 
 def new_name() -> str:
-    """A name of this process's own, which no other lab has, in this process or elsewhere."""
+    """Return a name with this process's id that no other lab has."""
     return f"{PREFIX}{os.getpid()}-{start_ticks(os.getpid())}-{secrets.token_hex(3)}"
 
 
 def is_abandoned(name: str) -> bool:
-    """Return whether this names something of a lab whose process is no more."""
+    """Return whether this is the name of a lab whose process has ended."""
     match = NAME.match(name)
     if match is None:
         return False
     try:
-        return start_ticks(int(match["pid"])) != int(match["start"])  # a pid is used again in time, both are not
+        return start_ticks(int(match["pid"])) != int(
+            match["start"]
+        )  # a pid is reused in time, but not with the same start
     except UnavailableError:
         return True

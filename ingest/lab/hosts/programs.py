@@ -1,4 +1,4 @@
-"""Asks the kernel through ip, tc and nft."""
+"""Programs that set up the kernel's network: ip, tc, nft and others."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ PACKAGES = {
 
 
 def require_lab() -> None:
-    """Refuses where no lab can be built. Raises: UnavailableError."""
+    """Check that a lab can be built here. Raises: UnavailableError."""
     if os.geteuid() != 0:
         raise UnavailableError(f"user id {os.geteuid()}: the lab makes network namespaces, run it as root")
     for name in PACKAGES:
@@ -27,7 +27,7 @@ def require_lab() -> None:
 
 
 def program(name: str, more: str = "/usr/sbin:/sbin") -> str:
-    """The path of one of these programs, in PATH or in `more` folders, which it may lack. Raises: UnavailableError."""
+    """Return the path of one of these programs, in PATH or in `more` folders. Raises: UnavailableError."""
     path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{more}")
     if path is None:
         raise UnavailableError(f"no program {name}: install the package {PACKAGES[name]}")
@@ -35,7 +35,7 @@ def program(name: str, more: str = "/usr/sbin:/sbin") -> str:
 
 
 def ask(name: str, *arguments: str, lines: Sequence[str] = ()) -> str:
-    """Return what a program answers to these arguments and lines of input. Raises: UnavailableError."""
+    """Return a program's output for these arguments and lines of input. Raises: UnavailableError."""
     done = subprocess.run(
         [program(name), *arguments], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False
     )

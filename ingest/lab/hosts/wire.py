@@ -1,4 +1,4 @@
-"""A wire in user space: carries frames between a bridge's port and a host's device, and can take its time.
+"""A wire in user space: carries frames between a bridge's port and a host's device, with a delay.
 
 Kernels without sch_netem have no other way to delay packets.
 """
@@ -21,7 +21,7 @@ from crosswind.ingest.lab.hosts.names import NAMESPACES
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 2, 0x1000  # linux/if_tun.h
 CLONE_NEWNET = 0x40000000  # setns(2)
 FRAME_BYTES = 1 << 16
-UNDERWAY_BYTES = 64 << 20  # each way; what comes on top is lost, as in a full buffer of a switch
+UNDERWAY_BYTES = 64 << 20  # each way; more are lost, as in a full buffer of a switch
 FRAMES_A_TURN = 64
 DELAY = struct.Struct("d")  # milliseconds
 
@@ -34,11 +34,11 @@ class Wire:
 
     @classmethod
     def between(cls, bridge: str, port: str, namespace: str, device: str) -> Self:
-        """A wire from a new device in one namespace to one in another. Raises: UnavailableError."""
+        """Make a wire from a new device in one namespace to one in another. Raises: UnavailableError."""
         return cls(companion.start(carry, bridge, port, namespace, device))
 
     def delay(self, milliseconds: float) -> None:
-        """Takes this long, each way, for every frame that comes from now on. Raises: UnavailableError."""
+        """Delay every frame from now on by this, each way. Raises: UnavailableError."""
         if self.companion.stdin.closed:
             raise UnavailableError("wire: it has been cut")
         try:
@@ -50,11 +50,11 @@ class Wire:
             raise UnavailableError("wire: its process has ended")
 
     def cut(self) -> None:
-        """Ends it; both devices vanish."""
+        """End it; both devices vanish."""
         self.companion.kill()
 
 
-# What follows runs in the wire's process.
+# The rest of this file runs in the wire's process.
 
 
 class Lane:
@@ -66,7 +66,7 @@ class Lane:
         self._bytes = 0
 
     def take(self, delay_seconds: float) -> None:
-        """Takes the frames that have come."""
+        """Take the frames that have come."""
         due = time.monotonic() + delay_seconds
         for _ in range(FRAMES_A_TURN):
             try:
@@ -78,7 +78,7 @@ class Lane:
                 self._frames.append((due, frame))
 
     def give(self) -> None:
-        """Hands on the frames that have been under way long enough."""
+        """Deliver the frames that have been under way long enough."""
         now = time.monotonic()
         while self._frames and self._frames[0][0] <= now:
             _due, frame = self._frames.popleft()
@@ -89,12 +89,12 @@ class Lane:
                 continue
 
     def next_due(self) -> float:
-        """Return when the first frame arrives; infinity for none."""
+        """Return the time at which the first frame is due; infinity for none."""
         return self._frames[0][0] if self._frames else float("inf")
 
 
 def carry(bridge: str, port: str, namespace: str, device: str) -> None:
-    """Carries frames until the lab lets go or dies."""
+    """Carry frames until the lab releases this process or dies."""
     there, here = _tap(bridge, port), _tap(namespace, device)
     lanes = {there: Lane(there, here), here: Lane(here, there)}
     control, lab = companion.leash()
@@ -123,7 +123,7 @@ def _wait(sources: list[int], until: float) -> list[int]:
 
 
 def _tap(namespace: str, name: str) -> int:
-    """A new device there; it lasts as long as the descriptor. Source: Linux, networking/tuntap."""
+    """Make a device there; it lasts as long as the descriptor. Source: Linux, networking/tuntap."""
     with (NAMESPACES / namespace).open("rb") as file:
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET):
             raise UnavailableError(f"{namespace}: {os.strerror(ctypes.get_errno())}")

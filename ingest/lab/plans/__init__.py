@@ -1,4 +1,4 @@
-"""The plans there are, by name; each is made from a seed."""
+"""Plans of runs to measure, by name, made from a seed."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,7 @@
-"""The measurements of the lab, as data: which runs, in which order, and what is done to each of them.
+"""Plans: the runs to measure, their order and their faults, as data.
 
-Runs of all cohorts and conditions stand in one random order, so that the machine's drift falls on all alike. The split
-follows the order, as time would have it: models learn from the first half and are judged on the last third.
+Runs of all cohorts and conditions are in one random order, so that the machine's drift affects all alike. The split
+follows the order, as in time: models learn from the first half and are judged on the last third.
 """
 
 import random
@@ -31,15 +31,15 @@ class Cohort:
 
     @property
     def link(self) -> str:
-        """The kind of link between its hosts: `relay` where a relay stands between them, else `direct`."""
+        """Return the kind of link between its hosts: `relay` if there is one between them, else `direct`."""
         return "relay" if RELAYED in self.hosts else "direct"
 
     def place(self, rank: int) -> tuple[int, int]:
-        """The host of a rank, and which of its workers."""
+        """Return the host of a rank, and the number of its worker there."""
         return self.hosts[rank % len(self.hosts)], rank // len(self.hosts)
 
     def places(self) -> list[tuple[int, int]]:
-        """Of all ranks."""
+        """Return the places of all ranks."""
         return [self.place(rank) for rank in range(self.world_size)]
 
 
@@ -54,12 +54,12 @@ class PlannedFault:
     end: float | None = None
 
     def during(self, steps: int) -> tuple[int | None, int | None]:
-        """The steps of a run of so many before which it begins and ends; None as above."""
+        """Return the steps, in a run of so many, before which it begins and ends; None as above."""
         begin, end = (None if share is None else round(share * steps) for share in (self.begin, self.end))
         return begin, end
 
     def words(self, steps: int) -> str:
-        """The fault as a run's tag names it: `cpu_hog:1:2 from step 18 to step 36`."""
+        """Return the fault as in a run's tag: `cpu_hog:1:2 from step 18 to step 36`."""
         begin, end = self.during(steps)
         times = "".join(f" {word} step {step}" for word, step in (("from", begin), ("to", end)) if step is not None)
         return f"{self.kind}:{self.rank}:{self.strength:g}{times}"
@@ -78,23 +78,23 @@ class PlannedRun:
     steps: int = STEPS
 
     def injection(self, fault: PlannedFault) -> Injection:
-        """The fault on the host of its rank."""
+        """Return the fault on the host of its rank."""
         return Injection(fault.kind, fault.strength, self.cohort.place(fault.rank)[0], fault.rank)
 
     def marks(self) -> tuple[int, ...]:
-        """The steps before which something begins or ends."""
+        """Return the steps before which something begins or ends."""
         return tuple(sorted({step for fault in self.faults for step in fault.during(self.steps) if step is not None}))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Runs in the order in which they are measured; `name` tells one plan's runs from another's in a store."""
+    """Runs in the order in which they are measured; `name` distinguishes the runs of plans in a store."""
 
     name: str
     runs: tuple[PlannedRun, ...]
 
     def cohorts(self) -> list[Cohort]:
-        """Every cohort, once."""
+        """Return every cohort, once."""
         return list(dict.fromkeys(run.cohort for run in self.runs))
 
 
@@ -136,7 +136,7 @@ TO_THE_END = ("late_checkpoint", *PASSING)  # a shorter one might have no checkp
 
 
 def samples(seed: int = SAMPLES_SEED) -> Plan:
-    """The plan behind the sample data: every cohort under every fault, and healthy."""
+    """Return the plan of the sample data: every cohort under every fault, and healthy."""
     dice = random.Random(seed)  # noqa: S311 - an experiment's order, no secret
     runs = [run for cohort in COHORTS for run in _of_cohort(cohort, dice)]
     runs += _of_relayed(dice)
@@ -145,7 +145,7 @@ def samples(seed: int = SAMPLES_SEED) -> Plan:
 
 
 def quick(seed: int = QUICK_SEED) -> Plan:
-    """Eight runs of one cohort that show what faults do, in a minute."""
+    """Return eight runs of one cohort that show the effects of faults in a minute."""
     cohort = COHORTS[0]
     faults = (
         PlannedFault("slow_input", 40.0, rank=1),
@@ -159,12 +159,12 @@ def quick(seed: int = QUICK_SEED) -> Plan:
 
 
 def planned(cohort: Cohort, *faults: PlannedFault, neighbour: Cohort | None = None) -> PlannedRun:
-    """A run that has no place in the order yet."""
+    """Return a run without a place in the order."""
     return PlannedRun(0, cohort, faults, neighbour, "", 0)
 
 
 def numbered(runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
-    """The runs, each with its place in this order, its part of the split and a seed."""
+    """Return the runs with their places in this order, their parts of the split and seeds."""
     return tuple(
         replace(run, number=number, split=_split(number, len(runs)), seed=number) for number, run in enumerate(runs)
     )
@@ -198,7 +198,7 @@ def _of_relayed(dice: random.Random) -> Iterator[PlannedRun]:
 
 
 def _late(kind: str, strength: float, rank: int, dice: random.Random) -> PlannedFault:
-    """One that begins in the middle of the run; every other one also ends before the run does."""
+    """Return a fault that begins in the middle of the run; every other one also ends before the run does."""
     begin = round(dice.uniform(0.3, 0.6), 2)
     ends_early = kind not in TO_THE_END and dice.random() < 0.5
     return PlannedFault(kind, strength, rank, begin, round(begin + 0.3, 2) if ends_early else None)

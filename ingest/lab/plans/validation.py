@@ -1,7 +1,7 @@
-"""The plan that judges explanations: fresh runs, single faults weak and strong, and two faults at once.
+"""The plan for judging explanations: fresh runs, single faults weak and strong, and two faults at once.
 
-No strength, pair or cohort depends on what explanations make of it. Weak faults are meant to cost 5 to 10 % of a step
-of a quiet machine, strong ones a third and more; what each really cost is in its run. All stand in one random order.
+No strength, pair or cohort was chosen by looking at explanations. Weak faults are meant to cost 5 to 10 % of a step of
+a quiet machine, strong ones a third and more; the real cost is in the run. All are in one random order.
 """
 
 import random
@@ -44,7 +44,7 @@ MIDDLE = 0.4  # of a run
 
 
 def validation(seed: int = VALIDATION_SEED) -> Plan:
-    """Three cohorts of two ranks, each healthy, under every fault twice, and under eight pairs of faults."""
+    """Return three cohorts of two ranks, each healthy, under every fault twice, and under eight pairs of faults."""
     dice = random.Random(seed)  # noqa: S311 - an experiment's order, no secret
     cohorts = [cohort for cohort in COHORTS if cohort.world_size == 2 and cohort.threads == 1]
     of_workload = {cohort.workload: cohort for cohort in reversed(cohorts)}
@@ -93,7 +93,7 @@ def _strong(pace: Pace) -> dict[str, float]:
 
 
 def _weak(pace: Pace) -> dict[str, tuple[float, float | None]]:
-    """Strength, and for how large a part of the run; None where the whole of it."""
+    """Return strength, and the part of the run; None for all of it."""
     run_ms = pace.step_ms * STEPS
     return {
         "slow_input": (round(pace.step_ms * WEAK_SHARE, 1), None),
@@ -108,6 +108,6 @@ def _weak(pace: Pace) -> dict[str, tuple[float, float | None]]:
 
 
 def _fault(kind: str, strength: float, dice: random.Random, share: float | None = None) -> PlannedFault:
-    """On either rank; what passes begins in the middle of the run, and so does what lasts for a share of it."""
+    """Return a fault on either rank; one that passes, or lasts for a part, begins in the middle of the run."""
     begin = MIDDLE if kind in PASSING or share else None
     return PlannedFault(kind, strength, dice.randrange(2), begin, round(MIDDLE + share, 2) if share else None)

@@ -1,4 +1,4 @@
-"""Warm workers, one a host and rank: started once, given orders, watched, and started anew when they die."""
+"""The crew of warm workers, one for every host and rank: started once, given orders, restarted when they die."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ from crosswind.ingest.lab.hosts.hosts import Host
 from crosswind.ingest.lab.workers.order import READY, Order, read_reply
 
 ENDS_WITH_LAB = ("setpriv", "--pdeathsig", "KILL")
-Place = tuple[int, int]  # a host, and which of its workers
+Place = tuple[int, int]  # a host, and the number of the worker there
 START_SECONDS = 120.0  # importing torch, several times at once
 
 
@@ -26,10 +26,10 @@ class WorkerLostError(UnavailableError):
 
 @dataclass(frozen=True)
 class Post:
-    """The place where a worker lives, and what it is given."""
+    """The place of a worker, with its folders and addresses."""
 
     host: Host
-    slot: int  # which worker of the host
+    slot: int  # number on the host
     node: str
     spool: Path
     run_directory: Path  # of the host's agent
@@ -40,17 +40,17 @@ class Post:
 
     @property
     def place(self) -> Place:
-        """The worker's place in its crew, which names it."""
+        """Return the worker's place in its crew, by which it is named."""
         return self.host.index, self.slot
 
     def command(self) -> list[str]:
-        """The worker's command line, inside its host."""
+        """Return the worker's command line, inside its host."""
         words = [*ENDS_WITH_LAB, *(as_user(self.user) if self.user else ())]
         words += [sys.executable, "-m", "crosswind.ingest.lab.workers.worker", str(self.conditions), str(self.scratch)]
         return self.host.command(words)
 
     def environment(self, system: str) -> dict[str, str]:
-        """Return the variables that the worker's probe and its gloo need to know."""
+        """Return the environment variables for the worker's probe and gloo."""
         return {
             **os.environ,
             "CROSSWIND_SPOOL": str(self.spool),
@@ -63,7 +63,7 @@ class Post:
 
 
 def as_user(name: str) -> list[str]:
-    """Words for `setpriv` that make it start a program as another user, who may read what this Python is made of."""
+    """Return words for `setpriv` that start a program as another user who may read this Python's files."""
     account = pwd.getpwnam(name)
     may_read = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
     return [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", *may_read]
@@ -88,11 +88,11 @@ class Worker:
         self.pid = self._process.pid
 
     def fileno(self) -> int:
-        """Its answers."""
+        """Return the descriptor of its answers."""
         return self._process.stdout.fileno() if self._process.stdout else -1
 
     def send(self, order: Order) -> None:
-        """Hands it an order. Raises: WorkerLostError."""
+        """Send it an order. Raises: WorkerLostError."""
         try:
             if self._process.stdin:
                 self._process.stdin.write(order.line())
@@ -108,7 +108,7 @@ class Worker:
         return [read_reply(line) for line in lines]
 
     def end(self) -> None:
-        """Ends it at once, stopped or not."""
+        """Kill it, stopped or not."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -126,7 +126,7 @@ class Crew:
         self._workers: dict[Place, Worker] = {}
 
     def ready(self, places: Sequence[Place]) -> list[Worker]:
-        """The workers of these places, waiting for orders. Raises: WorkerLostError."""
+        """Return the workers of these places, waiting for orders. Raises: WorkerLostError."""
         fresh = [place for place in places if place not in self._workers]
         for place in fresh:
             self._workers[place] = Worker(self._posts[place], self._system)
@@ -134,14 +134,14 @@ class Crew:
         return [self._workers[place] for place in places]
 
     def dismiss(self) -> None:
-        """Ends all; the next run starts them anew."""
+        """End all; the next run starts new ones."""
         for worker in self._workers.values():
             worker.end()
         self._workers.clear()
 
 
 def until_ready(workers: Sequence[Worker], limit_seconds: float) -> None:
-    """Waits for workers that were just started. Raises: WorkerLostError."""
+    """Wait for workers that were just started. Raises: WorkerLostError."""
     deadline = time.monotonic() + limit_seconds
     with selectors.DefaultSelector() as selector:
         for worker in workers:

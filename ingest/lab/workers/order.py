@@ -1,4 +1,4 @@
-"""Orders to a warm worker, and what it answers, as lines of JSON."""
+"""Orders to a warm worker, and its replies, as lines of JSON."""
 
 import json
 from collections.abc import Mapping
@@ -26,15 +26,15 @@ class Order:
     threads: int
     seed: int
     link: str
-    marks: tuple[int, ...] = ()  # steps, from 0, whose beginning rank 0 tells
+    marks: tuple[int, ...] = ()  # steps, from 0, whose beginning rank 0 reports
     is_recorded: bool = True
 
     def configuration(self) -> dict[str, int | float | str]:
-        """Return what people would tune, and over which link, as the run's record keeps it."""
+        """Return the tunable parameters, and the kind of link, as the run's configuration."""
         return {"batch": self.batch, "bucket_mb": self.bucket_mb, "threads": self.threads, "link": self.link}
 
     def environment(self) -> dict[str, str]:
-        """Return what a launcher would have set for this rank."""
+        """Return the variables that a launcher would set for this rank."""
         return {
             "CROSSWIND_RUN_ID": self.run_id,
             "RANK": str(self.rank),
@@ -45,12 +45,12 @@ class Order:
         }
 
     def line(self) -> bytes:
-        """The order as a worker reads it."""
+        """Return the order as a line for a worker."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def read(cls, line: str) -> Self:
-        """The order that `line` wrote."""
+        """Return the order that `line` wrote."""
         value = json.loads(line)
         return cls(**{**value, "cores": tuple(value["cores"]), "marks": tuple(value["marks"])})
 
@@ -59,11 +59,11 @@ READY, BEGUN, MARK, ENDED = "ready", "begun", "mark", "ended"
 
 
 def reply(event: str, **facts: object) -> bytes:
-    """A worker's answer."""
+    """Return a worker's reply as a line."""
     return json.dumps({"event": event, **facts}).encode() + b"\n"
 
 
 def read_reply(line: bytes) -> Mapping[str, object]:
-    """The answer that `reply` wrote."""
+    """Return the reply that `reply` wrote."""
     value: Mapping[str, object] = json.loads(line)
     return value

@@ -1,4 +1,4 @@
-"""Watching workers train one run to its end, and doing things at moments of it."""
+"""Watching workers train one run to its end, with actions at given steps."""
 
 import selectors
 import time
@@ -12,7 +12,7 @@ from crosswind.ingest.lab.workers.order import BEGUN, ENDED, MARK, Order
 
 @dataclass(frozen=True)
 class Moment:
-    """Something to do when the run's rank 0 comes to this step, counted from 0."""
+    """An action for when the run's rank 0 comes to this step, counted from 0."""
 
     step: int
     do: Callable[[], None]
@@ -28,12 +28,12 @@ class Trained:
 
     @property
     def seconds(self) -> float:
-        """From begin to end."""
+        """Return the time from begin to end."""
         return (self.ended_ns - self.began_ns) * 1e-9
 
 
 def train(orders: Sequence[tuple[Worker, Order]], moments: Sequence[Moment], limit_seconds: float) -> list[Trained]:
-    """Has the workers train to the end of all their orders, and tells of each.
+    """Make the workers train to the end of all their orders. Return the times and loss of each.
 
     Moments are steps of the first of them, whose order must mark them. Raises: WorkerLostError.
     """

@@ -1,7 +1,7 @@
-"""A warm rank: imports torch once, then trains what it is ordered to, run after run.
+"""A warm worker: imports torch once, then carries out orders to train, run after run.
 
 Started by the lab as `python -m crosswind.ingest.lab.workers.worker CONDITIONS SCRATCH`; orders come by standard input,
-answers go to standard output. A run that fails ends the process: whoever started it starts another.
+answers go to standard output. A run that fails ends the process: the lab starts another.
 """
 
 import os
@@ -39,12 +39,12 @@ class Trainer:
         self._answers = answers
         self._workloads: dict[str, Workload] = {}
 
-    def tell(self, event: str, **facts: object) -> None:
-        """Answers the lab."""
+    def reply_to_lab(self, event: str, **facts: object) -> None:
+        """Send a reply to the lab."""
         os.write(self._answers, reply(event, **facts))
 
     def carry_out(self, order: Order) -> None:
-        """Trains as ordered, in a process group of its own."""
+        """Train as ordered, in a process group of its own."""
         os.environ.update(order.environment())
         _pin(order.cores)
         torch.set_num_threads(order.threads)
@@ -58,7 +58,7 @@ class Trainer:
         finally:
             announce_idle()
             distributed.destroy_process_group()
-        self.tell(ENDED, ns=ended_ns, loss=loss)
+        self.reply_to_lab(ENDED, ns=ended_ns, loss=loss)
 
     def _train(self, order: Order) -> tuple[float, int]:
         if order.workload not in self._workloads:
@@ -70,11 +70,11 @@ class Trainer:
         spool = None if order.is_recorded else self._scratch / "unrecorded"
         with crosswind.run(workload=order.workload, config=order.configuration(), spool=spool) as run:
             run.watch(model)
-            self.tell(BEGUN, ns=time.time_ns())
+            self.reply_to_lab(BEGUN, ns=time.time_ns())
             batches = self._delayed(workload.batches(order.batch, order.seed + 1000 + order.rank), order)
             for step, (inputs, targets) in enumerate(run.steps(batches)):
                 if step in order.marks and order.rank == 0:
-                    self.tell(MARK, step=step)
+                    self.reply_to_lab(MARK, step=step)
                 optimizer.zero_grad()
                 loss = workload.loss(model, inputs, targets)
                 compute_for(self._conditions.get(order.rank, "slow_rank_ms"))
@@ -95,7 +95,7 @@ class Trainer:
             yield next(batches)
 
     def _save(self, model: nn.Module, order: Order) -> None:
-        """Every rank writes its own file and waits for the disk, as those who must survive a power failure do."""
+        """Write this rank's own file and wait for the disk, as checkpoints that survive a power failure need."""
         delay = self._conditions.get(order.rank, "late_checkpoint_ms")
         if delay > 0:
             time.sleep(delay / 1000)
@@ -108,13 +108,13 @@ class Trainer:
 
 
 def announce_idle() -> None:
-    """Keeps the agent watching between runs: it looks for ranks every other second only, and would miss a start."""
+    """Keep the agent watching between runs: it looks for ranks only every other second, and would miss a start."""
     for directory in directories(spool_directory()):
         announce(directory, run_id=IDLE, rank=0, node=node_name())
 
 
 def compute_for(milliseconds: float) -> None:
-    """Computes for this long: work that other ranks do not have."""
+    """Compute for this long: work that other ranks do not have."""
     end = time.perf_counter() + milliseconds / 1000
     matrix = torch.ones(64, 64)
     while time.perf_counter() < end:
@@ -122,8 +122,8 @@ def compute_for(milliseconds: float) -> None:
 
 
 def _pin(cores: tuple[int, ...]) -> None:
-    """Keeps every thread of this process on these cores, those of earlier runs, too."""
-    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - names alone
+    """Keep every thread of this process on these cores, including those of earlier runs."""
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - only names are needed
         try:
             os.sched_setaffinity(int(thread), cores)
         except ProcessLookupError:  # it has just ended
@@ -131,14 +131,14 @@ def _pin(cores: tuple[int, ...]) -> None:
 
 
 def main() -> None:
-    """Carries out orders until there are no more."""
+    """Carry out orders until there are no more."""
     conditions, scratch = sys.argv[1:]
     answers = os.dup(1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output of libraries is no reply
     trainer = Trainer(Conditions.attach(Path(conditions)), Path(scratch), answers)
-    torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # imports what it needs while there is time
+    torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # makes its imports while there is time
     announce_idle()
-    trainer.tell(READY, pid=os.getpid())
+    trainer.reply_to_lab(READY, pid=os.getpid())
     for line in sys.stdin:
         trainer.carry_out(Order.read(line))
 

@@ -52,7 +52,7 @@ class Measured:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     pytest.importorskip("torch")
     with Store.open(tmp_path_factory.mktemp("lab")) as store:
-        assert run_plan(PLAN, store, tell=kill_in_the_last) == []
+        assert run_plan(PLAN, store, report=kill_in_the_last) == []
         runs = all_runs(store)
         planned = sorted((run for run in runs if "position" in run.tags), key=lambda run: run.tags["position"])
         with store.catalog.read() as session:
@@ -161,7 +161,7 @@ def test_what_the_workers_said_stays_and_the_scratch_folder_does_not(measured: M
 
 def test_nothing_is_measured_twice(measured: Measured) -> None:
     steps: list[Step] = []
-    assert run_plan(PLAN, measured.store, tell=steps.append) == []
+    assert run_plan(PLAN, measured.store, report=steps.append) == []
     assert steps == []
 
 

@@ -93,7 +93,7 @@ def test_all_other_faults_are_switched_off_when_the_kernel_refuses_one(
 def test_a_fault_that_ended_by_itself_is_no_truth_but_does_not_remain(stage: Stage) -> None:
     stage.begin(HOG)
     end_the_hog()
-    with pytest.raises(EndedEarlyError, match="1 of 1 processes ended before they were told to"):
+    with pytest.raises(EndedEarlyError, match="1 of 1 processes ended before the request"):
         stage.end(HOG)
     stage.end_all()
     assert isinstance(stage.refusal, EndedEarlyError)

@@ -38,7 +38,7 @@ def test_nothing_is_measured_under_a_fault_that_remains_and_the_next_laboratory_
         with pytest.raises(
             FaultRemainsError, match=r"packet_loss on lab-1 cannot be switched off, so the lab ends: ip"
         ):
-            run_plan(PLAN, store, tell=begin_meddling)
+            run_plan(PLAN, store, report=begin_meddling)
         meddler.join()
         assert states(store) == {"0000": RunState.FAILED}
         with store.catalog.read() as session:

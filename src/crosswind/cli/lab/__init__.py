@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
 def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
     bars: list[Progress] = []
 
-    def tell(step: Step) -> None:
+    def report(step: Step) -> None:
         if not bars:
             bars.append(Progress(step.total))
         else:
@@ -90,7 +90,7 @@ def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
         bars[0].start(_words(step))
 
     with leaves_in_order():
-        return run_plan(plan, store, only=only, tell=tell)
+        return run_plan(plan, store, only=only, report=report)
 
 
 def _words(step: Step) -> str:

@@ -37,7 +37,7 @@ def test_a_process_that_ended_before_is_told_when_all_others_have_been_ended(two
     first, second = (pauser.process for pauser in two)
     first.send_signal(signal.SIGTERM)
     os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(EndedEarlyError, match=rf"1 of 2 processes ended before they were told to: \[{first.pid}\]"):
+    with pytest.raises(EndedEarlyError, match=rf"1 of 2 processes ended before the request: \[{first.pid}\]"):
         companion.kill_all(two)
     assert second.returncode == -signal.SIGKILL
 
