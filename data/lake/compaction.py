@@ -32,7 +32,7 @@ from crosswind.data.lake.parts import (
     part_names,
     superseded_in,
 )
-from crosswind.data.lake.publish import drop, hidden_name, land, sync
+from crosswind.data.lake.publish import drop, hidden_name, publish
 from crosswind.data.lake.removal import remove_drafts, remove_lone_manifests, remove_replaced
 from crosswind.data.lake.steps_summary import summarise
 from crosswind.data.schema.errors import ConflictError, MalformedError, UnavailableError
@@ -216,8 +216,7 @@ class _Day:
             manifest_draft.write_text(manifest.as_text())
             self._check_alone(set(manifest.made_of))
             for draft, place in staged:
-                for folder in land(draft, place):
-                    sync(folder)
+                publish(draft, place)
         finally:
             drop(staged)
 

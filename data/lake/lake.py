@@ -27,10 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from crosswind.data.files import sync
 from crosswind.data.lake.locks import begin_reading, make_lock, reading
 from crosswind.data.lake.parquet import SORT_KEYS, write_parquet
 from crosswind.data.lake.parts import ALWAYS, COMPACTED, DAY_NS, Span, live_parts
-from crosswind.data.lake.publish import Staged, drop, hidden_name, land, sync
+from crosswind.data.lake.publish import Staged, drop, hidden_name, land
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, NotFoundError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Scalar, is_name
 from crosswind.data.schema.prediction import Floats

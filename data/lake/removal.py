@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from crosswind.data.files import sync
 from crosswind.data.lake.locks import READING, alone
 from crosswind.data.lake.parts import compacted_span, manifest_of
-from crosswind.data.lake.publish import WRITING, sync
+from crosswind.data.lake.publish import WRITING
 
 
 def remove_replaced(root: Path, paths: Sequence[Path], patience_seconds: float = 0.0) -> list[Path]:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from crosswind.data.lake.damage import DAMAGED, passing_over
 from crosswind.data.lake.lake import Lake, arrow_schema, sql_files
 from crosswind.data.lake.parts import ALWAYS, DAY_NS, Span, compacted_span, days, held, live_in
-from crosswind.data.lake.publish import hidden_name, land, sync
+from crosswind.data.lake.publish import hidden_name, land, publish
 from crosswind.data.lake.rollups import rollup_place
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import PHASES, STEP
@@ -218,8 +218,7 @@ def _write(lake: Lake, run_id: str, files: Sequence[Path]) -> None:
         column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
         row_group_size=ROWS_READ_AT_ONCE,
     )
-    for folder in land(hidden, place):
-        sync(folder)
+    publish(hidden, place)
 
 
 def _steps(connection: duckdb.DuckDBPyConnection, lake: Lake, run_id: str, window: Window) -> pa.Table:
