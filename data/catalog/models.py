@@ -73,11 +73,8 @@ class Models:
         Raises: NotFoundError, ConflictError when another version is promoted, or none.
         """
         self._lock(name)
-        present = self.promoted(name)
-        if self.get(name, version).state is not ModelState.PROMOTED or present is None:
-            which = "none" if present is None else f"version {present.version}"
-            raise ConflictError(f"version {version} of model {name!r} is not promoted: {which} is")
-        earlier = self._promoted_before(name)
+        self.get(name, version)
+        present, earlier = self._promoted_version(name, version), self._promoted_before(name)
         self._move(present, Change(at_ns, ModelState.DEMOTED, reason))
         if earlier is None:
             return None
@@ -90,13 +87,19 @@ class Models:
         """
         self._lock(name)
         self.versions(name)
-        present, earlier = self.promoted(name), self._promoted_before(name)
-        if version is not None and (present is None or present.version != version):
-            which = "none" if present is None else f"version {present.version}"
-            raise ConflictError(f"version {version} of model {name!r} is not promoted: {which} is")
+        present = self.promoted(name) if version is None else self._promoted_version(name, version)
+        earlier = self._promoted_before(name)
         if present is None or earlier is None:
             raise ConflictError(f"model {name!r} has no version that was promoted before the present one")
         return self.demote(name, present.version, at_ns=at_ns, reason=reason) or earlier
+
+    def _promoted_version(self, name: str, version: int) -> ModelRecord:
+        """The promoted version, which is this one. Raises: ConflictError."""
+        present = self.promoted(name)
+        if present is None or present.version != version:
+            which = "none" if present is None else f"version {present.version}"
+            raise ConflictError(f"version {version} of model {name!r} is not promoted: {which} is")
+        return present
 
     def _promoted_before(self, name: str) -> ModelRecord | None:
         """The retired version promoted last: one that was demoted does not come back by itself."""

@@ -1,6 +1,7 @@
 """Allocations and placements in the catalog: who was on which node, and when."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, or_, select, tuple_
@@ -17,7 +18,6 @@ from crosswind.data.schema.occupancy import (
 )
 
 ALLOCATION_ORDER = ("system", "node", "restart_count")
-AT_ONCE = 500  # names in one question; databases take a limited number
 
 
 class Places:
@@ -59,11 +59,8 @@ class Places:
             or_(table.c.started_ns.is_(None), table.c.started_ns < end_ns),
             or_(table.c.ended_ns.is_(None), table.c.ended_ns > begin_ns),
         )
-        names, allocations = sorted(nodes), list[Allocation]()
-        for start in range(0, len(names), AT_ONCE):
-            query = select(table).where(table.c.sampled_as.in_(names[start : start + AT_ONCE]), overlap)
-            allocations += [_allocation(row) for row in self._connection.execute(query).mappings()]
-        return allocations
+        query = select(table).where(rows.among(self._connection, table.c.sampled_as, nodes), overlap)
+        return [_allocation(row) for row in self._connection.execute(query).mappings()]
 
     def placements_of_job(self, job_id: str, *, system: str | None = None) -> list[Placement]:
         """The processes that were ranks of this job."""
@@ -94,7 +91,7 @@ class Places:
     def _put(self, table: Table, news: Place, stored: Place | None) -> None:
         merged = news if stored is None else merge_places(stored, news)
         if merged != stored:
-            rows.upsert(self._connection, table, rows.row_of(merged))
+            rows.upsert(self._connection, table, asdict(merged))
 
 
 def _allocation(row: Mapping[Any, Any]) -> Allocation:

@@ -20,7 +20,7 @@ from crosswind.data.lake.damage import passing_over
 from crosswind.data.lake.lake import Lake, arrow_schema
 from crosswind.data.lake.locks import COMPACTING, alone, make_lock
 from crosswind.data.lake.mounts import MOUNTS, mount_of
-from crosswind.data.lake.parquet import SORT_KEYS, write_parquet
+from crosswind.data.lake.parquet import sorted_rows, write_parquet
 from crosswind.data.lake.parts import (
     DAY_NS,
     Manifest,
@@ -201,8 +201,7 @@ class _Day:
         return MetricSet(name, "", tuple(self.columns[column] for column in names))
 
     def _write(self, parts: Sequence[_Part], table: pa.Table) -> None:
-        keys = [(key, "ascending") for key in SORT_KEYS if key in set(table.column_names)]
-        merged = table.sort_by(keys)
+        merged = sorted_rows(table)
         manifest = _manifest(parts, merged)
         first, last = pc.min_max(merged["ts_ns"]).as_py().values()
         self._publish(self.folder / f"part-c{first}_{last}_{manifest.digest}.parquet", merged, manifest)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crosswind.data.lake.damage import DAMAGED, passing_over
-from crosswind.data.lake.lake import Lake, arrow_schema, sql_files
+from crosswind.data.lake.lake import Lake, arrow_schema, converted, sql_files
 from crosswind.data.lake.parts import ALWAYS, DAY_NS, Span, compacted_span, days, held, live_in
 from crosswind.data.lake.publish import hidden_name, land, publish
 from crosswind.data.lake.rollups import rollup_place
@@ -124,11 +124,7 @@ def rank_steps(
 
     Raises: MalformedError.
     """
-    wanted = ", ".join(
-        f'"{column.name}"' if column.scale == 1.0 else f'"{column.name}" * {column.scale!r}::double as "{column.name}"'
-        for column in STEP.columns
-        if not columns or column.name in columns
-    )
+    wanted = ", ".join(converted(column) for column in STEP.columns if not columns or column.name in columns)
     of_ranks = f" and rank in ({', '.join(str(int(rank)) for rank in ranks)})" if ranks else ""
 
     def ask(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:

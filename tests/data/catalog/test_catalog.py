@@ -162,12 +162,12 @@ def test_a_trial_comes_back_with_its_lease(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.studies.add(STUDY)
         session.studies.add_trial("s1", trial, owner="job 5", lease_expires_ns=50)
-        assert session.studies.expired("s1", 50) == []
-        assert session.studies.expired("s1", 51) == [trial]
-        session.studies.change_trial("t1", TrialState.DONE, objective=0.25, run_id="r1")
+        leased = session.leases.record("s1", "t1")
+        done = replace(trial, state=TrialState.DONE, objective=0.25)
+        session.leases.change(replace(leased, trial=done, run_id="r1"))
         record = session.leases.record("s1", "t1")
         assert session.leases.records("s1") == [record]
-    assert record.trial == replace(trial, state=TrialState.DONE, objective=0.25)
+    assert (leased.trial, record.trial) == (trial, done)
     assert (record.owner, record.lease_expires_ns, record.run_id, record.reason) == ("job 5", 50, "r1", None)
 
 
