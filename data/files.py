@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and locks that end with their process; beside a job, so standard library."""
+"""Files that appear whole or not at all, and locks that end with their process; with the standard library alone."""
 
 import errno
 import fcntl

@@ -13,8 +13,8 @@ from crosswind.data.schema.run import Rank, Run, RunState
 
 CERTAINTY = {RunState.RUNNING: 0, RunState.LOST: 1, RunState.COMPLETED: 2, RunState.FAILED: 3}
 OUTLINE = ("run_id", "workload", "system", "state", "world_size", "started_ns", "ended_ns")
-SYSTEM_OF = 2000  # newest runs that say which system is asked about where none is named
-PROCESS = ("node", "pid", "started_ns")  # of a rank: who of these is another is another process
+SYSTEM_OF = 2000  # newest runs that say which system is meant where none is named
+PROCESS = ("node", "pid", "started_ns")  # of a rank: a process with another of these is another one
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class Runs:
         rows.upsert(self._connection, tables.runs, asdict(replace(merged, tags=tags)))
 
     def lose(self, run_id: str) -> None:
-        """Notes that a run of which no end is known will not tell of one any more."""
+        """Notes that a run without an end will not report one any more."""
         where = and_(tables.runs.c.run_id == run_id, tables.runs.c.state == RunState.RUNNING)
         self._connection.execute(update(tables.runs).where(where).values(state=RunState.LOST))
 
     def merge_rank(self, rank: Rank) -> None:
         """Stores a rank; fields that are None keep what was known of the same process.
 
-        Two processes that were one rank become a tag of the run, whenever that comes: the earlier one is kept beside
-        the ranks, by a number below zero.
+        Two processes that were one rank become a tag of the run, in whatever order they come: the earlier one is kept
+        under a number below zero.
         """
         rows.hold(self._connection, rank.run_id)
         row = asdict(rank)

@@ -79,7 +79,7 @@ def compact(
 ) -> Compacted:
     """Makes few parts of many, in every set; parts younger than `settle_seconds` wait. `is_over` ends it early.
 
-    What cannot be read stays as it is, and is told.
+    What cannot be read is left alone, and reported.
     Raises: ConflictError when somebody else compacts this lake; UnavailableError when it cannot be written, or when
     a lock there need not hold on every node.
     """
@@ -220,7 +220,7 @@ class _Day:
             drop(staged)
 
     def _check_alone(self, mine: set[str]) -> None:
-        """Whoever replaced one of these parts meanwhile did not see our lock, and rows must not be told twice."""
+        """Refuses parts that another process, blind to our lock, replaced meanwhile: rows must not stand twice."""
         if taken := mine & superseded_in(self.folder, {*mine, *part_names(self.folder)}):
             raise ConflictError(f"{self.folder / min(taken)} was compacted by another process meanwhile")
 

@@ -289,7 +289,7 @@ class Lake:
         parameters: Sequence[object] = (),
         within: Span = ALWAYS,
     ) -> pa.Table:
-        """Columns of a set as they were stored, exact, and what tells their differences: keys, epochs, clocks, ranges.
+        """Columns of a set as they were stored, exact, and what their differences need: keys, epochs, clocks, ranges.
 
         `where` is SQL over the set's columns, as stored too; the table carries the set's definition.
         Raises: NotFoundError when nothing of the set or no such column is stored; MalformedError naming the file that

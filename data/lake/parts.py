@@ -82,7 +82,7 @@ class Held:
 
 
 def manifest_of(compacted: Path) -> Path:
-    """Return the path of the manifest, which tells what a compacted file was made of."""
+    """Return the path of a compacted file's manifest, which says what it was made of."""
     return compacted.with_name(f"_held-{compacted.stem}.json")
 
 

@@ -41,7 +41,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Placement:
-    """A process that is a rank; pid and start together name it for ever. `gpus` are what it was told to use."""
+    """A process that is a rank; pid and start together name it for ever. `gpus` are those it was given."""
 
     node: str
     pid: int

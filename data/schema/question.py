@@ -18,7 +18,7 @@ DEGREES: Mapping[str, tuple[str, ...]] = {  # what people call the degrees of pa
     "context": ("context_parallel", "cp", "context_parallel_size", "cp_size"),
 }
 DEGREE_NAMES = frozenset(name for names in DEGREES.values() for name in names)
-ALL_TOLD = {"data", "tensor", "pipeline"}  # whoever tells these has told all: context is 1 where nobody mentions it
+DECISIVE = {"data", "tensor", "pipeline"}  # with these given the product is complete: context is 1 unless it is named
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Question:
         if self.node_count is not None and not 1 <= self.node_count <= self.world_size:
             raise InvalidInputError(f"node_count {self.node_count}: expected 1 to the {self.world_size} ranks")
         for name, value in self.configuration.items():
-            if not is_told(value):
+            if not is_scalar(value):
                 raise InvalidInputError(f"configuration {name} is {value!r:.80}, expected a text or a finite number")
 
 
-def is_told(value: object) -> bool:
+def is_scalar(value: object) -> bool:
     """Return whether this is a text, a truth value or a number that a float can hold."""
     return isinstance(value, str) or (isinstance(value, NUMBERS) and abs(value) <= sys.float_info.max)
 
@@ -60,7 +60,7 @@ def check_degrees(question: Question) -> None:
     given = {kind: degree for kind, names in DEGREES.items() if (degree := _degree(configuration, names)) is not None}
     product = math.prod(given.values())
     words = " x ".join(f"{kind} {degree}" for kind, degree in given.items())
-    if given.keys() >= ALL_TOLD and product != world_size:
+    if given.keys() >= DECISIVE and product != world_size:
         raise InvalidInputError(f"configuration: parallel degrees {words} make {product} ranks, expected {world_size}")
     if given and world_size % product:
         raise InvalidInputError(f"configuration: parallel degrees {words} do not divide {world_size} ranks")
