@@ -141,7 +141,7 @@ def rank_steps(
 def summarise(lake: Lake, problems: list[str]) -> int:
     """Brings the summaries of runs up to what was compacted since the last time; how many were written.
 
-    For whoever compacts, who is alone. What is damaged is passed over and reported. Raises: OSError.
+    For the one process that compacts. Damage is passed over and reported. Raises: OSError.
     """
     damaged: list[str] = []
     files = list(_compacted_files(lake, damaged))
