@@ -62,7 +62,7 @@ class Placement:
 
 ALLOCATION_KEY = ("system", "job_id", "node", "restart_count")
 PLACEMENT_KEY = ("system", "node", "pid", "start_ticks")
-Place = TypeVar("Place", Allocation, Placement)
+Place = TypeVar("Place", bound=Allocation | Placement)
 
 
 def merge_places(stored: Place, news: Place) -> Place:
