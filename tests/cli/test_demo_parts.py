@@ -10,8 +10,8 @@ from crosswind.cli.demo.plan import CONFIGURATION, RUNS, STRENGTHS, PlannedRun, 
 from crosswind.cli.demo.summary import score_line, summary
 from crosswind.cli.main import main
 from crosswind.cli.progress import Progress
+from crosswind.data.schema.answers.explanations import Explanation, Interval, Verdict
 from crosswind.ingest.lab.faults import Fault
-from crosswind.models.explain.explanation import Explanation, Interval, Verdict
 
 HOG = PlannedRun(Fault("cpu_hog", 1, 2.0))
 NOTHING = PlannedRun(None)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from crosswind.cli.asking import configure_server, server_of
+from crosswind.cli.asking import configure_server
 from crosswind.cli.check_history import history
 from crosswind.cli.check_text import exclude_line, text
 from crosswind.cli.output import say, say_json
@@ -70,7 +70,7 @@ def _checked(arguments: argparse.Namespace, settings: Settings) -> int:
         peers.close()
     if checked is None:
         return FINE
-    report = _report(checked, peers, began_ns, settings, server=server_of(arguments))
+    report = _report(checked, peers, began_ns, settings, server=arguments.server)
     if not arguments.no_record:
         report = _recorded(report, settings)
     _tell(report, arguments)

@@ -1,22 +1,23 @@
-"""Measurements of earlier checks of this system, from a server or the local store; a check does not depend on them."""
+"""Measurements of earlier checks of this system; a check does not depend on them."""
 
-from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
-from urllib.parse import urlencode
+import os
 
-from crosswind.cli.asking import get
+from crosswind.client.connection import SERVER, connect
+from crosswind.data.schema.answers.checks import EarlierChecks
 from crosswind.data.schema.errors import MalformedError, ProjectError
-from crosswind.models.preflight.earlier import Earlier
 from crosswind.settings import Settings
 
 WITHOUT = "compared without earlier checks: {why}"
 
 
-def history(settings: Settings, server: str | None) -> tuple[tuple[Earlier, ...], str]:
+def history(settings: Settings, server: str | None) -> tuple[tuple[EarlierChecks, ...], str]:
     """Earlier checks, and what there is to say where they cannot be had."""
+    address = server or os.environ.get(SERVER)
+    if not address and not (settings.home / "lake" / "set=preflight").is_dir():
+        return (), ""  # a check makes no store
     try:
-        return (_asked(server, settings.system) if server else _at_hand(settings)), ""
+        with connect(address, settings=settings) as client:
+            return _checked(client.checks(settings.system).earlier), ""
     except ModuleNotFoundError as error:
         why = f"the store here needs {error.name}: pip install 'crosswind[server]', or name a --server"
         return (), WITHOUT.format(why=why)
@@ -24,28 +25,10 @@ def history(settings: Settings, server: str | None) -> tuple[tuple[Earlier, ...]
         return (), WITHOUT.format(why=error)
 
 
-def _asked(server: str, system: str) -> tuple[Earlier, ...]:
-    answer = get(server, f"/v1/checks?{urlencode({'system': system})}")
-    try:
-        return tuple(map(_earlier, answer["earlier"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise MalformedError(f"{server}: answered no earlier checks: {error!r:.200}") from error
-
-
-def _earlier(entry: Mapping[str, Any]) -> Earlier:
-    names = ("measure", "method", "hardware", "node", "device", "peer")
-    at_ns, values = tuple(map(int, entry["at_ns"])), tuple(map(float, entry["values"]))
-    if len(at_ns) != len(values) or not values or not min(values) > 0:
-        raise ValueError(f"{len(values)} values at {len(at_ns)} times, expected as many, above 0")
-    return Earlier(**{name: str(entry[name]) for name in names}, at_ns=at_ns, values=values)
-
-
-def _at_hand(settings: Settings) -> tuple[Earlier, ...]:
-    """From the lake alone, which a check never makes."""
-    if not (settings.home / "lake" / "set=preflight").is_dir():
-        return ()
-    lake = import_module("crosswind.data.lake.lake").Lake(settings.home / "lake")
-    earlier: tuple[Earlier, ...] = import_module("crosswind.models.preflight.history").earlier_checks(
-        lake, settings.system
-    )
+def _checked(earlier: tuple[EarlierChecks, ...]) -> tuple[EarlierChecks, ...]:
+    """The same. Raises: MalformedError for values that no check measures."""
+    for checks in earlier:
+        if len(checks.at_ns) != len(checks.values) or not checks.values or not min(checks.values) > 0:
+            counts = f"{len(checks.values)} values at {len(checks.at_ns)} times"
+            raise MalformedError(f"earlier checks of {checks.node}: {counts}, expected as many, above 0")
     return earlier

@@ -6,9 +6,10 @@ from crosswind.cli.output import printable, say, say_json
 from crosswind.cli.render import bar
 from crosswind.cli.show import run_named
 from crosswind.dashboards.wording import seconds
+from crosswind.data.schema.answers.explanations import Comparison
 from crosswind.data.schema.words import words
 from crosswind.data.store.store import Store
-from crosswind.models.explain.compare import Comparison, compare_runs
+from crosswind.models.explain.compare import compare_runs
 from crosswind.settings import Settings
 
 

@@ -1,19 +1,18 @@
 """`crosswind counters`: which counters of the nodes go with slow runs of a workload."""
 
 import argparse
-from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
-from urllib.parse import urlencode
+from collections.abc import Sequence
+from math import isnan
 
-from crosswind.cli.asking import configure_server, get, server_of
+from crosswind.cli.asking import configure_server
 from crosswind.cli.output import printable, say, say_json, table
 from crosswind.cli.quantities import whole
+from crosswind.client.connection import connect
 from crosswind.dashboards.wording import NONE, count, percent, times
+from crosswind.data.schema.answers.effects import CounterEffect, CounterRanking, Interference
 from crosswind.settings import Settings
 
 ROWS = 20
-Told = Mapping[str, Any]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says which counters go with slow runs."""
-    system = arguments.system or settings.system
-    if server := server_of(arguments):
-        asked = {"workload": arguments.workload, "system": system}
-        answer = get(server, f"/v1/counters?{urlencode({name: value for name, value in asked.items() if value})}")
-    else:
-        answer = import_module("crosswind.cli.effects_at_hand").counters(settings, arguments.workload, system)
+    with connect(arguments.server, settings=settings) as client:
+        answer = client.counters(arguments.workload, arguments.system or settings.system)
     if arguments.json:
         say_json(answer)
     else:
@@ -39,47 +34,47 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def counters_text(answer: Told, limit: int) -> str:
+def counters_text(answer: CounterRanking, limit: int) -> str:
     """Return what was compared, the first counters in a table, and what cannot be said."""
-    tested = [counter for counter in answer["counters"] if not counter["follows_duration"]]
-    mattering = sum(counter["matters"] for counter in tested)
-    lines = [*heading(answer), _found(answer, len(tested), mattering)]
+    tested = [counter for counter in answer.counters if not counter.follows_duration]
+    mattering = sum(counter.matters for counter in tested)
+    lines = [*heading(answer), _tested(answer, len(tested), mattering)]
     if tested:
         lines += ["", _table(tested[:limit])]
     if len(tested) > limit:
         lines.append(f"and {count(len(tested) - limit, 'counter')} more: --limit")
-    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer.warnings)])
 
 
-def heading(answer: Told) -> list[str]:
+def heading(answer: CounterRanking | Interference) -> list[str]:
     """Return whose runs were compared."""
-    whose = f"{printable(answer['workload'])} on " if answer["workload"] else ""
-    compared = f"{answer['compared_runs']} of {count(answer['runs'], 'completed run')} compared with their cohorts"
-    return [f"{whose}{printable(answer['system'])}: {compared}"]
+    whose = f"{printable(answer.workload)} on " if answer.workload else ""
+    compared = f"{answer.compared_runs} of {count(answer.runs, 'completed run')} compared with their cohorts"
+    return [f"{whose}{printable(answer.system)}: {compared}"]
 
 
-def _found(answer: Told, tested: int, mattering: int) -> str:
-    following = len(answer["counters"]) - tested
-    if not answer["counters"]:
-        return f"no counter was tested, {answer['sampled']} were sampled"
-    tested_words = count(len(answer["counters"]), "counter")
-    rest = f"{following} only follow the run's length, {answer['constant']} more did not vary in enough runs"
+def _tested(answer: CounterRanking, tested: int, mattering: int) -> str:
+    following = len(answer.counters) - tested
+    if not answer.counters:
+        return f"no counter was tested, {answer.sampled} were sampled"
+    tested_words = count(len(answer.counters), "counter")
+    rest = f"{following} only follow the run's length, {answer.constant} more did not vary in enough runs"
     return f"{mattering} of {tested_words} go with slow runs (q < 0.05); {rest}"
 
 
-def _table(effects: list[Told]) -> str:
+def _table(effects: Sequence[CounterEffect]) -> str:
     headings = ("counter", "rho", "90 %", "per deviation", "q", "steady", "trees", "distance")
     return table(headings, [_row(effect) for effect in effects])
 
 
-def _row(effect: Told) -> tuple[str, ...]:
+def _row(effect: CounterEffect) -> tuple[str, ...]:
     return (
-        ("* " if effect["matters"] else "  ") + effect["shown"]["name"],
-        f"{effect['rho']:+.2f}",
-        f"[{effect['rho_low']:+.2f} .. {effect['rho_high']:+.2f}]",
-        times(effect["deviation_ratio"]),
-        f"{effect['q']:.2g}",
-        percent(effect["stability"]),
-        percent(effect["importance"]),
-        NONE if effect["distance_correlation"] is None else f"{effect['distance_correlation']:.2f}",
+        ("* " if effect.matters else "  ") + effect.shown.name,
+        f"{effect.rho:+.2f}",
+        f"[{effect.rho_low:+.2f} .. {effect.rho_high:+.2f}]",
+        times(effect.deviation_ratio),
+        f"{effect.q:.2g}",
+        percent(effect.stability),
+        percent(effect.importance),
+        NONE if isnan(effect.distance_correlation) else f"{effect.distance_correlation:.2f}",
     )

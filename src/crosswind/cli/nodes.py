@@ -9,7 +9,8 @@ from dataclasses import asdict
 from crosswind.cli.moment import moment_of
 from crosswind.cli.output import say, say_json, table
 from crosswind.dashboards.wording import NONE, number, percent, seconds
-from crosswind.data.store.fleet import AGENT, NodeState, fleet
+from crosswind.data.schema.answers.nodes import NodeState
+from crosswind.data.store.fleet import AGENT, fleet
 from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 

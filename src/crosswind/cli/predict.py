@@ -1,18 +1,18 @@
 """`crosswind predict`: how long a run to come, or its steps, will take, on one scale or many, and how sure that is."""
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
 
-from crosswind.cli.asking import OUTCOMES, at_hand, configure_run, post, run_of, server_of
+from crosswind.cli.asking import OUTCOMES, configure_run, question_of
 from crosswind.cli.output import say, say_json
 from crosswind.cli.predicted_text import answer_text
 from crosswind.cli.quantities import above_zero, whole, zero_or_more
 from crosswind.cli.scaling_text import scaling_text
+from crosswind.client.connection import connect
+from crosswind.client.protocol import Client
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import SCALES_MAX, Price, Scales
 from crosswind.settings import Settings
 
-SCALES_MAX = 64
 PRICES = ("node_watts", "per_node_hour", "carbon_grams_per_kilowatt_hour")
 OF_ONE = ("ranks", "outcome", "limit")
 OF_SCALES = ("ranks_per_node", "deadline", "now", *PRICES)
@@ -42,11 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Predicts it."""
     _check_together(arguments)
-    answer, text = _one(arguments, settings) if arguments.nodes is None else _scales(arguments, settings)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(text)
+    with connect(arguments.server, settings=settings) as client:
+        if arguments.nodes is None:
+            _show_one(client, arguments, settings)
+        else:
+            _show_scales(client, arguments, settings)
     return 0
 
 
@@ -59,28 +59,25 @@ def _check_together(arguments: argparse.Namespace) -> None:
             raise InvalidInputError(f"{given} goes with --nodes" if is_one else f"{given} does not go with --nodes")
 
 
-def _one(arguments: argparse.Namespace, settings: Settings) -> tuple[Mapping[str, Any], str]:
+def _show_one(client: Client, arguments: argparse.Namespace, settings: Settings) -> None:
     outcome = OUTCOMES[arguments.outcome] if arguments.outcome else None
-    asked = {**run_of(arguments, settings), "outcome": outcome, "limit_seconds": arguments.limit}
-    server = server_of(arguments)
-    answer = post(server, "/v1/predictions", asked) if server else at_hand("predictions", settings, asked)
-    return answer, answer_text(answer)
+    answer = client.predict(question_of(arguments, settings), outcome, limit_seconds=arguments.limit)
+    if arguments.json:
+        say_json(answer)
+    else:
+        say(answer_text(answer))
 
 
-def _scales(arguments: argparse.Namespace, settings: Settings) -> tuple[Mapping[str, Any], str]:
-    counts = node_counts(arguments.nodes)
-    ranks_per_node = arguments.ranks_per_node or 1
-    asked = {
-        **run_of(arguments, settings, ranks=counts[0] * ranks_per_node),
-        "node_counts": counts,
-        "ranks_per_node": ranks_per_node,
-        "deadline_seconds": arguments.deadline,
-        "now": arguments.now,
-        **{name: getattr(arguments, name) for name in PRICES},
-    }
-    server = server_of(arguments)
-    answer = post(server, "/v1/scaling-advice", asked) if server else at_hand("scaling", settings, asked)
-    return answer, scaling_text(answer)
+def _show_scales(client: Client, arguments: argparse.Namespace, settings: Settings) -> None:
+    counts, ranks_per_node = node_counts(arguments.nodes), arguments.ranks_per_node or 1
+    question = question_of(arguments, settings, ranks=counts[0] * ranks_per_node)
+    scales = Scales(counts, ranks_per_node, arguments.deadline, arguments.now)
+    price = Price(**{name: getattr(arguments, name) for name in PRICES})
+    advice = client.advise_scaling(question, scales, price)
+    if arguments.json:
+        say_json(advice)
+    else:
+        say(scaling_text(advice))
 
 
 def node_counts(words: str) -> list[int]:

@@ -1,12 +1,12 @@
-"""Answers about runs to come as a terminal shows them, from the words of the API."""
+"""Predictions as a terminal shows them."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from crosswind.cli.energy_text import forecast_words
 from crosswind.cli.output import colour, printable, table
 from crosswind.dashboards.wording import number, percent, seconds
+from crosswind.data.schema.answers.predictions import Accuracy, MemoryNeed, Quantile, RunPrediction
 
 ROOM = 80  # columns of a terminal
 NAME_MIN = 12  # letters that are left of a long name
@@ -24,22 +24,21 @@ BASES = {
     "transfer": "{runs} runs of the workload, none on this system",
     "analytic": "closed-form times of what the configuration says; the workload never ran",
 }
-Told = Mapping[str, Any]
 
 
-def answer_text(answer: Told) -> str:
+def answer_text(answer: RunPrediction) -> str:
     """The distribution in one line, then what it rests on and is worth."""
-    lines = [f"{OUTCOME_WORDS[answer['outcome']]}: {band(answer['quantiles'])}"]
-    if answer["exceedance"] is not None:
-        lines.append(f"longer than {seconds(answer['limit_seconds'])}: {chance(answer['exceedance'])}")
-    if answer["energy"] is not None:
-        lines.append(line(ENERGY_OF[answer["outcome"]], forecast_words(answer["energy"])))
-    return "\n".join([*lines, *basis_lines(answer), *_memory(answer["memory"]), *_evidence(answer)])
+    lines = [f"{OUTCOME_WORDS[answer.outcome]}: {band(answer.quantiles)}"]
+    if answer.exceedance is not None:
+        lines.append(f"longer than {seconds(answer.limit_seconds)}: {chance(answer.exceedance)}")
+    if answer.energy is not None:
+        lines.append(line(ENERGY_OF[answer.outcome], forecast_words(answer.energy)))
+    return "\n".join([*lines, *basis_lines(answer), *_memory(answer.memory), *_evidence(answer)])
 
 
-def band(quantiles: Sequence[Told]) -> str:
+def band(quantiles: Sequence[Quantile]) -> str:
     """The median and the 90 % interval: `4.62 s [2.93 s .. 11.3 s]`."""
-    level = {quantile["level"]: quantile["seconds"] for quantile in quantiles}
+    level = {quantile.level: quantile.seconds for quantile in quantiles}
     return f"{seconds(level[0.5])} [{seconds(level[0.05])} .. {seconds(level[0.95])}]"
 
 
@@ -50,12 +49,15 @@ def chance(probability: float) -> str:
     return "at least 95 %" if probability >= 0.95 else percent(probability)
 
 
-def basis_lines(answer: Told) -> list[str]:
+def basis_lines(answer: RunPrediction) -> list[str]:
     """Return what an answer rests on, what such answers were worth, and what to beware of."""
-    lines = [line("from", BASES[answer["basis"]].format(**answer)), *_worth(answer["worth"])]
-    if answer["is_outside"]:
-        lines.append(colour(line("outside", f"{_far(answer['distance'])}: the interval is a guess"), YELLOW))
-    return [*lines, *(line("warning", warning) for warning in answer["warnings"])]
+    lines = [
+        line("from", BASES[answer.basis].format(cohort_runs=answer.cohort_runs, runs=answer.runs)),
+        *_worth(answer.worth),
+    ]
+    if answer.is_outside:
+        lines.append(colour(line("outside", f"{_far(answer.distance)}: the interval is a guess"), YELLOW))
+    return [*lines, *(line("warning", warning) for warning in answer.warnings)]
 
 
 def line(what: str, words: str) -> str:
@@ -65,13 +67,13 @@ def line(what: str, words: str) -> str:
     )
 
 
-def _worth(worth: Told) -> list[str]:
-    if worth["skill"] is None:
+def _worth(worth: Accuracy) -> list[str]:
+    if worth.skill is None:
         return []
-    gained = f"{percent(abs(worth['skill']))} {'less' if worth['skill'] >= 0 else 'MORE'} loss than always the median"
-    covered = worth["coverage_90"]
+    gained = f"{percent(abs(worth.skill))} {'less' if worth.skill >= 0 else 'MORE'} loss than always the median"
+    covered = worth.coverage_90
     inside = "" if covered is None else f", {percent(covered)} of them inside the 90 % interval"
-    return [line("worth", f"on {worth['runs']} later runs {gained}{inside}")]
+    return [line("worth", f"on {worth.runs} later runs {gained}{inside}")]
 
 
 def _far(distance: float | None) -> str:
@@ -80,32 +82,34 @@ def _far(distance: float | None) -> str:
     return f"{number(distance)} times as far from the nearest run as runs usually are"
 
 
-def _memory(memory: Told | None) -> list[str]:
+def _memory(memory: MemoryNeed | None) -> list[str]:
     if memory is None:
         return []
-    needed = f"{number(memory['bytes'] / GIGABYTE)} GB on the fullest rank by formulas"
-    if memory["device"] is None:
+    needed = f"{number(memory.bytes / GIGABYTE)} GB on the fullest rank by formulas"
+    if memory.device is None or memory.device_bytes is None:
         return [line("memory", needed)]
-    fits = "which fits" if memory["fits"] else "which does NOT fit"
-    has = f"{number(memory['device_bytes'] / GIGABYTE)} GB"
-    text = line("memory", f"{needed}, {memory['device']} has {has}: {fits}")
-    return [text if memory["fits"] else colour(text, YELLOW)]
+    fits = "which fits" if memory.fits else "which does NOT fit"
+    has = f"{number(memory.device_bytes / GIGABYTE)} GB"
+    text = line("memory", f"{needed}, {memory.device} has {has}: {fits}")
+    return [text if memory.fits else colour(text, YELLOW)]
 
 
-def _evidence(answer: Told) -> list[str]:
+def _evidence(answer: RunPrediction) -> list[str]:
     """The nearest runs; what all of them have in common with the question is not said again."""
-    runs = answer["evidence"]
+    runs = answer.evidence
     if not runs:
         return []
-    names = [name for name in ("workload", "system") if any(run[name] != answer[name] for run in runs)]
+    names = [
+        name for name in ("workload", "system") if any(getattr(run, name) != getattr(answer, name) for run in runs)
+    ]
     headings = ("nearest run", *names, "ranks", "took", "distance")
     rows = [
         (
-            run["run_id"],
-            *(run[name] for name in names),
-            str(run["world_size"]),
-            seconds(run["seconds"]),
-            number(run["distance"]),
+            run.run_id,
+            *(str(getattr(run, name)) for name in names),
+            str(run.world_size),
+            seconds(run.seconds),
+            number(run.distance),
         )
         for run in runs
     ]

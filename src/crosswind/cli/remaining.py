@@ -1,15 +1,14 @@
 """`crosswind remaining RUN`: how long a run that is in progress will still take."""
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote
 
-from crosswind.cli.asking import at_hand, configure_server, get, server_of
+from crosswind.cli.asking import configure_server
 from crosswind.cli.output import say, say_json
 from crosswind.cli.predicted_text import band, line
 from crosswind.cli.quantities import whole
+from crosswind.client.connection import connect
 from crosswind.dashboards.wording import count, seconds
+from crosswind.data.schema.answers.weather import Remaining
 from crosswind.settings import Settings
 
 
@@ -27,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says what is left of it."""
-    answer = _told(arguments, settings)
+    with connect(arguments.server, settings=settings) as client:
+        answer = client.remaining(arguments.run_id, total_steps=arguments.steps)
     if arguments.json:
         say_json(answer)
     else:
@@ -35,22 +35,15 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _told(arguments: argparse.Namespace, settings: Settings) -> Mapping[str, Any]:
-    if server := server_of(arguments):
-        asked = f"?total_steps={arguments.steps}" if arguments.steps else ""
-        return get(server, f"/v1/runs/{quote(arguments.run_id, safe='')}/remaining{asked}")
-    return at_hand("remaining_of_run", settings, {"run_id": arguments.run_id, "total_steps": arguments.steps})
-
-
-def _text(answer: Mapping[str, Any]) -> str:
+def _text(answer: Remaining) -> str:
     lines = [
-        f"step {answer['steps_done']} of {answer['total_steps']} after {seconds(answer['seconds_done'])} of steps",
-        f"remaining: {band(answer['remaining'])}",
-        f"all steps: {band(answer['total'])}",
+        f"step {answer.steps_done} of {answer.total_steps} after {seconds(answer.seconds_done)} of steps",
+        f"remaining: {band(answer.remaining)}",
+        f"all steps: {band(answer.total)}",
     ]
-    if answer["next_step"]:
-        lines.append(f"next step: {band(answer['next_step'])}")
-    if answer["changed_at"]:
-        lines.append(line("pace", f"changed at step {', '.join(map(str, answer['changed_at']))}"))
-    earlier = f"{count(answer['earlier_runs'], 'earlier run')} of the workload"
-    return "\n".join([*lines, line("from", f"{earlier}, {answer['cohort_runs']} of this configuration and scale")])
+    if answer.next_step:
+        lines.append(f"next step: {band(answer.next_step)}")
+    if answer.changed_at:
+        lines.append(line("pace", f"changed at step {', '.join(map(str, answer.changed_at))}"))
+    earlier = f"{count(answer.earlier_runs, 'earlier run')} of the workload"
+    return "\n".join([*lines, line("from", f"{earlier}, {answer.cohort_runs} of this configuration and scale")])

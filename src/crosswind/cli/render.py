@@ -2,8 +2,8 @@
 
 from crosswind.cli.output import colour
 from crosswind.dashboards.wording import estimate, seconds
+from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval, Verdict
 from crosswind.data.schema.words import words
-from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 
 BAR = 24
 MARKS = {
@@ -65,5 +65,5 @@ def bar(name: str, interval: Interval, scale: float) -> str:
     return f"  {words(name):<16} {filled:<{BAR}} {estimate(interval.value, interval.low, interval.high)}"
 
 
-def _notable(explanation: Explanation, excess: Interval) -> list[Share]:
+def _notable(explanation: Explanation, excess: Interval) -> list[CauseShare]:
     return [share for share in explanation.shares if share.seconds.value > 0.05 * abs(excess.value)]

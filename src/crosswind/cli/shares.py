@@ -1,16 +1,13 @@
 """`crosswind shares RUN`: samples for each rank so that ranks of unequal speed finish together."""
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote, urlencode
 
-from crosswind.cli.asking import at_hand, configure_server, get, server_of
+from crosswind.cli.asking import configure_server
 from crosswind.cli.output import say, say_json, table
+from crosswind.client.connection import connect
 from crosswind.dashboards.wording import NONE, seconds
+from crosswind.data.schema.answers.advice import BatchShares
 from crosswind.settings import Settings
-
-Told = Mapping[str, Any]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says who should get how many."""
-    asked = {"batch": arguments.batch, "now_batch": arguments.now_batch}
-    if server := server_of(arguments):
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
-        answer = get(server, f"/v1/runs/{quote(arguments.run_id, safe='')}/batch-shares?{query}")
-    else:
-        answer = at_hand("batch_shares_of_run", settings, {"run_id": arguments.run_id, **asked})
+    with connect(arguments.server, settings=settings) as client:
+        answer = client.batch_shares(arguments.run_id, batch=arguments.batch, now_batch=arguments.now_batch)
     if arguments.json:
         say_json(answer)
     else:
@@ -38,25 +31,25 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def shares_text(answer: Told) -> str:
+def shares_text(answer: BatchShares) -> str:
     """A row for each rank, then the gain."""
     rows = [
         (
-            str(rank["rank"]),
-            rank["node"] or NONE,
-            seconds(rank["compute_seconds"]),
-            f"{rank['samples_now']:g}",
-            str(rank["samples"]),
-            seconds(rank["shared_compute_seconds"]),
+            str(rank.rank),
+            rank.node or NONE,
+            seconds(rank.compute_seconds),
+            f"{rank.samples_now:g}",
+            str(rank.samples),
+            seconds(rank.shared_compute_seconds),
         )
-        for rank in answer["ranks"]
+        for rank in answer.ranks
     ]
-    before, after = seconds(answer["equal_step_seconds"]), seconds(answer["shared_step_seconds"])
-    interval = f"[{answer['gain_low_ratio']:+.1%} .. {answer['gain_high_ratio']:+.1%}]"
+    before, after = seconds(answer.equal_step_seconds), seconds(answer.shared_step_seconds)
+    interval = f"[{answer.gain_low_ratio:+.1%} .. {answer.gain_high_ratio:+.1%}]"
     lines = [
-        table(("rank", "node", "computes", "samples now", f"of {answer['batch']}", "would compute"), rows),
+        table(("rank", "node", "computes", "samples now", f"of {answer.batch}", "would compute"), rows),
         "",
-        f"gain: {answer['gain_ratio']:+.1%} {interval} of the step, {before} with equal shares and {after} with these",
-        f"from: {answer['steps']} steps at {answer['now_batch']:g} samples ({answer['present']})",
+        f"gain: {answer.gain_ratio:+.1%} {interval} of the step, {before} with equal shares and {after} with these",
+        f"from: {answer.steps} steps at {answer.now_batch:g} samples ({answer.present})",
     ]
-    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer["warnings"])])
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in answer.warnings)])

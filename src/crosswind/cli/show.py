@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from typing import Any
 
 from crosswind.cli.energy_text import measured_words
 from crosswind.cli.output import plain, printable, say, say_json
@@ -13,7 +12,7 @@ from crosswind.data.schema.steps import PHASES
 from crosswind.data.store.arrivals import latecomers
 from crosswind.data.store.features import all_runs, summaries
 from crosswind.data.store.store import Store
-from crosswind.models.energy.measured import measured_energy
+from crosswind.models.energy.measured import energy_of_run
 from crosswind.settings import Settings
 
 LATEST = "latest"
@@ -34,7 +33,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
         with store.catalog.read() as session:
             ranks = session.runs.ranks(run.run_id)
         late = json.loads(latecomers(store, run.run_id).to_json(orient="records"))
-        energy = _energy(store, run, settings)
+        energy = energy_of_run(store, run, settings.intensity)
     if arguments.json:
         say_json({"run": plain(run), "outcome": outcome, "ranks": ranks, "latecomers": late, "energy": energy})
     else:
@@ -43,17 +42,6 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
             lines.insert(ENERGY_LINE, f"energy {measured_words(energy)}")
         say("\n".join(map(printable, lines)))
     return 0
-
-
-def _energy(store: Store, run: Run, settings: Settings) -> dict[str, Any] | None:
-    """Return what meters showed of the run, as GET /v1/runs/{run_id} words it; None where they showed too little."""
-    measured = measured_energy(store, [run]).get(run.run_id)
-    if measured is None:
-        return None
-    carbon = None if settings.intensity is None else settings.intensity.of(measured.energy).grams
-    metering = {"scope": measured.scope, "meter": measured.meter, "coverage": measured.coverage}
-    watts = {"node_watts": measured.node_watts, "carbon_grams": carbon}
-    return {"joules": measured.energy.joules, "origin": measured.energy.origin, **metering, **watts}
 
 
 def run_named(store: Store, name: str) -> Run:

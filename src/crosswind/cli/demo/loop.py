@@ -23,6 +23,8 @@ from crosswind.cli.demo.site import environment_of
 from crosswind.cli.progress import Progress
 from crosswind.dashboards.wording import configuration_words, seconds
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.predictions import Outcome, RunPrediction
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 from crosswind.data.schema.operation import OPEN
 from crosswind.data.schema.question import Question
@@ -34,9 +36,6 @@ from crosswind.ingest.lab.faults import Fault
 from crosswind.ingest.load.load import load_spool
 from crosswind.ingest.wrapper.wrapper import Launch, launch
 from crosswind.models.explain.explain import explain_runs
-from crosswind.models.explain.explanation import Explanation, Verdict
-from crosswind.models.next_run.answer import Answer
-from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.training.operations import TRAIN, Runner
 from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
@@ -82,7 +81,7 @@ class Recorded:
 class Checked:
     """A prediction, and the step time of the fresh run that it was made for; `abstained` says why there is none."""
 
-    answer: Answer | None
+    answer: RunPrediction | None
     abstained: str
     measured_seconds: float
     run_id: str
@@ -176,7 +175,7 @@ class DemoLoop:
             for run, planned in zip(recorded, self._plan, strict=True)
         )
 
-    def _predict(self) -> tuple[Answer | None, str]:
+    def _predict(self) -> tuple[RunPrediction | None, str]:
         try:
             question = Question(WORKLOAD, self._settings.system, CONFIGURATION, RANKS)
             return run_predictor(self._store).answer(question), ""

@@ -8,6 +8,7 @@ from crosswind.cli.output import plain, table
 from crosswind.cli.predicted_text import answer_text
 from crosswind.cli.render import explanation_text
 from crosswind.dashboards.wording import NONE, configuration_words, seconds
+from crosswind.models.next_run.quantiles import distribution
 
 HEADINGS = ("run", "injected", "verdict", "cause named", "sure", "step time", "expected", "right")
 
@@ -80,7 +81,7 @@ def _check_text(checked: Checked) -> str:
     measured = f"measured: {seconds(checked.measured_seconds)} a step"
     if checked.answer is None:
         return f"not predicted: {checked.abstained}\n{measured}"
-    low, high = (float(checked.answer.prediction.at(level)[0]) for level in (0.05, 0.95))
+    low, high = (float(distribution(checked.answer).at(level)[0]) for level in (0.05, 0.95))
     verdict = "inside" if low <= checked.measured_seconds <= high else "outside"
     return f"{answer_text(plain(checked.answer))}\n{measured}, {verdict} the interval"
 

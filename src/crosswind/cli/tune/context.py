@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from crosswind.cli.tune.remote import RemoteStudyService
 from crosswind.cli.tune.where import service_at
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TrialRecord
 from crosswind.models.tuner.service.service import Lease, Suggest

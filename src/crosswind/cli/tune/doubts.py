@@ -13,7 +13,7 @@ from crosswind.cli.tune.outbox import TrialResult
 from crosswind.data.schema.trial import TrialState
 
 if TYPE_CHECKING:
-    from crosswind.models.tuner.evidence.disturbance import Disturbance
+    from crosswind.data.schema.answers.studies import Disturbance
 
 REPEATS = 2  # of a trial at most: a site may be disturbed all day
 LOST = "disturbed_ratio"  # the outcome that tells what was lost of a run that is believed in the end

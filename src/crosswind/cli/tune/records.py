@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosswind.cli.tune.doubts import Judge
-from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.client.remote import Remote
 from crosswind.data.schema.errors import ProjectError
 from crosswind.data.schema.trial import Study
 from crosswind.ingest.ship.shipper import Shipper
@@ -17,8 +17,8 @@ from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
+    from crosswind.data.schema.answers.studies import Disturbance
     from crosswind.data.store.store import Store
-    from crosswind.models.tuner.evidence.disturbance import Disturbance
 
 SHIPPINGS = 2  # a server may ask for another coding once
 
@@ -35,7 +35,7 @@ def records_of(place: tuple[str, str], settings: Settings, service: StudyService
     """At the server that has the study, else in the store at hand."""
     kind, address = place
     if kind == "server":
-        remote = RemoteStudyService(address)
+        remote = Remote(address)
         judge = _careful(lambda run_id: remote.disturbance(study.name, run_id))
         return Records(lambda: _say(shipped(settings.spool, address)), judge)
     return Records(lambda: _say(_stored(settings)), stored_judge(lambda: _opened(settings), service, study))

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosswind.cli.asking import SERVER
-from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.client.connection import SERVER
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
