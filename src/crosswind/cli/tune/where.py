@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from crosswind.client.connection import SERVER
 from crosswind.client.remote_studies import RemoteStudyService
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.ingest.load.ended_jobs import ended_jobs
 from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
@@ -48,9 +50,28 @@ def service_at(
     kind, address = place
     if kind == "server":
         yield RemoteStudyService(address)
-        return
-    from crosswind.cli.tune.at_hand import folder_service, store_service  # noqa: PLC0415 - heavy
+    elif kind == "folder":
+        from crosswind.models.tuner.service.folder import FolderStudyService  # noqa: PLC0415 - heavy
 
-    at_hand = folder_service(Path(address), make_tuner) if kind == "folder" else store_service(settings, make_tuner)
-    with at_hand as service:
-        yield service
+        yield FolderStudyService(Path(address), make_tuner=make_tuner, dead_jobs=ended_jobs)
+    else:
+        with store_service(settings, make_tuner) as service:
+            yield service
+
+
+@contextmanager
+def store_service(settings: Settings, make_tuner: "MakeTuner | None" = None) -> Iterator[StudyService]:
+    """The service of this installation's store; new trials come from the usual tuner where none is named.
+
+    Raises: NotFoundError for what is not in it, saying where else a study may be.
+    """
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - heavy
+    from crosswind.models.tuner.evidence.for_study import StoredEarlier  # noqa: PLC0415
+    from crosswind.models.tuner.service.catalog import CatalogStudyService  # noqa: PLC0415
+
+    with Store.open(settings.home, database=settings.database) as store:
+        earlier = StoredEarlier(store)
+        try:
+            yield CatalogStudyService(store.catalog, make_tuner=make_tuner, find_earlier=earlier, dead_jobs=ended_jobs)
+        except NotFoundError as error:
+            raise NotFoundError(f"{error} of {settings.home}; --server URL and --folder DIR ask elsewhere") from error
