@@ -9,7 +9,7 @@ from tests.cli.asking import Ask, asking
 from tests.cli.serving import serving
 from tests.models.interference.stored import neighbourhood
 
-from crosswind.cli.interference import interference_text
+from crosswind.cli.verbs.interference import interference_text
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.effects import (
     Interference,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.cli.energy_text import measured_words
 from crosswind.cli.main import main
+from crosswind.cli.text.energy import measured_words
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.answers.energy import MeasuredEnergy, MeterScope
 from crosswind.data.schema.carbon import CarbonIntensity, Origin

@@ -13,7 +13,7 @@ from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 from tests.models.stragglers.test_live import put
 
-from crosswind.cli.stragglers import live_text
+from crosswind.cli.verbs.stragglers import live_text
 from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slowdown
 from crosswind.data.store.store import Store
 

@@ -9,7 +9,7 @@ from tests.cli.asking import Ask, asking
 from tests.cli.serving import serving
 from tests.models.forecast.stored_weather import HOUR_NS, run_of, store_weather
 
-from crosswind.cli.weather import weather_text
+from crosswind.cli.verbs.weather import weather_text
 from crosswind.data.schema.answers.weather import HourForecast, LevelChange, Pace, SystemWeather, WorkloadWeather
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.cli.tune.asker import asking_process
-from crosswind.cli.tune.doubts import LOST, REPEATS, Doubts
-from crosswind.cli.tune.evaluation import OK, Evaluation, Program
-from crosswind.cli.tune.outbox import Outbox, TrialResult
-from crosswind.cli.tune.records import stored_judge
-from crosswind.cli.tune.where import store_service
+from crosswind.cli.verbs.tune.asker import asking_process
+from crosswind.cli.verbs.tune.doubts import LOST, REPEATS, Doubts
+from crosswind.cli.verbs.tune.evaluation import OK, Evaluation, Program
+from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
+from crosswind.cli.verbs.tune.records import stored_judge
+from crosswind.cli.verbs.tune.where import store_service
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.models.interference.stored import HOUR_NS, neighbourhood, run
 
-from crosswind.cli.output import plain
+from crosswind.cli.text.output import plain
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.effects import NeighbourKind, NeighbourScope
 from crosswind.data.schema.errors import InvalidInputError, MalformedError
