@@ -1,4 +1,4 @@
-"""Access of routes to the store, and to the desks that hand out trials and answer about runs to come.
+"""Access of routes to the store, and to the services that hand out trials and answer about runs to come.
 
 These wait for nothing and are asynchronous all the same: FastAPI calls other functions in a thread each.
 """
@@ -7,12 +7,12 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from crosswind.api.remembered import RememberedAnswers
+from crosswind.api.answer_cache import AnswerCache
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.weather_desk import WeatherDesk
-from crosswind.models.next_run.desk import NextRunDesk
+from crosswind.models.forecast.weather_service import WeatherService
+from crosswind.models.next_run.predictor import RunPredictor
 from crosswind.models.training.operations import Runner
-from crosswind.models.tuner.desk import StudyDesk
+from crosswind.models.tuner.service.catalog import CatalogStudyService
 
 
 async def store_of(request: Request) -> Store:
@@ -24,31 +24,31 @@ async def store_of(request: Request) -> Store:
 StoreOf = Annotated[Store, Depends(store_of)]
 
 
-async def desk_of(request: Request) -> StudyDesk:
-    """The desk over the store's catalog, the same one for all requests: it keeps the searches of studies."""
-    desk: StudyDesk = request.app.state.study_desk
-    return desk
+async def study_service_of(request: Request) -> CatalogStudyService:
+    """The service over the store's catalog, the same one for all requests: it keeps the searches of studies."""
+    service: CatalogStudyService = request.app.state.study_service
+    return service
 
 
-DeskOf = Annotated[StudyDesk, Depends(desk_of)]
+StudyServiceOf = Annotated[CatalogStudyService, Depends(study_service_of)]
 
 
-async def next_run_desk_of(request: Request) -> NextRunDesk:
-    """The desk that answers about runs to come, the same one for all requests: it keeps what it learned."""
-    desk: NextRunDesk = request.app.state.next_run_desk
-    return desk
+async def run_predictor_of(request: Request) -> RunPredictor:
+    """The service that answers about runs to come, the same one for all requests: it keeps what it learned."""
+    service: RunPredictor = request.app.state.run_predictor
+    return service
 
 
-NextRunDeskOf = Annotated[NextRunDesk, Depends(next_run_desk_of)]
+RunPredictorOf = Annotated[RunPredictor, Depends(run_predictor_of)]
 
 
-async def weather_desk_of(request: Request) -> WeatherDesk:
-    """The desk that answers about the weather, the same one for all requests: it keeps what it learned."""
-    desk: WeatherDesk = request.app.state.weather_desk
-    return desk
+async def weather_service_of(request: Request) -> WeatherService:
+    """The service that answers about the weather, the same one for all requests: it keeps what it learned."""
+    service: WeatherService = request.app.state.weather_service
+    return service
 
 
-WeatherDeskOf = Annotated[WeatherDesk, Depends(weather_desk_of)]
+WeatherServiceOf = Annotated[WeatherService, Depends(weather_service_of)]
 
 
 async def runner_of(request: Request) -> Runner:
@@ -60,10 +60,10 @@ async def runner_of(request: Request) -> Runner:
 RunnerOf = Annotated[Runner, Depends(runner_of)]
 
 
-async def answers_of(request: Request) -> RememberedAnswers:
+async def answers_of(request: Request) -> AnswerCache:
     """Return the memory of answers about the whole fleet, the same for all requests."""
-    answers: RememberedAnswers = request.app.state.answers
+    answers: AnswerCache = request.app.state.answers
     return answers
 
 
-AnswersOf = Annotated[RememberedAnswers, Depends(answers_of)]
+AnswersOf = Annotated[AnswerCache, Depends(answers_of)]

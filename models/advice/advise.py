@@ -15,7 +15,7 @@ from crosswind.models.advice.walltime import Walltime, walltime
 from crosswind.models.energy.of_run import EnergyForecast
 from crosswind.models.next_run.answer import Answer
 from crosswind.models.next_run.cases import Outcome
-from crosswind.models.next_run.desk import NextRunDesk
+from crosswind.models.next_run.predictor import RunPredictor
 
 SCALES_MAX = 64
 
@@ -44,17 +44,17 @@ class ScalingAdvice:
 
 
 def walltime_advice(
-    desk: NextRunDesk, question: Question, confidence: float, *, startup_seconds: float | None = None
+    predictor: RunPredictor, question: Question, confidence: float, *, startup_seconds: float | None = None
 ) -> WalltimeAdvice:
     """The shortest limit that holds with this confidence; the time before the run is measured where it is not given.
 
     Raises: InvalidInputError.
     """
-    answer = desk.answer(question, outcome=desk.time_outcome(question))
+    answer = predictor.answer(question, outcome=predictor.time_outcome(question))
     is_job = answer.outcome == Outcome.JOB  # which counts from the job's own start
     before = startup_seconds
     if before is None:
-        before = 0.0 if is_job else measured_startup(desk.store, question.workload, question.system)
+        before = 0.0 if is_job else measured_startup(predictor.store, question.workload, question.system)
     return WalltimeAdvice(walltime(answer.prediction, confidence, startup_seconds=before), before, answer)
 
 
@@ -78,17 +78,17 @@ class Scales:
             raise InvalidInputError(f"now {self.now}: expected 1 node or more")
 
 
-def scaling_advice(desk: NextRunDesk, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
+def scaling_advice(predictor: RunPredictor, question: Question, scales: Scales, price: Price) -> ScalingAdvice:
     """Return how the same work runs on other numbers of nodes, and how many to ask for. Raises: InvalidInputError."""
-    outcome = desk.time_outcome(question)
+    outcome = predictor.time_outcome(question)
     ranks = 1 if outcome is Outcome.JOB else scales.ranks_per_node  # a job's scale is its number of nodes
     asked = [replace(question, world_size=count * ranks, node_count=count) for count in scales.node_counts]
-    answers = tuple(desk.answer(scaled, outcome=outcome) for scaled in asked)
+    answers = tuple(predictor.answer(scaled, outcome=outcome) for scaled in asked)
     levels = answers[0].prediction.levels
     together = Prediction(levels, np.concatenate([answer.prediction.values for answer in answers]))
     energies = [answer.energy for answer in answers]
     _check_carbon(price, energies)
-    curve = scaling_curve(scales.node_counts, together, _with_carbon(price, desk.intensity), energies)
+    curve = scaling_curve(scales.node_counts, together, _with_carbon(price, predictor.intensity), energies)
     advised = curve.knee if scales.deadline_seconds is None else within(curve, scales.deadline_seconds)
     change = None if advised is None or scales.now is None else advised - scales.now
     return ScalingAdvice(curve, answers, scales.ranks_per_node, advised, change)

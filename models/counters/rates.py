@@ -18,7 +18,7 @@ from crosswind.data.schema.metric import NUMERIC, Column, Kind, MetricSet
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.steps import LOOP_SETS
-from crosswind.models.conditions.places import WITHIN, Desk, asked
+from crosswind.models.conditions.places import WITHIN, MemoryDatabase, asked
 
 COVERAGE_MIN = 0.5  # of a run's time, on a node
 RUNS_AT_ONCE = 200  # of which samples are held in memory
@@ -121,13 +121,15 @@ def _of_set(
     metric_set, keys = set_of(rows.schema), _keys(rows)
     counters = [column.name for column in columns if column.kind is Kind.COUNTER]
     gauges = [column.name for column in columns if column.kind is Kind.GAUGE]
-    with Desk.opened() as desk:
+    with MemoryDatabase.opened() as database:
         if counters:
-            table = desk.answer(_rates_sql(counters), _grown(rows, counters, keys), places)
+            table = database.answer(_rates_sql(counters), _grown(rows, counters, keys), places)
             yield from _columns(metric_set, table, counters, "second")
         if gauges:
             scaled = {gauge: rows[gauge].to_pandas().astype("Float64") * metric_set[gauge].scale for gauge in gauges}
-            yield from _columns(metric_set, desk.answer(_gauges_sql(gauges), keys.assign(**scaled), places), gauges, "")
+            yield from _columns(
+                metric_set, database.answer(_gauges_sql(gauges), keys.assign(**scaled), places), gauges, ""
+            )
 
 
 def _keys(rows: pa.Table) -> pd.DataFrame:

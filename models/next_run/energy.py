@@ -20,7 +20,7 @@ class Metered:
 
 
 @dataclass(frozen=True)
-class EnergyDesk:
+class EnergyEstimator:
     """Energy beside the time, from what nodes' meters told of earlier runs; carbon where an intensity is set."""
 
     meters: Meters

@@ -14,8 +14,8 @@ from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.store.store import Store
 from crosswind.models.baseline import BASELINES, AlwaysMedian, Baseline, distribution, one_step_errors
 from crosswind.models.next_run.answer import Basis, Worth
-from crosswind.models.next_run.book import ended_of, questions_of
 from crosswind.models.next_run.cases import Outcome, cases, conditions_of
+from crosswind.models.next_run.cohort_store import ended_of, questions_of
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.drift import LaterRuns
 from crosswind.models.registry.evidence import evidence_of

@@ -16,14 +16,14 @@ from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
 from crosswind.models.analytic.corrected import CorrectedPrior
 from crosswind.models.next_run.answer import Answer, Basis, EvidenceRun, Worth, quantiles
-from crosswind.models.next_run.book import Book, Cohort, Ended, ended_of, key_of, questions_of
 from crosswind.models.next_run.cases import Outcome
+from crosswind.models.next_run.cohort_model import CohortModel
+from crosswind.models.next_run.cohort_store import Cohort, CohortStore, Ended, ended_of, key_of, questions_of
 from crosswind.models.next_run.describe import described
 from crosswind.models.next_run.formulas import calibrated, memory_need, predicted_by_formulas
-from crosswind.models.next_run.moved import Moved, moved
 from crosswind.models.next_run.neighbours import Neighbours
-from crosswind.models.next_run.newcomers import Newcomers
-from crosswind.models.next_run.repeats import Repeats
+from crosswind.models.next_run.new_cohort_model import NewCohortModel
+from crosswind.models.next_run.system_transfer import SystemTransfer, system_transfer
 from crosswind.models.next_run.unknown import novelties, suggestion
 from crosswind.models.surrogate import LEVELS
 
@@ -54,28 +54,30 @@ class NextRunModel:
     outcome: str
     seed: int = 0
     worth: dict[str, Worth] = field(default_factory=dict)
-    _book: Book = field(default_factory=Book, init=False, repr=False)
+    _book: CohortStore = field(default_factory=CohortStore, init=False, repr=False)
     _neighbours: Neighbours = field(default_factory=Neighbours, init=False, repr=False)
     _near_keys: list[str] = field(default_factory=list, init=False, repr=False)  # of the cohorts that neighbours know
-    _newcomers: Newcomers = field(default_factory=Newcomers, init=False, repr=False)
-    _repeats: Repeats = field(default_factory=Repeats, init=False, repr=False)
-    _moved: dict[str, Moved | None] = field(default_factory=dict, init=False, repr=False)  # by workload and system
+    _newcomers: NewCohortModel = field(default_factory=NewCohortModel, init=False, repr=False)
+    _repeats: CohortModel = field(default_factory=CohortModel, init=False, repr=False)
+    _moved: dict[str, SystemTransfer | None] = field(
+        default_factory=dict, init=False, repr=False
+    )  # by workload, system
     _formulas: CorrectedPrior | None = field(default=None, init=False, repr=False)  # calibrated by steps that ran
 
     def fit(self, cases: pd.DataFrame, conditions: pd.DataFrame | None = None) -> Self:
         """Learns from earlier runs, oldest first, and the conditions before each, one row a run."""
-        self._book = Book.of(cases)
+        self._book = CohortStore.of(cases)
         if not self._book.cohorts:
             return self
         table = self._settle()
-        self._newcomers = Newcomers(self.seed).fit(table, self._book)
+        self._newcomers = NewCohortModel(self.seed).fit(table, self._book)
         if self.outcome == Outcome.STEP:
             newest = self._book.newest
             self._formulas = calibrated(
                 [cohort.question for cohort in newest], [cohort.median for cohort in newest], self.seed
             )
         keys = [key_of(question) for question in questions_of(cases)]
-        self._repeats = Repeats().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
+        self._repeats = CohortModel().fit(keys, cases["seconds"].to_numpy(np.float64), conditions)
         return self
 
     @property
@@ -232,12 +234,12 @@ class NextRunModel:
                 values[rows] = self._newcomers.of_runs(usual, distances[rows]).values
         return Prediction(prediction.levels, values)
 
-    def _moved_to(self, workload: str, system: str) -> Moved | None:
+    def _moved_to(self, workload: str, system: str) -> SystemTransfer | None:
         key = json.dumps([workload, system])
         if key not in self._moved:
             if len(self._moved) >= MOVED_MAX:
                 self._moved.clear()
-            self._moved[key] = moved(self._book.of_workload(workload), system, self.seed)
+            self._moved[key] = system_transfer(self._book.of_workload(workload), system, self.seed)
         return self._moved[key]
 
     def _near(self, place: int) -> Cohort:

@@ -13,7 +13,7 @@ from tests.cli.serving import serving
 from crosswind.cli.check_text import amount, exclude_line, text
 from crosswind.data.schema.checks import Measured
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.load.load import load_spool
 from crosswind.ingest.preflight.measure import processor
 from crosswind.ingest.preflight.record import Occasion, record
 from crosswind.models.preflight.report import Report

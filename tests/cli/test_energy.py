@@ -11,10 +11,10 @@ from crosswind.cli.main import main
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.settings import Settings
 
 SECOND = 1_000_000_000

@@ -14,7 +14,7 @@ from tests.models.registry.models import poor, trained
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 
 from crosswind.api.app import create_app
-from crosswind.api.pending import PendingAnswers
+from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.dashboards.pages import checks, counters, interference, models, regressions, stragglers
 from crosswind.dashboards.pages.page import Asked, Sources
 from crosswind.data.schema.errors import NotFoundError
@@ -50,7 +50,7 @@ def empty(tmp_path: Path) -> Iterator[Store]:
 
 def page(store: Store, address: str) -> str:
     app = create_app(store)
-    app.state.pending = PendingAnswers(app.state.answers, wait_seconds=600)
+    app.state.pending = BackgroundAnswers(app.state.answers, wait_seconds=600)
     with TestClient(app, base_url="http://localhost:8000") as client:
         answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == 200

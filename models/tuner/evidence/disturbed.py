@@ -20,7 +20,7 @@ from crosswind.models.tuner.evidence.beside_others import Seen, lost_beside
 from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, is_made_by
 from crosswind.models.tuner.evidence.others_on_cores import others_shares
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.space.space import Space
 
 LEAST = 0.1  # of the run's time, from which on a trial is not believed
 BESIDE = 50  # newest runs of the study that a run is held against

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.cli.output import say_json
-from crosswind.ingest.agent import Reload, reload_on_hangup, run_agent, stop_on_signals, sweep_once
-from crosswind.ingest.agent_settings import AgentSettings, read_settings
+from crosswind.ingest.agent.agent import Reload, reload_on_hangup, run_agent, stop_on_signals, sweep_once
+from crosswind.ingest.agent.settings import AgentSettings, read_settings
 from crosswind.settings import Settings
 
 

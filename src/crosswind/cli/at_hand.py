@@ -13,8 +13,8 @@ from crosswind.models.advice.scaling import Price
 from crosswind.models.advice.shares_of_run import shares_of_run
 from crosswind.models.forecast.running import remaining
 from crosswind.models.next_run.cases import Outcome
-from crosswind.models.next_run.desk import NextRunDesk
-from crosswind.models.next_run.registered import next_run_desk
+from crosswind.models.next_run.predictor import RunPredictor
+from crosswind.models.next_run.registered import run_predictor
 from crosswind.settings import Settings
 
 Asked = Mapping[str, Any]
@@ -23,24 +23,24 @@ SCALES, PRICES = ([field.name for field in fields(kind)] for kind in (Scales, Pr
 
 def predictions(settings: Settings, asked: Asked) -> Asked:
     """As POST /v1/predictions."""
-    with _desk(settings) as desk:
+    with _predictor(settings) as predictor:
         outcome = Outcome(asked["outcome"]) if asked.get("outcome") else None
-        return _told(desk.answer(_question(asked), outcome, limit_seconds=asked.get("limit_seconds")))
+        return _told(predictor.answer(_question(asked), outcome, limit_seconds=asked.get("limit_seconds")))
 
 
 def walltime(settings: Settings, asked: Asked) -> Asked:
     """As POST /v1/walltime-advice."""
-    with _desk(settings) as desk:
+    with _predictor(settings) as predictor:
         startup = asked.get("startup_seconds")
-        return _told(walltime_advice(desk, _question(asked), asked["confidence"], startup_seconds=startup))
+        return _told(walltime_advice(predictor, _question(asked), asked["confidence"], startup_seconds=startup))
 
 
 def scaling(settings: Settings, asked: Asked) -> Asked:
     """As POST /v1/scaling-advice."""
     scales = Scales(**{name: asked[name] for name in SCALES if name in asked})
     price = Price(**{name: asked[name] for name in PRICES if name in asked})
-    with _desk(settings) as desk:
-        return _told(scaling_advice(desk, _question(asked), scales, price))
+    with _predictor(settings) as predictor:
+        return _told(scaling_advice(predictor, _question(asked), scales, price))
 
 
 def remaining_of_run(settings: Settings, asked: Asked) -> Asked:
@@ -56,9 +56,9 @@ def batch_shares_of_run(settings: Settings, asked: Asked) -> Asked:
 
 
 @contextmanager
-def _desk(settings: Settings) -> Iterator[NextRunDesk]:
+def _predictor(settings: Settings) -> Iterator[RunPredictor]:
     with Store.open(settings.home, database=settings.database) as store:
-        yield next_run_desk(store, intensity=settings.intensity)
+        yield run_predictor(store, intensity=settings.intensity)
 
 
 def _question(asked: Asked) -> Question:

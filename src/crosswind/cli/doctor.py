@@ -11,12 +11,12 @@ from pathlib import Path
 
 from crosswind import __version__
 from crosswind.cli.output import colour, printable, say, say_json
-from crosswind.ingest.agent_settings import AgentSettings, read_settings
-from crosswind.ingest.clock import Clock
+from crosswind.ingest.agent.settings import AgentSettings, read_settings
+from crosswind.ingest.agent.survey import survey
 from crosswind.ingest.collectors.source import Host
+from crosswind.ingest.kernel.clock import Clock
 from crosswind.ingest.occupancy.occupancy import Occupancy
 from crosswind.ingest.probe.place import node_name
-from crosswind.ingest.survey import survey
 from crosswind.settings import Settings
 
 WIDTH, MARGIN = 118, 29

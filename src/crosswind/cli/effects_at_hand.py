@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from crosswind.api.counters import CounterRankingView
-from crosswind.api.interference import InterferenceView
+from crosswind.api.routes.counters import CounterRankingView
+from crosswind.api.routes.interference import InterferenceView
 from crosswind.data.store.store import Store
 from crosswind.models.counters.counters import counters as rank_counters
 from crosswind.models.interference.interference import interference as rank_neighbours

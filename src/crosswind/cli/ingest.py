@@ -11,8 +11,8 @@ from crosswind.cli.output import printable, say, say_json
 from crosswind.data.schema.errors import MalformedError, ProjectError, UnavailableError
 from crosswind.data.store.capabilities import capabilities, kept_in
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded, load_spool
-from crosswind.ingest.load_file import Named, load_file
+from crosswind.ingest.load.load import Loaded, load_spool
+from crosswind.ingest.load.load_file import Named, load_file
 from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers import READERS, format_names, reader_for
 from crosswind.ingest.readers.clock import zone_named

@@ -6,8 +6,8 @@ import sys
 
 from crosswind.cli.output import say_json
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.ingest.step_lines import KNOWN
-from crosswind.ingest.wrapper import Launch, launch
+from crosswind.ingest.reader.step_lines import KNOWN
+from crosswind.ingest.wrapper.wrapper import Launch, launch
 from crosswind.settings import Settings
 
 

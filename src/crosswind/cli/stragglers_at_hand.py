@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crosswind.api.stragglers import RegressionsView, RunStragglersView, StragglersView
+from crosswind.api.routes.stragglers import RegressionsView, RunStragglersView, StragglersView
 from crosswind.data.schema.topology import switches_of
 from crosswind.data.store.store import Store
 from crosswind.models.stragglers.fleet import fleet_ranking

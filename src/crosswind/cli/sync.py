@@ -10,7 +10,7 @@ from pathlib import Path
 from crosswind.cli import sync_prometheus, sync_slurm
 from crosswind.cli.output import printable, say, say_json
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
-from crosswind.ingest.agent import stop_on_signals
+from crosswind.ingest.agent.agent import stop_on_signals
 from crosswind.ingest.ship.address import way_to
 from crosswind.ingest.ship.shipper import Shipper
 from crosswind.ingest.ship.token import ship_token
@@ -99,7 +99,7 @@ def spools_below(path: Path, home: Path, problems: list[str]) -> Iterator[Path]:
 
 def _storing(settings: Settings) -> Take:
     from crosswind.data.store.store import Store  # noqa: PLC0415 - who ships needs no store
-    from crosswind.ingest.load import load_spool  # noqa: PLC0415
+    from crosswind.ingest.load.load import load_spool  # noqa: PLC0415
 
     def take(spool: Path, done: Round) -> None:
         with Store.open(settings.home, database=settings.database) as store:

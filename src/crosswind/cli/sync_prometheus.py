@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from crosswind.cli.moment import moment_of
 from crosswind.cli.output import printable, say, say_json
 from crosswind.data.schema.errors import InvalidInputError, ProjectError
-from crosswind.ingest.agent import stop_on_signals
+from crosswind.ingest.agent.agent import stop_on_signals
 from crosswind.settings import Settings
 
 SOURCE = "prometheus"

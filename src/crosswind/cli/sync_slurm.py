@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from crosswind.cli.moment import moment_of
 from crosswind.cli.output import printable, say, say_json
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
-from crosswind.ingest.agent import stop_on_signals
+from crosswind.ingest.agent.agent import stop_on_signals
 from crosswind.settings import Settings
 
 SOURCE = "slurm"
@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _ask(settings: Settings, since: int | None, stop: threading.Event, *, as_json: bool) -> None:
     from crosswind.data.store.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
-    from crosswind.ingest.slurm_poll import Poller, Sacct  # noqa: PLC0415
+    from crosswind.ingest.load.slurm_poll import Poller, Sacct  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:
         polled = Poller(store, settings.system, Sacct(stop=stop)).poll(since)
@@ -70,7 +70,7 @@ def _ask(settings: Settings, since: int | None, stop: threading.Event, *, as_jso
 
 
 def _repeat(arguments: argparse.Namespace, settings: Settings, since: int | None) -> None:
-    from crosswind.ingest.slurm_poll import ABSENT, delay_seconds  # noqa: PLC0415
+    from crosswind.ingest.load.slurm_poll import ABSENT, delay_seconds  # noqa: PLC0415
 
     if shutil.which("sacct") is None:  # that does not pass with time
         raise UnavailableError(ABSENT.format("sacct"))

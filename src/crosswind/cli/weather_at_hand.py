@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from crosswind.api.weather import WeatherView
+from crosswind.api.routes.weather import WeatherView
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.weather_desk import WeatherDesk
+from crosswind.models.forecast.weather_service import WeatherService
 from crosswind.settings import Settings
 
 
 def weather(settings: Settings, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """As GET /v1/weather."""
     with Store.open(settings.home, database=settings.database) as store:
-        answer = WeatherDesk(store).answer(asked["system"], asked["workload"], hours=asked["hours"])
+        answer = WeatherService(store).answer(asked["system"], asked["workload"], hours=asked["hours"])
         return WeatherView.model_validate(answer).model_dump(mode="json")

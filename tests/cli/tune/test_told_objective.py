@@ -12,7 +12,7 @@ from crosswind.cli.tune.told_objective import compiled, listening, outcomes_in
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.steps import STEP
 from crosswind.data.schema.trial import Study
-from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.spool.spool import SpoolWriter
 
 STUDY = Study("S", "s", {}, "loss", "1", 0, 0)
 

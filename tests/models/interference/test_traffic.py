@@ -9,10 +9,10 @@ import pytest
 from tests.models.interference.stored import HOUR_NS, run
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.network import NETWORK
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.interference.exposure import Scope
 from crosswind.models.interference.interference import exposures_of

@@ -12,8 +12,8 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.model import Evidence
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.book import questions_of
 from crosswind.models.next_run.cases import Outcome, cases, conditions_of
+from crosswind.models.next_run.cohort_store import questions_of
 from crosswind.models.next_run.fit import ASKED_MAX, ask_later, fitted, later_runs, train, worth_of
 from crosswind.models.next_run.model import NextRunModel
 from crosswind.models.registry.archive import read_model, write_model

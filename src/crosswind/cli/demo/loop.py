@@ -31,16 +31,17 @@ from crosswind.data.schema.trial import Configuration, Study, Trial
 from crosswind.data.store.features import summaries
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.faults import Fault
-from crosswind.ingest.load import load_spool
-from crosswind.ingest.wrapper import Launch, launch
+from crosswind.ingest.load.load import load_spool
+from crosswind.ingest.wrapper.wrapper import Launch, launch
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.next_run.answer import Answer
 from crosswind.models.next_run.cases import Outcome
-from crosswind.models.next_run.registered import next_run_desk
+from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.training.operations import TRAIN, Runner
-from crosswind.models.tuner import GaussianProcessTuner
-from crosswind.models.tuner.desk import Lease, StudyDesk
+from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.service.catalog import CatalogStudyService
+from crosswind.models.tuner.service.service import Lease
 from crosswind.settings import Settings
 
 WORKLOAD = "byte-transformer"
@@ -178,7 +179,7 @@ class DemoLoop:
     def _predict(self) -> tuple[Answer | None, str]:
         try:
             question = Question(WORKLOAD, self._settings.system, CONFIGURATION, RANKS)
-            return next_run_desk(self._store).answer(question), ""
+            return run_predictor(self._store).answer(question), ""
         except InvalidInputError as error:  # no run was recorded to the end, and it says so
             return None, str(error)
 
@@ -219,17 +220,17 @@ class DemoLoop:
             seed=self._seed,
             created_ns=time.time_ns(),
         )
-        desk = StudyDesk(self._store.catalog, make_tuner=GaussianProcessTuner)
-        desk.create(study)
+        service = CatalogStudyService(self._store.catalog, make_tuner=GaussianProcessTuner)
+        service.create(study)
         for _ in range(self._trials):
-            [record] = desk.suggest(study.study_id, 1, Lease(OWNER, 600))
+            [record] = service.suggest(study.study_id, 1, Lease(OWNER, 600))
             configuration = record.trial.configuration
             progress.start(f"tuning: {configuration_words(configuration)}")
             run = self._launch(configuration, {"study": study.name}, steps=TRIAL_STEPS)
             objective = per_thousand(run.step_seconds, configuration)
-            desk.complete(study.study_id, record.trial.trial_id, objective, owner=OWNER, run_id=run.run_id)
+            service.complete(study.study_id, record.trial.trial_id, objective, owner=OWNER, run_id=run.run_id)
             progress.done()
-        best = desk.best(study.study_id)
+        best = service.best(study.study_id)
         if best is None:
             raise UnavailableError(f"study {study.name}: no trial was completed")
         return Tuned(study.study_id, self._trials, per_thousand(default_step_seconds, CONFIGURATION), best)

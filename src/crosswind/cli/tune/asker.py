@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crosswind.ingest.probe.place import job_id, node_name
-from crosswind.models.tuner.desks import Lease
+from crosswind.models.tuner.service.service import Lease
 
 SLOTS_MAX = 1000  # processes of one job on one node that ask beside each other
 NAME_MAX = 200

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from crosswind.cli.tune.remote import RemoteDesk
-from crosswind.cli.tune.where import desk_at
+from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.cli.tune.where import service_at
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TrialRecord
-from crosswind.models.tuner.contexts import NUMBERS_MAX, Numbers, choosing_by, context_of_json
-from crosswind.models.tuner.desks import Lease, Suggest
+from crosswind.models.tuner.service.service import Lease, Suggest
+from crosswind.models.tuner.variants.contexts import NUMBERS_MAX, Numbers, choosing_by, context_of_json
 from crosswind.settings import Settings
 
 VARIABLE = "CROSSWIND_TRIAL_CONTEXT"
@@ -53,11 +53,11 @@ def suggesting(context: Numbers, place: tuple[str, str], settings: Settings) -> 
     def suggest(study: str, count: int, lease: Lease) -> list[TrialRecord]:
         kind, address = place
         if kind == "server":
-            return RemoteDesk(address).suggest(study, count, lease, context=context)
-        with desk_at(place, settings) as desk:
-            choosing = choosing_by(context, desk.trials(study))
-        with desk_at(place, settings, make_tuner=choosing) as desk:
-            return desk.suggest(study, count, lease)
+            return RemoteStudyService(address).suggest(study, count, lease, context=context)
+        with service_at(place, settings) as service:
+            choosing = choosing_by(context, service.trials(study))
+        with service_at(place, settings, make_tuner=choosing) as service:
+            return service.suggest(study, count, lease)
 
     return suggest
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from crosswind.cli.tune.unsent import Tell
+from crosswind.cli.tune.outbox import TrialResult
 from crosswind.data.schema.trial import TrialState
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class Doubts:
     """One trial's runs so far: the share of each that external causes took, and what it came to."""
 
     judge: Judge
-    _measured: list[tuple[float, Tell]] = field(default_factory=list)
+    _measured: list[tuple[float, TrialResult]] = field(default_factory=list)
 
-    def wants_again(self, tell: Tell | None) -> bool:
+    def wants_again(self, tell: TrialResult | None) -> bool:
         """Return whether the trial is to be measured again, which is said on the error output; asked once a run."""
         if tell is None or tell.state is not TrialState.DONE or tell.run_id is None:
             return False
@@ -43,7 +43,7 @@ class Doubts:
         sys.stderr.write(f"crosswind: trial {tell.trial_id}: {verdict.sentence} {end}".rstrip() + "\n")
         return not is_last
 
-    def believed(self, tell: Tell | None) -> Tell | None:
+    def believed(self, tell: TrialResult | None) -> TrialResult | None:
         """Return the report on a trial whose last is `tell`: `tell` if it gives back, else the least disturbed one."""
         if not self._measured or (tell is not None and tell.state is None):
             return tell

@@ -13,16 +13,16 @@ from crosswind.cli.tune.context import VARIABLE
 from crosswind.cli.tune.doubts import Doubts
 from crosswind.cli.tune.filling import filled, variables
 from crosswind.cli.tune.judging import judged
+from crosswind.cli.tune.outbox import Outbox, TrialResult
 from crosswind.cli.tune.run_outcomes import step_outcomes
 from crosswind.cli.tune.told_objective import listening, outcomes_in
-from crosswind.cli.tune.unsent import Tell, Unsent
 from crosswind.cli.tune.watch import Watch
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, NotFoundError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import Study, TrialRecord, TrialState
-from crosswind.ingest.wrapper import Launch, Outcome, launch
-from crosswind.models.tuner.contexts import Numbers, as_outcomes, as_reason, as_text
-from crosswind.models.tuner.desks import Desk, Lease
+from crosswind.ingest.wrapper.wrapper import Launch, Outcome, launch
+from crosswind.models.tuner.service.service import Lease, StudyService
+from crosswind.models.tuner.variants.contexts import Numbers, as_outcomes, as_reason, as_text
 
 OK, FAILED, STOPPED, USED_UP, LATER = 0, 1, 3, 4, 75
 OURS = frozenset({STOPPED, USED_UP, LATER})  # exit codes that job scripts ask for; a failing program's become 1
@@ -109,7 +109,7 @@ class Ended:
     """The end of a trial, and the exit code that says so; no more trials are wanted where `is_leaving`."""
 
     exit_code: int
-    tell: Tell | None
+    tell: TrialResult | None
     is_leaving: bool = False
 
 
@@ -117,11 +117,11 @@ class Ended:
 class Evaluation:
     """Evaluates trials of one study."""
 
-    desk: Desk
+    service: StudyService
     study: Study
     program: Program
     holder: Lease
-    unsent: Unsent
+    outbox: Outbox
     limit_seconds: float | None = None
     grace_seconds: float = 20.0
     stops_early: bool = False
@@ -165,13 +165,13 @@ class Evaluation:
         try:
             yield
         except ProjectError:
-            self._tell(Tell(self.study.name, record.trial_id, None, owner=record.owner))
+            self._tell(TrialResult(self.study.name, record.trial_id, None, owner=record.owner))
             raise
 
     def _watch(self, record: TrialRecord, run_id: str) -> Watch:
         holder = replace(self.holder, owner=record.owner or self.holder.owner)
         return Watch(
-            lambda: self.desk.heartbeat(self.study.name, record.trial_id, holder),
+            lambda: self.service.heartbeat(self.study.name, record.trial_id, holder),
             self.holder.seconds / 4,
             self.limit_seconds,
             self.grace_seconds,
@@ -185,7 +185,7 @@ class Evaluation:
         except ImportError as error:
             raise UnavailableError("--stop-early needs numpy: pip install crosswind[server] on this node") from error
         try:
-            best = self.desk.standing(self.study.name).best
+            best = self.service.status(self.study.name).best
         except UnavailableError:  # nobody to be compared with can be asked for
             best = None
         return surely_worse(self.study, best, record, spool=self.program.spool, run_id=run_id)
@@ -224,31 +224,31 @@ class Evaluation:
             objective = judged(self.study, record.trial.configuration, outcomes)
         except ProjectError as error:
             return Ended(FAILED, self._without(record, TrialState.FAILED, str(error)))
-        done = Tell(self.study.name, record.trial_id, TrialState.DONE, objective, owner=record.owner)
+        done = TrialResult(self.study.name, record.trial_id, TrialState.DONE, objective, owner=record.owner)
         return Ended(OK, replace(done, run_id=outcome.run_id, outcomes=outcomes))
 
-    def _without(self, record: TrialRecord, state: TrialState, reason: str) -> Tell:
+    def _without(self, record: TrialRecord, state: TrialState, reason: str) -> TrialResult:
         told_reason = as_reason(reason, self.program.context)
-        return Tell(self.study.name, record.trial_id, state, reason=told_reason, owner=record.owner)
+        return TrialResult(self.study.name, record.trial_id, state, reason=told_reason, owner=record.owner)
 
-    def _back(self, record: TrialRecord) -> Tell:
+    def _back(self, record: TrialRecord) -> TrialResult:
         """The trial given back, with the checkpoint if the program has left one."""
         named = self.program.names(self.study.name, record).get(CHECKPOINT)
         checkpoint = named if named and Path(named).exists() else record.checkpoint
-        return Tell(self.study.name, record.trial_id, None, owner=record.owner, checkpoint=checkpoint)
+        return TrialResult(self.study.name, record.trial_id, None, owner=record.owner, checkpoint=checkpoint)
 
-    def _tell(self, tell: Tell) -> None:
-        """Tells the desk once; what it cannot be told now is kept for the next call."""
+    def _tell(self, tell: TrialResult) -> None:
+        """Tells the service once; what it cannot be told now is kept for the next call."""
         with self._telling:
             if tell.trial_id in self._told:
                 return
             self._told.add(tell.trial_id)
             try:
-                tell.to(self.desk)
+                tell.to(self.service)
             except UnavailableError as error:
-                _say(f"{error}: kept in {self.unsent.keep(tell)}, told by the next call")
-            except InvalidInputError as error:  # a measurement that a later desk may yet take
-                _say(f"not told: {error}: kept in {self.unsent.keep(tell)}")
+                _say(f"{error}: kept in {self.outbox.keep(tell)}, told by the next call")
+            except InvalidInputError as error:  # a measurement that a later service may yet take
+                _say(f"not told: {error}: kept in {self.outbox.keep(tell)}")
             except (ConflictError, NotFoundError) as error:
                 _say(f"not told: {error}")
 

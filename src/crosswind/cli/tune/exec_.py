@@ -10,21 +10,21 @@ from pathlib import Path
 
 from crosswind.cli.output import say_json
 from crosswind.cli.tune import ranks
-from crosswind.cli.tune.ahead import Ahead
 from crosswind.cli.tune.asker import asking_process
 from crosswind.cli.tune.context import context_in, suggesting
 from crosswind.cli.tune.doubts import Doubts
 from crosswind.cli.tune.evaluation import LATER, OK, USED_UP, Ended, Evaluation, Program
 from crosswind.cli.tune.filling import exports_of
+from crosswind.cli.tune.outbox import Outbox
+from crosswind.cli.tune.prefetch import Prefetch
 from crosswind.cli.tune.records import records_of
 from crosswind.cli.tune.told_objective import compiled
-from crosswind.cli.tune.unsent import Unsent
-from crosswind.cli.tune.where import desk_at, place_of
+from crosswind.cli.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.injected import injected
-from crosswind.models.tuner.desks import COUNT_MAX, Desk, Lease, Suggest
+from crosswind.models.tuner.service.service import COUNT_MAX, Lease, StudyService, Suggest
 from crosswind.settings import Settings
 
 WRONG = 2
@@ -72,19 +72,19 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
     """Evaluates trials one after another; the other ranks of the step, if there are any, are told of them."""
     place = place_of(arguments)
     try:
-        with asking_process(arguments.lease) as holder, desk_at(place, settings) as desk:
-            unsent = Unsent.below(settings.spool, place)
-            ahead = Ahead.below(settings.spool, place, arguments.ahead)
-            study, first = _begun(desk, unsent, ahead, arguments.study)
-            evaluation = Evaluation(desk, study, _with_command(program, study), holder, unsent)
+        with asking_process(arguments.lease) as holder, service_at(place, settings) as service:
+            outbox = Outbox.below(settings.spool, place)
+            ahead = Prefetch.below(settings.spool, place, arguments.ahead)
+            study, first = _begun(service, outbox, ahead, arguments.study)
+            evaluation = Evaluation(service, study, _with_command(program, study), holder, outbox)
             evaluation.limit_seconds, evaluation.grace_seconds = arguments.limit, arguments.grace
             evaluation.stops_early = arguments.stop_early
             if not arguments.no_ingest:
-                records = records_of(place, settings, desk, study)
+                records = records_of(place, settings, service, study)
                 evaluation.store = records.keep
                 if answer is None and not arguments.believe:  # other ranks are told of one run alone
                     evaluation.doubts = lambda: Doubts(records.judge)
-            suggest = suggesting(program.context, place, settings) if program.context else desk.suggest
+            suggest = suggesting(program.context, place, settings) if program.context else service.suggest
             return _one_after_another(evaluation, _handed_out(evaluation, ahead, suggest, first), arguments, answer)
     except ProjectError as error:
         if answer:
@@ -92,11 +92,11 @@ def _evaluate(arguments: argparse.Namespace, settings: Settings, program: Progra
         raise
 
 
-def _begun(desk: Desk, unsent: Unsent, ahead: Ahead, name: str) -> tuple[Study, TrialRecord | None]:
-    """The study; and, where no desk answers, a trial that was leased beforehand. Raises: what the desk raises."""
+def _begun(service: StudyService, outbox: Outbox, ahead: Prefetch, name: str) -> tuple[Study, TrialRecord | None]:
+    """The study; and, where no service answers, a trial that was leased beforehand. Raises: what the service raises."""
     try:
-        _send(unsent, desk)
-        return desk.standing(name).study, None
+        _send(outbox, service)
+        return service.status(name).study, None
     except UnavailableError as error:
         if (kept := ahead.take(name)) is None:
             raise
@@ -115,23 +115,23 @@ def _with_command(program: Program, study: Study) -> Program:
     return replace(program, command=command)
 
 
-def _send(unsent: Unsent, desk: Desk) -> None:
-    """Tells what waits, before anything is asked: a desk that lacks a result would hand its trial out again."""
-    for problem in unsent.send(desk):
+def _send(outbox: Outbox, service: StudyService) -> None:
+    """Tells what waits, before anything is asked: a service that lacks a result would hand its trial out again."""
+    for problem in outbox.send(service):
         sys.stderr.write(f"crosswind: {problem}\n")
 
 
 def _handed_out(
-    evaluation: Evaluation, ahead: Ahead, suggest: Suggest, first: TrialRecord | None
+    evaluation: Evaluation, ahead: Prefetch, suggest: Suggest, first: TrialRecord | None
 ) -> Iterator[TrialRecord]:
-    """The first trial if it is there already, then what the desk hands out, each when it is asked for."""
+    """The first trial if it is there already, then what the service hands out, each when it is asked for."""
 
     def told_all(study: str, count: int, lease: Lease) -> list[TrialRecord]:
-        _send(evaluation.unsent, evaluation.desk)
+        _send(evaluation.outbox, evaluation.service)
         return suggest(study, count, lease)
 
     def following() -> TrialRecord | None:
-        return ahead.next_trial(evaluation.desk, told_all, evaluation.study, evaluation.holder)
+        return ahead.next_trial(evaluation.service, told_all, evaluation.study, evaluation.holder)
 
     record = first or following()
     while record is not None:

@@ -41,7 +41,7 @@ def configure_exec(parser: ActionParser) -> None:
     _configure_program(parser)
     parser.add_argument("--trials", type=int, default=1, metavar="N", help="evaluate so many, one after another")
     parser.add_argument(
-        "--ahead", type=int, default=0, metavar="N", help="keep N trials in the spool for when no desk answers"
+        "--ahead", type=int, default=0, metavar="N", help="keep N trials in the spool for when no service answers"
     )
     parser.add_argument("--lease", type=float, default=LEASE_SECONDS, metavar="SECONDS", help="without a heartbeat")
     parser.add_argument(

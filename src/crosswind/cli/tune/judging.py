@@ -10,7 +10,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Study
 
 if TYPE_CHECKING:
-    from crosswind.models.tuner.expression import Expression
+    from crosswind.models.tuner.space.expression import Expression
 
 NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 MAXIMISED = "maximise"
@@ -43,7 +43,7 @@ def signed(study: Study, value: float) -> float:
 @lru_cache(maxsize=16)
 def _parsed(text: str) -> "Expression":
     """The expression, read once: a trial's steps are judged by thousands of levels again and again."""
-    from crosswind.models.tuner.expression import Expression  # noqa: PLC0415 - models are heavy to import
+    from crosswind.models.tuner.space.expression import Expression  # noqa: PLC0415 - models are heavy to import
 
     return Expression.parse(text)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.cli.output import say, say_json
-from crosswind.cli.tune.where import desk_at, place_of
+from crosswind.cli.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import Study
-from crosswind.models.tuner.desks import Desk
+from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
 OK = 0
@@ -26,13 +26,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
         return take_over(arguments, settings, place)
     study = _study_of_space(arguments) if arguments.space else _study_of_file(arguments)
-    with desk_at(place, settings) as desk:
-        _create(arguments, desk, study)
+    with service_at(place, settings) as service:
+        _create(arguments, service, study)
     return OK
 
 
-def _create(arguments: argparse.Namespace, desk: Desk, study: Study) -> None:
-    made = desk.create(study)
+def _create(arguments: argparse.Namespace, service: StudyService, study: Study) -> None:
+    made = service.create(study)
     if arguments.json:
         say_json(made)
     else:
@@ -55,7 +55,7 @@ def _study_of_space(arguments: argparse.Namespace) -> Study:
 
 def _study_of_file(arguments: argparse.Namespace) -> Study:
     """The study that a file describes. Raises: InvalidInputError, MalformedError, UnavailableError."""
-    from crosswind.models.tuner.study_file import StudyFile  # noqa: PLC0415 - models are heavy to import
+    from crosswind.models.tuner.study.study_file import StudyFile  # noqa: PLC0415 - models are heavy to import
 
     study = StudyFile.read(Path(arguments.study)).study(new_ulid(), time.time_ns())
     return study if arguments.trials is None else replace(study, trials_max=arguments.trials)

@@ -17,7 +17,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named
-from crosswind.models.tuner.space import Space, is_wrapped
+from crosswind.models.tuner.space.space import Space, is_wrapped
 from crosswind.settings import Settings
 
 OK = 0

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosswind.cli.tune.doubts import Judge
-from crosswind.cli.tune.remote import RemoteDesk
+from crosswind.cli.tune.remote import RemoteStudyService
 from crosswind.data.schema.errors import ProjectError
 from crosswind.data.schema.trial import Study
 from crosswind.ingest.ship.shipper import Shipper
 from crosswind.ingest.ship.token import ship_token
-from crosswind.models.tuner.desks import Desk
+from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ class Records:
     judge: Judge
 
 
-def records_of(place: tuple[str, str], settings: Settings, desk: Desk, study: Study) -> Records:
+def records_of(place: tuple[str, str], settings: Settings, service: StudyService, study: Study) -> Records:
     """At the server that has the study, else in the store at hand."""
     kind, address = place
     if kind == "server":
-        remote = RemoteDesk(address)
+        remote = RemoteStudyService(address)
         judge = _careful(lambda run_id: remote.disturbance(study.name, run_id))
         return Records(lambda: _say(shipped(settings.spool, address)), judge)
-    return Records(lambda: _say(_stored(settings)), stored_judge(lambda: _opened(settings), desk, study))
+    return Records(lambda: _say(_stored(settings)), stored_judge(lambda: _opened(settings), service, study))
 
 
 def shipped(spool: Path, server: str) -> str:
@@ -53,13 +53,13 @@ def shipped(spool: Path, server: str) -> str:
     return f"{shipper.shipped.segments} segments of {spool} shipped to {server}{refused}"
 
 
-def stored_judge(store: Callable[[], AbstractContextManager["Store"]], desk: Desk, study: Study) -> Judge:
+def stored_judge(store: Callable[[], AbstractContextManager["Store"]], service: StudyService, study: Study) -> Judge:
     """Judges runs by the store at hand, beside the study's other runs."""
 
     def judge(run_id: str) -> "Disturbance | None":
         from crosswind.models.tuner.evidence.disturbed import disturbance_in  # noqa: PLC0415 - heavy
 
-        trials = desk.trials(study.name)
+        trials = service.trials(study.name)
         with store() as opened:
             return disturbance_in(opened, study, trials, run_id)
 

@@ -1,4 +1,4 @@
-"""The desk of a server, over HTTP, by the standard library alone."""
+"""The service of a server, over HTTP, by the standard library alone."""
 
 import json
 import math
@@ -20,7 +20,7 @@ from crosswind.data.schema.request_key import RequestKey
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.token import ship_token
-from crosswind.models.tuner.desks import Lease, Standing
+from crosswind.models.tuner.service.service import Lease, StudyStatus
 
 if TYPE_CHECKING:
     from crosswind.models.tuner.evidence.disturbance import Disturbance
@@ -32,8 +32,8 @@ LEASE_FIELDS = ("study_id", "owner", "lease_expires_ns", "run_id", "reason", "jo
 STUDY_FIELDS = ("study_id", "name", "space", "objective", "unit", "seed", "created_ns", "trials_max", "details")
 
 
-class RemoteDesk:
-    """A server's studies and trials; errors are those of a desk at hand, UnavailableError when it does not answer."""
+class RemoteStudyService:
+    """A server's studies and trials; errors are those of a local service, UnavailableError when it does not answer."""
 
     def __init__(self, server: str, *, token: str | None = None) -> None:
         self._server = server.rstrip("/")
@@ -75,7 +75,7 @@ class RemoteDesk:
         """Gives a trial back unmeasured, with the checkpoint to go on from."""
         return _told(self._post(f"{self._path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
 
-    def complete(  # noqa: PLR0913 - as every desk has it
+    def complete(  # noqa: PLR0913 - as every service has it
         self,
         study: str,
         trial_id: str,
@@ -107,7 +107,7 @@ class RemoteDesk:
         """One trial."""
         return _told(self._get(self._path(study, trial_id)))
 
-    def standing(self, study: str) -> Standing:
+    def status(self, study: str) -> StudyStatus:
         """Return how far the study is."""
         said = self._get(self._path(study))
         try:
@@ -116,11 +116,11 @@ class RemoteDesk:
             raise _strange(error) from error
         limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
         front = tuple(map(_told, said.get("front") or ()))
-        return Standing(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
+        return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
 
     def best(self, study: str) -> Trial | None:
         """The complete trial of the smallest objective; None before the first one."""
-        best = self.standing(study).best
+        best = self.status(study).best
         return best.trial if best else None
 
     def disturbance(self, study: str, run_id: str) -> "Disturbance":
@@ -222,4 +222,4 @@ def _study(said: Mapping[str, Any]) -> Study:
 
 
 def _strange(error: Exception) -> MalformedError:
-    return MalformedError(f"the server's answer is not that of a desk: {error!r}")
+    return MalformedError(f"the server's answer is not that of a service: {error!r}")

@@ -14,10 +14,10 @@ from crosswind.cli.tune.filling import text_of, variables
 from crosswind.cli.tune.judging import signed
 from crosswind.cli.tune.sureness import answer_json, answer_of, answer_words
 from crosswind.cli.tune.trial_table import trial_table
-from crosswind.cli.tune.where import desk_at, place_of
+from crosswind.cli.tune.where import place_of, service_at
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
-from crosswind.models.tuner.desks import Desk, Standing
+from crosswind.models.tuner.service.service import StudyService, StudyStatus
 from crosswind.settings import Settings
 
 OK = 0
@@ -26,13 +26,13 @@ FACTS = ("trial_id", "state", "owner", "run_id", "reason")
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action."""
-    with desk_at(place_of(arguments), settings) as desk:
-        {"status": _status, "best": _best, "export": _export}[arguments.action](arguments, desk)
+    with service_at(place_of(arguments), settings) as service:
+        {"status": _status, "best": _best, "export": _export}[arguments.action](arguments, service)
     return OK
 
 
-def _status(arguments: argparse.Namespace, desk: Desk) -> None:
-    records, overview = desk.trials(arguments.study), desk.standing(arguments.study)
+def _status(arguments: argparse.Namespace, service: StudyService) -> None:
+    records, overview = service.trials(arguments.study), service.status(arguments.study)
     best = overview.best
     if arguments.json:
         front = [record.trial_id for record in overview.front]
@@ -57,16 +57,16 @@ def _best_words(study: Study, best: TrialRecord | None) -> str:
     return f"; best {signed(study, best.trial.objective):.6g} {study.unit}: {words}"
 
 
-def _best(arguments: argparse.Namespace, desk: Desk) -> None:
+def _best(arguments: argparse.Namespace, service: StudyService) -> None:
     """The best configuration alone in a format that programs read, or with how sure that is for people."""
-    overview = desk.standing(arguments.study)
+    overview = service.status(arguments.study)
     best, study = overview.best, overview.study
     if best is None or best.trial.objective is None:
         raise NotFoundError(f"study {study.name!r} has no trial with an objective yet")
     if not arguments.json and arguments.format != "text":
         sys.stdout.write(_formatted(arguments.format, best.trial.configuration))
         return
-    measured, answer = signed(study, best.trial.objective), answer_of(study, desk.trials(arguments.study))
+    measured, answer = signed(study, best.trial.objective), answer_of(study, service.trials(arguments.study))
     if arguments.json:
         facts = {"configuration": best.trial.configuration, "objective": measured, "unit": study.unit, "trial": best}
         say_json(facts | {"answer": answer_json(answer)})
@@ -81,7 +81,7 @@ def _best(arguments: argparse.Namespace, desk: Desk) -> None:
         say(answer_words(study, best, answer))
 
 
-def _say_limits(overview: Standing) -> None:
+def _say_limits(overview: StudyStatus) -> None:
     if overview.outside:
         say(f"{overview.outside} finished trials exceed a limit: none of them is the best")
     if overview.unjudged:
@@ -94,8 +94,8 @@ def _formatted(form: str, configuration: Configuration) -> str:
     return "".join(f"export {name}={shlex.quote(text)}\n" for name, text in variables(configuration, {}).items())
 
 
-def _export(arguments: argparse.Namespace, desk: Desk) -> None:
-    study, records = desk.standing(arguments.study).study, desk.trials(arguments.study)
+def _export(arguments: argparse.Namespace, service: StudyService) -> None:
+    study, records = service.status(arguments.study).study, service.trials(arguments.study)
     if arguments.json or arguments.format == "json":
         say_json([_row(study, record) for record in records])
     else:

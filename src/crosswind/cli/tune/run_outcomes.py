@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import fmean, median, quantiles, stdev
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.ingest.segment import RowsFrame
-from crosswind.ingest.segment_reader import read_segment
+from crosswind.ingest.spool.segment import RowsFrame
+from crosswind.ingest.spool.segment_reader import read_segment
 
 WARM_UP_STEPS = 3  # as data/features leaves them out
 NANOSECOND = 1e-9

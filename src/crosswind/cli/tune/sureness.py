@@ -9,7 +9,7 @@ from crosswind.cli.tune.judging import signed
 from crosswind.data.schema.trial import Study, TrialRecord
 
 if TYPE_CHECKING:
-    from crosswind.models.tuner.incumbents import Answer
+    from crosswind.models.tuner.search.incumbents import Answer
 
 FEWEST = 5  # finished trials, of which fewer say little about noise
 
@@ -20,10 +20,10 @@ def answer_of(study: Study, records: Sequence[TrialRecord]) -> "Answer | None":
     None of too few, of several objectives, or without models.
     """
     try:
-        from crosswind.models.tuner.aim import Aim  # noqa: PLC0415 - models are heavy to import
-        from crosswind.models.tuner.incumbents import Beliefs  # noqa: PLC0415 - models are heavy to import
-        from crosswind.models.tuner.repeats import Repeats  # noqa: PLC0415
-        from crosswind.models.tuner.space import Space  # noqa: PLC0415
+        from crosswind.models.tuner.search.incumbents import Beliefs  # noqa: PLC0415 - models are heavy to import
+        from crosswind.models.tuner.search.repeats import Repeats  # noqa: PLC0415
+        from crosswind.models.tuner.space.space import Space  # noqa: PLC0415
+        from crosswind.models.tuner.study.aim import Aim  # noqa: PLC0415 - models are heavy to import
     except ImportError:  # a node that only asks a server
         return None
     aim = Aim.of(study)

@@ -12,13 +12,13 @@ from crosswind.cli.output import say, say_json
 from crosswind.cli.tune.asker import holder
 from crosswind.cli.tune.context import VARIABLE, context_in, context_told, suggesting
 from crosswind.cli.tune.filling import variables
+from crosswind.cli.tune.outbox import Outbox, TrialResult
 from crosswind.cli.tune.trial_table import trial_table
-from crosswind.cli.tune.unsent import Tell, Unsent
-from crosswind.cli.tune.where import desk_at, place_of
+from crosswind.cli.tune.where import place_of, service_at
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import TrialRecord, TrialState
-from crosswind.models.tuner.contexts import as_outcomes, as_reason, as_text
-from crosswind.models.tuner.desks import Desk
+from crosswind.models.tuner.service.service import StudyService
+from crosswind.models.tuner.variants.contexts import as_outcomes, as_reason, as_text
 from crosswind.settings import Settings
 
 OK, USED_UP = 0, 4
@@ -29,18 +29,18 @@ ENDINGS = {"failed": TrialState.FAILED, "infeasible": TrialState.INFEASIBLE, "pr
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action: 0 done, 4 the budget or the space is used up."""
     place = place_of(arguments)
-    unsent = Unsent.below(settings.spool, place)
-    with desk_at(place, settings) as desk:
+    outbox = Outbox.below(settings.spool, place)
+    with service_at(place, settings) as service:
         if arguments.action in TELLS:
-            return _told(arguments, desk, unsent)
-        for problem in unsent.send(desk):
+            return _told(arguments, service, outbox)
+        for problem in outbox.send(service):
             sys.stderr.write(f"crosswind: {problem}\n")
         if arguments.action == "beat":
-            return _beat(arguments, desk)
+            return _beat(arguments, service)
         asked = (arguments.study, arguments.count, holder(arguments.lease, arguments.slot))
         if arguments.context:
             return _next(arguments, suggesting(context_in(arguments.context), place, settings)(*asked))
-        return _next(arguments, desk.suggest(*asked))
+        return _next(arguments, service.suggest(*asked))
 
 
 def _next(arguments: argparse.Namespace, handed_out: list[TrialRecord]) -> int:
@@ -63,28 +63,28 @@ def _environment(record: TrialRecord, context: str | None) -> dict[str, str]:
     return {name: text for name, text in named.items() if text} | variables(record.trial.configuration, {})
 
 
-def _beat(arguments: argparse.Namespace, desk: Desk) -> int:
+def _beat(arguments: argparse.Namespace, service: StudyService) -> int:
     asking = holder(arguments.lease, "")
     owner = _owner(arguments) or asking.owner
-    _say([desk.heartbeat(arguments.study, arguments.trial, replace(asking, owner=owner))], arguments)
+    _say([service.heartbeat(arguments.study, arguments.trial, replace(asking, owner=owner))], arguments)
     return OK
 
 
-def _told(arguments: argparse.Namespace, desk: Desk, unsent: Unsent) -> int:
+def _told(arguments: argparse.Namespace, service: StudyService, outbox: Outbox) -> int:
     """Tells; what nobody takes now is kept and told by the next call."""
     tell = TELLS[arguments.action](arguments)
     try:
-        for problem in unsent.send(desk):
+        for problem in outbox.send(service):
             sys.stderr.write(f"crosswind: {problem}\n")
-        tell.to(desk)
+        tell.to(service)
     except UnavailableError as error:
-        sys.stderr.write(f"crosswind: {error}: kept in {unsent.keep(tell)}, told by the next call\n")
+        sys.stderr.write(f"crosswind: {error}: kept in {outbox.keep(tell)}, told by the next call\n")
         return OK
-    _say([desk.trial(arguments.study, arguments.trial)], arguments)
+    _say([service.trial(arguments.study, arguments.trial)], arguments)
     return OK
 
 
-def _tell(arguments: argparse.Namespace) -> Tell:
+def _tell(arguments: argparse.Namespace) -> TrialResult:
     ends = [(state, reason) for name, state in ENDINGS.items() if (reason := getattr(arguments, name)) is not None]
     value = arguments.objective
     if len(ends) + (value is not None) != 1:
@@ -103,20 +103,20 @@ def _tell(arguments: argparse.Namespace) -> Tell:
     )
 
 
-def _fail(arguments: argparse.Namespace) -> Tell:
+def _fail(arguments: argparse.Namespace) -> TrialResult:
     reason = as_reason(arguments.reason, context_told(arguments))
     return replace(_ended(arguments, TrialState.FAILED), reason=reason)
 
 
-def _release(arguments: argparse.Namespace) -> Tell:
+def _release(arguments: argparse.Namespace) -> TrialResult:
     return replace(_ended(arguments, None), checkpoint=arguments.checkpoint)
 
 
-def _ended(arguments: argparse.Namespace, state: TrialState | None) -> Tell:
-    return Tell(arguments.study, arguments.trial, state, owner=_owner(arguments))
+def _ended(arguments: argparse.Namespace, state: TrialState | None) -> TrialResult:
+    return TrialResult(arguments.study, arguments.trial, state, owner=_owner(arguments))
 
 
-TELLS: Mapping[str, Callable[[argparse.Namespace], Tell]] = {
+TELLS: Mapping[str, Callable[[argparse.Namespace], TrialResult]] = {
     "tell": _tell,
     "complete": _tell,
     "fail": _fail,

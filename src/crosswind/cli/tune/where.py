@@ -1,4 +1,4 @@
-"""The desk that is asked: a server's, one in a shared folder, or that of the local store."""
+"""The service that is asked: a server's, one in a shared folder, or that of the local store."""
 
 import argparse
 import os
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosswind.cli.asking import SERVER
-from crosswind.cli.tune.remote import RemoteDesk
-from crosswind.models.tuner.desks import Desk
+from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.models.tuner.service.service import StudyService
 from crosswind.settings import Settings
 
 if TYPE_CHECKING:
-    from crosswind.models.tuner.searching import MakeTuner  # heavy
+    from crosswind.models.tuner.search.search import MakeTuner  # heavy
 
 FOLDER = "CROSSWIND_TUNE_FOLDER"
 
@@ -28,7 +28,7 @@ def configure_where(parser: argparse.ArgumentParser) -> None:
 
 
 def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Kind and address of the desk: `folder` and its path, `server` and its URL, or `store` and nothing."""
+    """Kind and address of the service: `folder` and its path, `server` and its URL, or `store` and nothing."""
     if arguments.folder:
         return "folder", str(arguments.folder.absolute())
     if arguments.server:
@@ -41,14 +41,16 @@ def place_of(arguments: argparse.Namespace, environment: Mapping[str, str] = os.
 
 
 @contextmanager
-def desk_at(place: tuple[str, str], settings: Settings, *, make_tuner: "MakeTuner | None" = None) -> Iterator[Desk]:
-    """The desk of that place; a server's needs the standard library alone and chooses its tuner itself."""
+def service_at(
+    place: tuple[str, str], settings: Settings, *, make_tuner: "MakeTuner | None" = None
+) -> Iterator[StudyService]:
+    """The service of that place; a server's needs the standard library alone and chooses its tuner itself."""
     kind, address = place
     if kind == "server":
-        yield RemoteDesk(address)
+        yield RemoteStudyService(address)
         return
-    from crosswind.cli.tune.at_hand import folder_desk, store_desk  # noqa: PLC0415 - heavy
+    from crosswind.cli.tune.at_hand import folder_service, store_service  # noqa: PLC0415 - heavy
 
-    at_hand = folder_desk(Path(address), make_tuner) if kind == "folder" else store_desk(settings, make_tuner)
-    with at_hand as desk:
-        yield desk
+    at_hand = folder_service(Path(address), make_tuner) if kind == "folder" else store_service(settings, make_tuner)
+    with at_hand as service:
+        yield service
