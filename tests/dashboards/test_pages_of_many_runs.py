@@ -104,7 +104,7 @@ def test_a_regression_is_told_with_what_changed_then(tmp_path: Path) -> None:
     assert shown.sentence.endswith("its time since 2026-01-05; software torch changed just then.")
     assert (of_one.drawn, of_one.total) == (("lab", "bert"), 1)
     assert of_one.charts[0].title.startswith("bert became slower on 2026-01-05, 1.2")
-    assert '<th scope="row" data-label="What changed">software torch</th>' in html
+    assert '<th scope="row" data-label="Changed">software torch</th>' in html
 
 
 def test_a_steady_workload_is_drawn_too(fleet: Store) -> None:
@@ -184,7 +184,7 @@ def test_models_stand_beside_their_baselines(empty: Store) -> None:
     newest = models.view(client(empty), Asked({"version": "3"}))
     assert newest.selected is not None
     assert newest.selected.objection is not None
-    assert "must not answer: its loss is" in page(empty, "/models?model=step-time&version=3")
+    assert "should not be promoted: its loss is" in page(empty, "/models?model=step-time&version=3")
     assert "crosswind models promote step-time 2" in page(empty, "/models?version=2")
     for query in ({"model": "nope"}, {"version": "9"}):
         with pytest.raises(NotFoundError, match="is not registered"):
