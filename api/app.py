@@ -6,7 +6,12 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
-from crosswind.api import (
+from crosswind.api import problems
+from crosswind.api.answer_cache import AnswerCache, ExplanationCache
+from crosswind.api.auth import Authentication, BodyCheck, Prefix
+from crosswind.api.background_answers import BackgroundAnswers
+from crosswind.api.intake import Intake, segment_rule
+from crosswind.api.routes import (
     advice,
     batches,
     checks,
@@ -20,7 +25,6 @@ from crosswind.api import (
     operations,
     pages,
     predictions,
-    problems,
     remaining,
     runs,
     series,
@@ -28,25 +32,18 @@ from crosswind.api import (
     stragglers,
     studies,
     trials,
-    waits,
     weather,
 )
-from crosswind.api.gate import BodyCheck, Gate, Prefix
-from crosswind.api.intake import Intake, segment_rule
-from crosswind.api.pending import PendingAnswers
-from crosswind.api.remembered import RememberedAnswers, RememberedExplanations
+from crosswind.api.routes import victims as waits
+from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Validators
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
-from crosswind.api.shield import Net, Shield, Validators
 from crosswind.api.telemetry import Tally, Telemetry
+from crosswind.client.local import Local
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.weather_desk import WeatherDesk
-from crosswind.models.next_run.registered import next_run_desk
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
 from crosswind.models.training.trainers import TRAINERS
-from crosswind.models.tuner.desk import StudyDesk
-from crosswind.models.tuner.evidence.for_study import StoredEarlier
 
 ROUTERS = (  # asked one after the other: first those that programs ask again and again
     *(predictions, batches, trials, health),
@@ -72,14 +69,17 @@ def create_app(
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # it counts for itself, see telemetry.py
     )
-    app.state.store = store
     app.state.runner = Runner(store, trainers)
-    app.state.next_run_desk = next_run_desk(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
-    app.state.study_desk = StudyDesk(store.catalog, find_earlier=StoredEarlier(store))
-    app.state.weather_desk = WeatherDesk(store, fresh_seconds=WEATHER_FRESH_SECONDS)
-    app.state.explanations = RememberedExplanations()
-    app.state.answers = RememberedAnswers()
-    app.state.pending = PendingAnswers(app.state.answers)
+    app.state.client = client = Local(
+        store,
+        ask=AnswerCache(),
+        explain_runs=ExplanationCache(),
+        intensity=lambda: settings.intensity,
+        fresh_seconds=FRESH_SECONDS,
+        weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+    )
+    client.prepare()
+    app.state.page_client = client.asking(BackgroundAnswers(client.ask))
     app.state.tally = Tally()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)
@@ -89,11 +89,11 @@ def create_app(
     # The last one added is passed first.
     rules = {batches.PATH: segment_rule(settings)} | series_rules(settings)
     app.add_middleware(BodyCheck, limit_bytes=settings.body_bytes, rules=rules)
-    app.add_middleware(Net)
+    app.add_middleware(FailureHandler)
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=1000)
-    app.add_middleware(Gate, settings=settings)
-    app.add_middleware(Shield)
+    app.add_middleware(Authentication, settings=settings)
+    app.add_middleware(SecurityHeaders)
     app.add_middleware(Telemetry, tally=app.state.tally)
     app.add_middleware(Prefix, root_path=settings.root_path)
     return app

@@ -8,14 +8,14 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
-from crosswind.api.gate import BodyRule
+from crosswind.api.auth import BodyRule
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.store.store import Store
-from crosswind.ingest.arrive import Arrived, arrive, check_name
-from crosswind.ingest.segment_reader import Unpacked
+from crosswind.ingest.load.receive import Received, check_name, receive
+from crosswind.ingest.spool.segment_reader import Unpacked
 
 MEDIA = "application/vnd.crosswind.segment"
 BODIES_AT_ONCE = 32  # in memory; further senders wait, held back by TCP
@@ -36,7 +36,7 @@ class Intake:
         self._settings = settings
         self._workers = CapacityLimiter(WORKERS)
 
-    async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Arrived:
+    async def take(self, body: bytes, coding: str, *, name: str, batch_id: str) -> Received:
         """Return what became of the segment.
 
         Raises: InvalidInputError, UnavailableError; HTTPException for a body that cannot be unpacked.
@@ -48,9 +48,9 @@ class Intake:
             raise HTTPException(MEDIA_TYPE.status, detail, {"Accept-Encoding": accepted})
         return await run_sync(self._take, body, coding, name, batch_id, limiter=self._workers)
 
-    def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Arrived:
+    def _take(self, body: bytes, coding: str, name: str, batch_id: str) -> Received:
         segment = Unpacked(name, b"".join(self._pieces(body, coding)))
-        return arrive(self._store, segment, batch_id, rejected_bytes=self._settings.rejected_bytes)
+        return receive(self._store, segment, batch_id, rejected_bytes=self._settings.rejected_bytes)
 
     def _pieces(self, body: bytes, coding: str) -> Iterator[bytes]:
         limit, size = self._settings.segment_bytes, 0

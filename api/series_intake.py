@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
-from crosswind.api.gate import BodyRule, checked_json
+from crosswind.api.auth import BodyRule, checked_json
 from crosswind.api.problems import MALFORMED, MEDIA_TYPE, TOO_LARGE
 from crosswind.api.settings import ServerSettings
 from crosswind.api.unpack import codings, unpack

@@ -1,4 +1,4 @@
-"""Access of routes to the store, and to the desks that hand out trials and answer about runs to come.
+"""Access of routes to the store, to answers from it, and to the runner that trains models.
 
 These wait for nothing and are asynchronous all the same: FastAPI calls other functions in a thread each.
 """
@@ -7,63 +7,43 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from crosswind.api.remembered import RememberedAnswers
+from crosswind.client.local import Local
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.weather_desk import WeatherDesk
-from crosswind.models.next_run.desk import NextRunDesk
 from crosswind.models.training.operations import Runner
-from crosswind.models.tuner.desk import StudyDesk
+from crosswind.models.tuner.service.catalog import CatalogStudyService
+
+
+async def client_of(request: Request) -> Local:
+    """The answers of this application, the same for all requests: it keeps what it learned."""
+    client: Local = request.app.state.client
+    return client
+
+
+ClientOf = Annotated[Local, Depends(client_of)]
 
 
 async def store_of(request: Request) -> Store:
     """The store that this application serves."""
-    store: Store = request.app.state.store
-    return store
+    client: Local = request.app.state.client
+    return client.store
 
 
 StoreOf = Annotated[Store, Depends(store_of)]
 
 
-async def desk_of(request: Request) -> StudyDesk:
-    """The desk over the store's catalog, the same one for all requests: it keeps the searches of studies."""
-    desk: StudyDesk = request.app.state.study_desk
-    return desk
+async def study_service_of(request: Request) -> CatalogStudyService:
+    """The studies of the store, the same service for all requests: it keeps their searches."""
+    client: Local = request.app.state.client
+    return client.studies
 
 
-DeskOf = Annotated[StudyDesk, Depends(desk_of)]
-
-
-async def next_run_desk_of(request: Request) -> NextRunDesk:
-    """The desk that answers about runs to come, the same one for all requests: it keeps what it learned."""
-    desk: NextRunDesk = request.app.state.next_run_desk
-    return desk
-
-
-NextRunDeskOf = Annotated[NextRunDesk, Depends(next_run_desk_of)]
-
-
-async def weather_desk_of(request: Request) -> WeatherDesk:
-    """The desk that answers about the weather, the same one for all requests: it keeps what it learned."""
-    desk: WeatherDesk = request.app.state.weather_desk
-    return desk
-
-
-WeatherDeskOf = Annotated[WeatherDesk, Depends(weather_desk_of)]
+StudyServiceOf = Annotated[CatalogStudyService, Depends(study_service_of)]
 
 
 async def runner_of(request: Request) -> Runner:
-    """Return the runner that trains this application's models and knows their registry."""
+    """The runner that trains this application's models and knows their registry."""
     runner: Runner = request.app.state.runner
     return runner
 
 
 RunnerOf = Annotated[Runner, Depends(runner_of)]
-
-
-async def answers_of(request: Request) -> RememberedAnswers:
-    """Return the memory of answers about the whole fleet, the same for all requests."""
-    answers: RememberedAnswers = request.app.state.answers
-    return answers
-
-
-AnswersOf = Annotated[RememberedAnswers, Depends(answers_of)]

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 
 from crosswind.data.schema.errors import MalformedError
-from crosswind.ingest.zstd import zstd_module
+from crosswind.ingest.ship.zstd import zstd_module
 
 PIECE_BYTES = 1024 * 1024
 WINDOW_LOG = 23  # 8 MB, the most that RFC 9659 lets a sender ask of us

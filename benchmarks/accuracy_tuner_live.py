@@ -76,7 +76,7 @@ def tell_arm(truth: Truth, studies: Sequence[Studied], answer: str) -> dict[str,
     took = f"{mean(study.wall_seconds for study in studies):.0f} s"
     cells = (*map(_near, (quiet, loaded, regrets)), f"{mean(regrets):.1%}", f"{max(regrets):.1%}", took)
     print(f"{tuner:<12}{answer:<10}" + "".join(f"{cell:>10}" for cell in cells), end="")
-    is_asked = (tuner, answer) == ("desk", SMALLEST)
+    is_asked = (tuner, answer) == ("service", SMALLEST)
     print(f"   asked {ASKED:.0%}: {'holds' if share >= ASKED else 'DOES NOT HOLD'}" if is_asked else "", flush=True)
     name = f"{tuner}_{answer}"
     return {f"{name}_within_ratio": round(share, 3), f"{name}_mean_regret": round(mean(regrets), 4)}

@@ -29,8 +29,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.ingest.registration import announce
-from crosswind.ingest.spool import RowsFrame, read_segment
+from crosswind.ingest.spool.registration import announce
+from crosswind.ingest.spool.spool import RowsFrame, read_segment
 
 SECONDS = 5.0  # of a slice
 SLICES = 4  # with traffic, and as many without

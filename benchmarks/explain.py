@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from crosswind.data.lake.lake import arrow_schema
-from crosswind.data.schema.metric import Kind, MetricSet
+from crosswind.data.schema.metric import Kind, MetricSet, with_node_keys
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.steps import STEP
@@ -27,7 +27,6 @@ from crosswind.ingest.collectors.memory import MEMORY
 from crosswind.ingest.collectors.network import NETWORK
 from crosswind.ingest.collectors.process import PROCESS
 from crosswind.ingest.collectors.protocol import PROTOCOL
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.explain.explain import explain_run
 
 RANKS, NODES, STEPS, RUNS = 64, 16, 10_000, 4

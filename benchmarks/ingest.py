@@ -17,7 +17,7 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.ship.client import Client
 from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipper import MEDIA, PATH
-from crosswind.ingest.spool import batch_id
+from crosswind.ingest.spool.spool import batch_id
 
 Request = tuple[bytes, dict[str, str]]
 

@@ -24,11 +24,12 @@ import pyarrow.parquet as pq
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import Lake, arrow_schema, to_table
 from crosswind.data.lake.steps_summary import POINTS, Window, per_step, rank_steps, ribbon
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.fleet import fleet
 from crosswind.data.store.store import Store
-from crosswind.ingest.self_metrics import AGENT
-from crosswind.ingest.sweep import COLLECTOR, with_node_keys
+from crosswind.ingest.agent.self_metrics import AGENT
+from crosswind.ingest.agent.sweep import COLLECTOR
 
 RANKS, STEPS, QUICK = 64, 1_000_000, 16
 WINDOW, RANK, STEP_SECONDS = 1000, 17, 0.28

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
-from crosswind.ingest.spool import SpoolWriter, SweepRows, sealed_segments
+from crosswind.ingest.spool.spool import SpoolWriter, SweepRows, sealed_segments
 
 SWEEPS = 60
 START_NS = 1_767_323_040_000_000_000

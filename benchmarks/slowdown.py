@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 
 from benchmarks.agent import AGENT, EXPORTER, node_exporter, program
-from crosswind.ingest.spool import RowsFrame, read_segment
+from crosswind.ingest.spool.spool import RowsFrame, read_segment
 
 PAIRS = int(os.environ.get("PAIRS", "25"))
 BLOCK_SECONDS = 2.0

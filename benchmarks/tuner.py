@@ -1,7 +1,8 @@
-"""Time that one suggestion takes, beside random search: over a listed space, one too big to list, and at a desk.
+"""Time that one suggestion takes, beside random search: over a listed space, one too big to list, and at a service.
 
-Figures of the desk are processor time, also as multiples of a fixed loop, since other work on the machine shows less in
-them: the first ask of a study (its search is made), and later ones, with and without two other studies to start from.
+Figures of the service are processor time, also as multiples of a fixed loop, since other work on the machine shows
+less in them: the first ask of a study (its search is made), and later ones, with and without two other studies from
+which to start.
 """
 
 import json
@@ -13,11 +14,13 @@ from pathlib import Path
 
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.store import Store
-from crosswind.models.tuner import TUNERS, Space, Tuner
-from crosswind.models.tuner.desk import Lease, StudyDesk
 from crosswind.models.tuner.evidence.for_study import StoredEarlier
-from crosswind.models.tuner.searches import FindEarlier, nothing_earlier
-from crosswind.models.tuner.searching import Earlier
+from crosswind.models.tuner.search.every_tuner import TUNERS
+from crosswind.models.tuner.search.search import Earlier
+from crosswind.models.tuner.search.search_cache import FindEarlier, nothing_earlier
+from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.service.catalog import CatalogStudyService, Lease
+from crosswind.models.tuner.space.space import Space
 
 KNOWN = (10, 40, 160)  # trials done before
 ROUNDS = 7
@@ -73,10 +76,10 @@ def objective(configuration: Configuration) -> float:
     return 1 + float(LARGE.coordinates([configuration]).sum())
 
 
-def asked(desk: StudyDesk, name: str) -> tuple[float, TrialRecord]:
+def asked(service: CatalogStudyService, name: str) -> tuple[float, TrialRecord]:
     """Milliseconds of processor time for one more trial, and the trial."""
     begin = time.process_time()
-    [record] = desk.suggest(name, 1, LEASE)
+    [record] = service.suggest(name, 1, LEASE)
     return 1e3 * (time.process_time() - begin), record
 
 
@@ -90,8 +93,8 @@ def add_study(store: Store, name: str, n_known: int, seed: int) -> None:
             session.studies.add_trial(name, done, owner="bench", lease_expires_ns=0)
 
 
-def at_a_desk() -> dict[str, float]:
-    """Milliseconds of processor time of asks at a desk over SQLite: the first, and the median and longest after it."""
+def through_service() -> dict[str, float]:
+    """Milliseconds of processor time of asks over SQLite: the first, and the median and longest after it."""
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
         for n_known in LARGE_KNOWN:
@@ -100,15 +103,15 @@ def at_a_desk() -> dict[str, float]:
         for seed in (2, 3):
             add_study(store, f"source_{seed}_warm", 200, seed)
         for name in (f"{n_known}_{kind}" for n_known in LARGE_KNOWN for kind in ("cold", "warm")):
-            desk = StudyDesk(store.catalog, find_earlier=_two_sources(store, name))
-            first, _ = asked(desk, name)
+            service = CatalogStudyService(store.catalog, find_earlier=_two_sources(store, name))
+            first, _ = asked(service, name)
             taken = []
             for _ in range(ROUNDS_AT_A_DESK):
-                milliseconds, record = asked(desk, name)
+                milliseconds, record = asked(service, name)
                 taken.append(milliseconds)
-                desk.complete(name, record.trial.trial_id, objective(record.trial.configuration))
+                service.complete(name, record.trial.trial_id, objective(record.trial.configuration))
             summary = {"first": first, "median": statistics.median(taken), "longest": max(taken)}
-            figures |= {f"desk_{name}_{what}_ms": round(value, 1) for what, value in summary.items()}
+            figures |= {f"service_{name}_{what}_ms": round(value, 1) for what, value in summary.items()}
     return figures
 
 
@@ -130,9 +133,9 @@ def main() -> None:
             name = title.replace(" ", "_").replace("-", "_")
             figures |= {f"{name}_{make.name}_{n_known}_ms": round(seconds * 1e3, 2) for n_known, seconds in row.items()}
     loop = statistics.median(fixed_loop_ms() for _ in range(ROUNDS))
-    desk = at_a_desk()
-    print("\n".join(f"{name:<34} {value:9.1f} {value / loop:8.2f} loops" for name, value in desk.items()))
-    figures |= desk | {"fixed_loop_ms": round(loop, 1)}
+    service = through_service()
+    print("\n".join(f"{name:<34} {value:9.1f} {value / loop:8.2f} loops" for name, value in service.items()))
+    figures |= service | {"fixed_loop_ms": round(loop, 1)}
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     print(json.dumps(figures | {"rounds": ROUNDS, "machine": machine}))
 

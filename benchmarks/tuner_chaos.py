@@ -29,25 +29,25 @@ from typing import Any
 from crosswind.api.app import create_app
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
-from crosswind.api.stored import desk_of
-from crosswind.cli.tune.remote import RemoteDesk
+from crosswind.api.stored import study_service_of
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.schema.errors import ConflictError, UnavailableError
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import ENDED, Study
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.desk import StudyDesk
-from crosswind.models.tuner.desks import Lease
-from crosswind.models.tuner.random_tuner import RandomTuner
-from crosswind.models.tuner.shared_folder import FolderDesk
+from crosswind.models.tuner.search.random_tuner import RandomTuner
+from crosswind.models.tuner.service.catalog import CatalogStudyService
+from crosswind.models.tuner.service.folder import FolderStudyService
+from crosswind.models.tuner.service.service import Lease
 
 SPACE = {"a": {"kind": "int", "low": 1, "high": 100}, "b": {"kind": "int", "low": 1, "high": 100}}
 BACK_ENDS = ("database", "folder", "server")
 LEASE_SECONDS = 1.0
 SERVER_KILLED_EVERY = 60  # workers; it takes seconds to come back
 OUTLIVED_SECONDS = 300.0  # without an end of the studies, something is stuck
-Desk = Any  # of this process or of a server: the same verbs, with records of two kinds
+StudyService = Any  # of this process or of a server: the same verbs, with records of two kinds
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ class Outcome:
 def suffer(plan: Plan, home: Path) -> Outcome:
     """Runs the plan in an empty folder."""
     begun = time.monotonic()
-    with _place(plan, home) as (open_desk, kill_server):
-        desk = open_desk()
+    with _place(plan, home) as (open_service, kill_server):
+        service = open_service()
         names = [f"chaos {number}" for number in range(plan.studies)]
         for name in names:
-            desk.create(Study(new_ulid(), name, SPACE, "seconds", "s", plan.seed, 1, trials_max=plan.trials))
-        close(desk)
-        kills = _storm(plan, home, _Work(open_desk, names, home / "told"), kill_server)
-        desk = open_desk()
-        records = {name: desk.trials(name) for name in names}
-        close(desk)
+            service.create(Study(new_ulid(), name, SPACE, "seconds", "s", plan.seed, 1, trials_max=plan.trials))
+        close(service)
+        kills = _storm(plan, home, _Work(open_service, names, home / "told"), kill_server)
+        service = open_service()
+        records = {name: service.trials(name) for name in names}
+        close(service)
     return _judged(plan, records, home / "told", kills=kills, seconds=time.monotonic() - begun)
 
 
@@ -98,32 +98,32 @@ def suffer(plan: Plan, home: Path) -> Outcome:
 class _Work:
     """Work of one worker from birth to death."""
 
-    open_desk: Callable[[], Desk]
+    open_service: Callable[[], StudyService]
     names: Sequence[str]
     logs: Path
 
     def __call__(self, job: str, seed: int) -> None:
-        rng, desk = random.Random(seed), self.open_desk()
+        rng, service = random.Random(seed), self.open_service()
         owner = f"{job} {os.getpid()}"
         with (self.logs / f"{seed}.jsonl").open("a", encoding="utf-8") as log:
             for name in self.names:
-                while not _patiently(partial(_is_over, desk, name)):
-                    _one(desk, name, Lease(owner, LEASE_SECONDS, job), rng=rng, log=log)
+                while not _patiently(partial(_is_over, service, name)):
+                    _one(service, name, Lease(owner, LEASE_SECONDS, job), rng=rng, log=log)
 
 
-def close(desk: Desk) -> None:
-    """Gives back what a desk holds."""
+def close(service: StudyService) -> None:
+    """Gives back what a service holds."""
     with suppress(AttributeError):
-        desk._catalog.close()
+        service._catalog.close()
 
 
-def _is_over(desk: Desk, name: str) -> bool:
-    standing = desk.standing(name)
-    return sum(standing.counts.get(state, 0) for state in ENDED) >= (standing.study.trials_max or 0)
+def _is_over(service: StudyService, name: str) -> bool:
+    status = service.status(name)
+    return sum(status.counts.get(state, 0) for state in ENDED) >= (status.study.trials_max or 0)
 
 
 def _patiently(ask: Callable[[], Any]) -> Any:
-    """The answer, however long the desk cannot be reached."""
+    """The answer, however long the service cannot be reached."""
     while True:
         try:
             return ask()
@@ -131,24 +131,24 @@ def _patiently(ask: Callable[[], Any]) -> Any:
             time.sleep(0.05)
 
 
-def _one(desk: Desk, name: str, lease: Lease, *, rng: random.Random, log: Any) -> None:
+def _one(service: StudyService, name: str, lease: Lease, *, rng: random.Random, log: Any) -> None:
     """One trial, from asking to telling."""
-    records = _patiently(lambda: desk.suggest(name, 1, lease))
+    records = _patiently(lambda: service.suggest(name, 1, lease))
     if not records:
         time.sleep(0.02)
         return
     trial_id, value, fate = records[0].trial.trial_id, rng.random(), rng.random()
     with suppress(ConflictError):
         if fate < 0.3:
-            _patiently(lambda: desk.heartbeat(name, trial_id, lease))
+            _patiently(lambda: service.heartbeat(name, trial_id, lease))
         if fate < 0.85:
-            _patiently(lambda: desk.complete(name, trial_id, value, owner=lease.owner, outcomes={"v": value}))
+            _patiently(lambda: service.complete(name, trial_id, value, owner=lease.owner, outcomes={"v": value}))
             log.write(json.dumps([name, trial_id, value]) + "\n")
             log.flush()
         elif fate < 0.93:
-            _patiently(lambda: desk.fail(name, trial_id, "as planned", owner=lease.owner))
+            _patiently(lambda: service.fail(name, trial_id, "as planned", owner=lease.owner))
         else:
-            _patiently(lambda: desk.release(name, trial_id, owner=lease.owner, checkpoint="c"))
+            _patiently(lambda: service.release(name, trial_id, owner=lease.owner, checkpoint="c"))
 
 
 def _storm(plan: Plan, home: Path, work: _Work, kill_server: Callable[[], None]) -> int:
@@ -216,19 +216,19 @@ def _lines(path: Path) -> Iterator[list[Any]]:
 
 
 @contextmanager
-def _place(plan: Plan, home: Path) -> Iterator[tuple[Callable[[], Desk], Callable[[], None]]]:
-    """Yield how to open the desk, and how to kill what is behind it, if anything is."""
+def _place(plan: Plan, home: Path) -> Iterator[tuple[Callable[[], StudyService], Callable[[], None]]]:
+    """Yield how to open the service, and how to kill what is behind it, if anything is."""
     if plan.back_end == "server":
         with _Served(home) as served:
-            yield served.desk, served.kill
+            yield served.service, served.kill
         return
-    desks: dict[str, Callable[[], Desk]] = {
-        "database": lambda: StudyDesk(
+    services: dict[str, Callable[[], StudyService]] = {
+        "database": lambda: CatalogStudyService(
             Catalog(open_database(sqlite_url(home / "catalog.sqlite"))), make_tuner=RandomTuner
         ),
-        "folder": lambda: FolderDesk(home / "studies", make_tuner=RandomTuner),
+        "folder": lambda: FolderStudyService(home / "studies", make_tuner=RandomTuner),
     }
-    yield desks[plan.back_end], lambda: None
+    yield services[plan.back_end], lambda: None
 
 
 class _Served:
@@ -247,8 +247,8 @@ class _Served:
         self._process.kill()
         self._process.wait()
 
-    def desk(self) -> Desk:
-        return RemoteDesk(f"http://127.0.0.1:{self._port}")
+    def service(self) -> StudyService:
+        return RemoteStudyService(f"http://127.0.0.1:{self._port}")
 
     def kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)
@@ -265,12 +265,12 @@ class _Served:
 def _serve(home: str, port: str) -> None:
     with Store.open(Path(home) / "store") as store, listen(ServerSettings(port=int(port))) as listening:
         app = create_app(store)
-        desk = StudyDesk(store.catalog, make_tuner=RandomTuner)
+        service = CatalogStudyService(store.catalog, make_tuner=RandomTuner)
 
-        async def same_desk() -> StudyDesk:
-            return desk
+        async def same_service() -> CatalogStudyService:
+            return service
 
-        app.dependency_overrides[desk_of] = same_desk
+        app.dependency_overrides[study_service_of] = same_service
         print("ready", flush=True)
         server_of(app).run(sockets=[listening])
 

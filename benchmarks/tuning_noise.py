@@ -15,9 +15,11 @@ import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Trial, TrialState
-from crosswind.models.tuner import GaussianProcessTuner, Space, Tuner
-from crosswind.models.tuner.incumbents import Answer
-from crosswind.models.tuner.replicating_tuner import ReplicatingTuner
+from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.search.incumbents import Answer
+from crosswind.models.tuner.search.replicating_tuner import ReplicatingTuner
+from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.space.space import Space
 
 NOISES = (0.05, 0.1, 0.2)
 MEASUREMENTS = 20

@@ -1,1 +1,1 @@
-"""The intake of measurements: collectors, probe, readers, spool, agent and the fault lab."""
+"""The intake of measurements: from kernel counters, training loops and other tools' files to the store."""

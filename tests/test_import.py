@@ -36,7 +36,7 @@ BESIDE_A_JOB = {
     "probe": PROBE,
     "help": HELP,
     "run": "from crosswind.cli.main import main\nmain(['run', '--no-ingest', '--interval', '0.05', '--', 'true'])",
-    "agent": "import crosswind.ingest.agent, crosswind.ingest.sweep",
+    "agent": "import crosswind.ingest.agent.agent, crosswind.ingest.agent.sweep",
     "lab": "import crosswind.ingest.lab.faults",
 }
 

@@ -19,8 +19,8 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 from crosswind.ingest.probe.run import FLUSH_SECONDS
-from crosswind.ingest.registration import Announcement, announced
-from crosswind.ingest.spool import SpoolWriter, sealed_segments
+from crosswind.ingest.spool.registration import Announcement, announced
+from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
 
 CROSSWIND = [sys.executable, "-m", "crosswind.cli.main"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "crosswind.ingest.lab.train"]
@@ -130,7 +130,7 @@ DAY = 86_400_000_000_000
 SEGMENTS = 40
 KILLS_AT_RANDOM = """
 import os, random, sys, time
-import crosswind.cli.ingest, crosswind.models, sqlalchemy.dialects.sqlite, alembic.command
+import crosswind.cli.verbs.ingest, crosswind.models, sqlalchemy.dialects.sqlite, alembic.command
 from crosswind.cli.main import main
 chance, killed = random.Random(int(sys.argv[1])), 0
 for _ in range(30):

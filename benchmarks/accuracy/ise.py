@@ -14,7 +14,8 @@ import pandas as pd
 from benchmarks.accuracy.row import Row
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration
-from crosswind.models.tuner.variants import Context, Experience, VariantChooser
+from crosswind.models.tuner.variants.chooser import VariantChooser
+from crosswind.models.tuner.variants.experience import Context, Experience
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tuning"
 DEVELOPED = ("batlik", "lrzip", "z3")

@@ -17,7 +17,8 @@ from benchmarks.accuracy.row import Row
 from crosswind.data.samples.sparse_solvers import sparse_matrices, sparse_solves
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration
-from crosswind.models.tuner.variants import Context, Experience, VariantChooser
+from crosswind.models.tuner.variants.chooser import VariantChooser
+from crosswind.models.tuner.variants.experience import Context, Experience
 
 KEPT_ASIDE = ("mesh_time_step", "mesh_waves", "stokes", "small_world", "loose_chain", "reaction")
 FOR_SYMMETRIC = ("cg", "minres")

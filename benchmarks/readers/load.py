@@ -9,8 +9,8 @@ from pathlib import Path
 from benchmarks.readers import FORMATS
 from benchmarks.readers.format import Format, Peer
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
 
 

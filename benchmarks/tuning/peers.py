@@ -15,11 +15,11 @@ import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Parameter, Trial, TrialState
-from crosswind.models.tuner import Space
-from crosswind.models.tuner.parameter import CategoricalDomain
-from crosswind.models.tuner.pool import Pool
-from crosswind.models.tuner.portfolio.encoding import foreign_points
-from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.search.pool import Pool
+from crosswind.models.tuner.search.portfolio.encoding import foreign_points
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.space.parameter import CategoricalDomain
+from crosswind.models.tuner.space.space import Space
 
 TOP = 10
 STARTING = 10  # rows that a Gaussian process of BoTorch wants before its first fit

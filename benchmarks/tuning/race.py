@@ -17,9 +17,12 @@ from benchmarks.tuning.tables import Table, Task, table
 from crosswind.data.files import published
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Trial, TrialState
-from crosswind.models.tuner import GaussianProcessTuner, RandomTuner, Space, Tuner
-from crosswind.models.tuner.portfolio.tuner import PortfolioTuner
-from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner
+from crosswind.models.tuner.search.random_tuner import RandomTuner
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.space.space import Space
 
 TRIALS = 80
 RESULTS = "TUNER_RESULTS"  # a folder; what lies there is not computed again
@@ -93,7 +96,7 @@ def race(racer: Racer, tasks: Sequence[Task], seeds: Sequence[int]) -> Floats:
 
 
 def _one_thread() -> None:
-    """Searches beside each other take a core each."""
+    """SearchCache beside each other take a core each."""
     threadpool_limits(1)
     if has("torch"):
         importlib.import_module("torch").set_num_threads(1)

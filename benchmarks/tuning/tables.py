@@ -14,8 +14,8 @@ import pandas as pd
 
 from crosswind.data.samples import tuning_grid
 from crosswind.data.schema.trial import Configuration
-from crosswind.models.tuner import Space
-from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.space.space import Space
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tuning"
 NOT_PARAMETERS = ("objective", "valid", "std", "n")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner import Space
+from crosswind.models.tuner.space.space import Space
 
 ROUNDS_MIN = 2
 STUDIES = "TUNER_LIVE_STUDIES"  # seeds, by comma

@@ -1,4 +1,4 @@
-"""Studies by the desk of a fresh store; every trial is a training that runs then."""
+"""Studies by the service of a fresh store; every trial is a training that runs then."""
 
 import tempfile
 import time
@@ -16,11 +16,13 @@ from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord
-from crosswind.models.tuner import RandomTuner, Space, Tuner
-from crosswind.models.tuner.desk import Lease, StudyDesk
-from crosswind.models.tuner.incumbents import Beliefs
-from crosswind.models.tuner.repeats import Repeats
-from crosswind.models.tuner.searching import searching
+from crosswind.models.tuner.search.incumbents import Beliefs
+from crosswind.models.tuner.search.random_tuner import RandomTuner
+from crosswind.models.tuner.search.repeats import Repeats
+from crosswind.models.tuner.search.search import default_tuner
+from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.service.catalog import CatalogStudyService, Lease
+from crosswind.models.tuner.space.space import Space
 
 MakeTuner = Callable[[Space, int], Tuner]
 LEASE_SECONDS = 600.0
@@ -28,7 +30,7 @@ SMALLEST, POSTERIOR = "smallest", "posterior"  # measurement of all, or what `cr
 
 
 class Ongoing:
-    """A tuner that lives as long as its study, where a desk makes one for every call: Optuna draws as it goes."""
+    """A tuner that lives as long as its study, where a service makes one for every call: Optuna draws as it goes."""
 
     name: ClassVar[str] = "ongoing"
 
@@ -54,7 +56,7 @@ class Ongoing:
 
 
 TUNERS: Mapping[str, Callable[[], MakeTuner]] = {
-    "desk": lambda: searching,
+    "service": lambda: default_tuner,
     "random": lambda: RandomTuner,
     **({"optuna_tpe": lambda: Ongoing(OptunaTpe)} if has("optuna") else {}),
 }
@@ -81,8 +83,8 @@ def study(plan: Plan, tuner: str, seed: int, measure: Measure) -> Studied:
     with tempfile.TemporaryDirectory() as folder:
         catalog = Catalog(open_database(sqlite_url(Path(folder) / "catalog.sqlite")))
         try:
-            desk = StudyDesk(catalog, make_tuner=TUNERS[tuner]())
-            made = desk.create(
+            service = CatalogStudyService(catalog, make_tuner=TUNERS[tuner]())
+            made = service.create(
                 Study(
                     new_ulid(),
                     tuner,
@@ -94,20 +96,22 @@ def study(plan: Plan, tuner: str, seed: int, measure: Measure) -> Studied:
                     trials_max=plan.trials,
                 )
             )
-            answered = _answered(desk, made, measure)
+            answered = _answered(service, made, measure)
         finally:
             catalog.close()
     return Studied(tuner, seed, *answered, wall_seconds=time.monotonic() - begun)
 
 
-def _answered(desk: StudyDesk, made: Study, measure: Measure) -> tuple[dict[str, str], tuple[tuple[str, float], ...]]:
-    """Measures what the desk asks for until the budget is spent; the answers, and the trials in their order."""
+def _answered(
+    service: CatalogStudyService, made: Study, measure: Measure
+) -> tuple[dict[str, str], tuple[tuple[str, float], ...]]:
+    """Measures what the service asks for until the budget is spent; the answers, and the trials in their order."""
     lease, space = Lease("live", LEASE_SECONDS), Space.from_json(made.space)
-    while suggested := desk.suggest(made.study_id, 1, lease):
+    while suggested := service.suggest(made.study_id, 1, lease):
         [record] = suggested
         objective = measure(record.trial.configuration)
-        desk.complete(made.study_id, record.trial.trial_id, objective, owner=lease.owner)
-    best, done = desk.best(made.study_id), _done(desk.trials(made.study_id))
+        service.complete(made.study_id, record.trial.trial_id, objective, owner=lease.owner)
+    best, done = service.best(made.study_id), _done(service.trials(made.study_id))
     if best is None:
         raise ValueError(f"study {made.name!r} has no complete trial, expected a budget of one at least")
     measured = Repeats.of(space, [configuration for configuration, _ in done], [seconds for _, seconds in done])

@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.tuning_solvers.kinds import matrix_of
+from benchmarks.tuning_solvers.matrix_features import matrix_features
 from benchmarks.tuning_solvers.measure import applicable
-from crosswind.models.tuner.variants import matrix_features
 
 COMPRESSION = {"compression": "zstd", "compression_level": 19}
 

@@ -4,16 +4,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.trials import trial_values
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
-from crosswind.models.tuner.aim import Aim
-from crosswind.models.tuner.desk import StudyDesk
-from crosswind.models.tuner.desks import OPEN, Standing
-from crosswind.models.tuner.rules import standing_of
+from crosswind.models.tuner.service.catalog import CatalogStudyService
+from crosswind.models.tuner.service.rules import status_of
+from crosswind.models.tuner.service.service import OPEN, StudyStatus
+from crosswind.models.tuner.study.aim import Aim
 
 STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
 
@@ -58,32 +59,32 @@ class StudiesView:
 EMPTY = StudiesView("", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
-def view(sources: Sources, asked: Asked) -> StudiesView:
+def view(client: Local, asked: Asked) -> StudiesView:
     """The newest studies, and one of them in detail. Raises: NotFoundError."""
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         newest = session.studies.all()[:STUDIES]
-    study = _selected(newest, asked.word("study"), sources)
+    study = _selected(newest, asked.word("study"), client)
     if study is None:
         return EMPTY
-    records = StudyDesk(sources.store.catalog).trials(study.study_id)
-    standing = standing_of(study, records, time.time_ns)
+    records = CatalogStudyService(client.store.catalog).trials(study.study_id)
+    status = status_of(study, records, time.time_ns)
     aim = Aim.of(study)
     chart = trial_values(records, study.objective, _unit(study), is_maximised=aim.is_maximised)
-    best = standing.best
-    running = standing.counts.get(TrialState.LEASED, 0)
+    best = status.best
+    running = status.counts.get(TrialState.LEASED, 0)
     rows = _rows(records, best, -1.0 if aim.is_maximised else 1.0)
     return StudiesView(
-        sentence=_sentence(study, standing, rows),
+        sentence=_sentence(study, status, rows),
         studies=tuple(sorted({recent.name for recent in newest} | {study.name})),
         selected=study.name,
         objective=study.objective,
         unit=_unit(study),
         trials=len(records),
-        ended=sum(number for state, number in standing.counts.items() if state not in OPEN),
+        ended=sum(number for state, number in status.counts.items() if state not in OPEN),
         running=running,
         budget=study.trials_max,
-        outside=standing.outside,
+        outside=status.outside,
         created_ns=study.created_ns,
         best=None if best is None else best.trial.configuration,
         rows=rows[::-1][:limit],
@@ -94,10 +95,10 @@ def view(sources: Sources, asked: Asked) -> StudiesView:
 PAGE = Page("studies", "/studies", "studies.html", view, label="Studies", section="studies")
 
 
-def _selected(newest: Sequence[Study], wanted: str | None, sources: Sources) -> Study | None:
+def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Study | None:
     if wanted is None:
         return newest[0] if newest else None
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         try:
             return session.studies.get(wanted)
         except NotFoundError:
@@ -125,14 +126,14 @@ def _unit(study: Study) -> str:
     return "seconds" if study.unit == "s" else study.unit
 
 
-def _sentence(study: Study, standing: Standing, rows: Sequence[TrialRow]) -> str:
+def _sentence(study: Study, status: StudyStatus, rows: Sequence[TrialRow]) -> str:
     best = next((row for row in rows if row.is_best and row.value is not None), None)
     if best is None:
         progress = f"{count(len(rows), 'trial')} begun" if rows else "no trial is begun yet"
         return f"{study.name}: nothing is measured yet, {progress}."
     of = f" of {study.trials_max}" if study.trials_max else ""
     done = f"after {len(rows)}{of} trials" if of else f"after {count(len(rows), 'trial')}"
-    ended = ", the budget is spent" if standing.is_exhausted else ""
+    ended = ", the budget is spent" if status.is_exhausted else ""
     return (
         f"{study.name}: {configuration_words(best.configuration)} is the best so far, "
         f"{quantity(best.value, _unit(study))} ({done}{ended})."

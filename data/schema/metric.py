@@ -4,7 +4,7 @@ Raw integers are stored; `scale` turns them into the base unit that the column's
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Protocol, Self
 
@@ -189,3 +189,8 @@ NODE_KEYS = (
     Column("boot_id", "epoch of the node's counters", Kind.EPOCH, "string"),
     Column("mono_ns", "the node's clock since boot, which nobody sets: for durations", Kind.FACT, unit="ns"),
 )
+
+
+def with_node_keys(metric_set: MetricSet) -> MetricSet:
+    """The set as it stands in the spool and the lake: a collector's own columns behind the keys of the row."""
+    return replace(metric_set, columns=NODE_KEYS + metric_set.columns)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+TRIALS_MAX = 5_000  # of a study; the tuner answers within seconds up to there, and others wait for it
+
 Parameter = int | float | str | bool
 Configuration = Mapping[str, Parameter]
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
-from crosswind.ingest.cgroup_files import FILES, OF_LEAVES, PERIOD, QUOTA, Parse
-from crosswind.ingest.cgroup_tree import Trees, groups_of, is_readable_place
 from crosswind.ingest.collectors.source import Source, no_pids
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.cgroup_files import FILES, OF_LEAVES, PERIOD, QUOTA, Parse
+from crosswind.ingest.kernel.cgroup_tree import Trees, groups_of, is_readable_place
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 REFRESH_SECONDS = 10.0  # how soon a process that moved is noticed; a new one is at once
 

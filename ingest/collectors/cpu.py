@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample
+from crosswind.ingest.collectors.row import Row, samples_of
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count, counts
-from crosswind.ingest.row import Row, samples_of
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.procfs import count, counts
 
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 MODES = {

@@ -11,8 +11,8 @@ from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.listing import Listing, names_if_any, names_in
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import read_file
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.procfs import read_file
 
 WIDTH_BITS = 56  # of every counter below, in Cassini 1 and 2
 RANGE = 2**WIDTH_BITS

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Sample, Scalar
 from crosswind.ingest.collectors.listing import Listing
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 MAX_TEXT = 200
 MAX_DIGITS = 18  # the longest that always fits 64 bits with a sign

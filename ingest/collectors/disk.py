@@ -8,8 +8,8 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count, counts
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.procfs import count, counts
 
 SECTOR_BYTES = 512  # of this file, whatever the disk's own sectors are
 RAM_AND_LOOP = ([b"1"], [b"7"])  # majors of devices made of memory and of files

@@ -10,8 +10,8 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, shows_something
-from crosswind.ingest.ethtool_ioctl import Ethtool
-from crosswind.ingest.printable import printable
+from crosswind.ingest.kernel.ethtool_ioctl import Ethtool
+from crosswind.ingest.kernel.printable import printable
 
 REFRESH_SECONDS = 10.0
 # What congestion and loss are called by the drivers of Mellanox, Intel, Broadcom, Amazon and Google.

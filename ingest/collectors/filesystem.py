@@ -13,7 +13,7 @@ from typing import ClassVar
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 LOCAL = {"bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "ntfs3", "vfat", "xfs", "zfs"}
 SHARED = {"afs", "beegfs", "ceph", "cifs", "gfs2", "gpfs", "lustre", "nfs", "nfs4", "ocfs2", "pvfs2", "smb3", "wekafs"}

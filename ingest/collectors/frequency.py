@@ -11,7 +11,7 @@ from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.devices import Device, DeviceList, number_in
 from crosswind.ingest.collectors.listing import names_in
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 KILO, MILLI = 1e3, 1e-3
 CLOCK = Column("frequency_hertz", "clock, as the driver knows it", unit="hertz", scale=KILO)

@@ -12,7 +12,7 @@ from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample
 from crosswind.ingest.collectors.devices import Device, DeviceList, number_in, text_in
 from crosswind.ingest.collectors.listing import names_in
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 MILLI, MICRO = 1e-3, 1e-6
 CHANNELS = {  # by the kind of channel and the end of the file's name

@@ -7,7 +7,7 @@ from typing import ClassVar
 from crosswind.data.schema.metric import MetricSet, Sample
 from crosswind.ingest.collectors.lustre import ADVICE
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.lustre_stats import INSTANCE, STAMPS, Lines, LustreStats, calls, moved, seconds
+from crosswind.ingest.kernel.lustre_stats import INSTANCE, STAMPS, Lines, LustreStats, calls, moved, seconds
 
 REQUESTS = {
     b"req_waittime": ("request", "requests, each from sent to answered"),

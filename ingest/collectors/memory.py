@@ -8,8 +8,8 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.word_table import WordTable
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.word_table import WordTable
 
 KIBIBYTE = 1024  # the kernel writes kB and means 1024 bytes
 SIZES = {

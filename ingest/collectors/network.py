@@ -9,11 +9,11 @@ from typing import ClassVar, Final
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample, Scalar
+from crosswind.ingest.collectors.row import Row, samples_of
 from crosswind.ingest.collectors.source import Host, Options, Source
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.link_events import LinkEvents
-from crosswind.ingest.printable import printable
-from crosswind.ingest.row import Row, samples_of
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.link_events import LinkEvents
+from crosswind.ingest.kernel.printable import printable
 
 LOOK_SECONDS: Final = 10.0  # at links of which nothing was announced
 REFRESH_SECONDS: Final = 60.0  # asking for the speed may wait for whoever configures the network just then

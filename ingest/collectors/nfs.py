@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, shows_something
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.printable import printable
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.printable import printable
 
 HEADING = re.compile(rb"(?:device )?(\S+) mounted on (\S+) with fstype nfs4? statvers=1\.\d")
 VERSION = re.compile(rb"[,\t]vers=([0-9.]{1,5})")

@@ -11,7 +11,7 @@ from crosswind.ingest.collectors.listing import Listing, names_if_any
 from crosswind.ingest.collectors.rdma_counters import columns, saturating, words
 from crosswind.ingest.collectors.rdma_ports import Port, find_ports, is_omnipath, reader
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 
 def _kept(name: str, description: str) -> Column:

@@ -12,9 +12,9 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, no_pids
-from crosswind.ingest.exhausted import OUT_OF_FILES
-from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError, share_of_descriptors
-from crosswind.ingest.perf_event import (
+from crosswind.ingest.kernel.fd_limits import OUT_OF_FILES
+from crosswind.ingest.kernel.kernel_files import KernelFiles, OutOfFilesError, share_of_descriptors
+from crosswind.ingest.kernel.perf_event import (
     HARDWARE,
     REFUSED,
     SOFTWARE,
@@ -25,7 +25,7 @@ from crosswind.ingest.perf_event import (
     Target,
     opened,
 )
-from crosswind.ingest.procfs import count, started_ticks
+from crosswind.ingest.kernel.procfs import count, started_ticks
 
 ADVICE = (
     "counting other users' processes and whole cores needs CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8) or "

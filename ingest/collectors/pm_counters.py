@@ -12,7 +12,7 @@ from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample
 from crosswind.ingest.collectors.devices import MAX_DIGITS, number_in
 from crosswind.ingest.collectors.listing import LISTED_NS, names_in
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 MEASURED = {  # by the end of the file's name: its unit, its column
     "energy": (

@@ -8,8 +8,8 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.procfs import count
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.procfs import count
 
 RESOURCES = ("cpu", "io", "memory")
 MICROSECOND = 1e-6

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample
+from crosswind.ingest.collectors.row import Row, samples_of
 from crosswind.ingest.collectors.source import Source, no_pids
-from crosswind.ingest.exhausted import OUT_OF_FILES
-from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError, unavailable
-from crosswind.ingest.procfs import NamedLines, counts, stat_fields
-from crosswind.ingest.row import Row, samples_of
+from crosswind.ingest.kernel.fd_limits import OUT_OF_FILES
+from crosswind.ingest.kernel.kernel_files import KernelFiles, OutOfFilesError, unavailable
+from crosswind.ingest.kernel.procfs import NamedLines, counts, stat_fields
 
 Nanoseconds = tuple[int, int]  # run, waited
 NEVER: Nanoseconds = (-1, -1)

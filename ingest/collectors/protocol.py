@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from crosswind.data.schema.metric import MetricSet, Sample
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.protocols import IP, TCP, UDP, Protocols
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.protocols import IP, TCP, UDP, Protocols
 
 PROTOCOL = MetricSet(
     "protocol",

@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull, Sample, Scalar
 from crosswind.ingest.collectors.source import Source, shows_something
-from crosswind.ingest.netlink import Netlink, attributes
-from crosswind.ingest.printable import printable
+from crosswind.ingest.kernel.netlink import Netlink, attributes
+from crosswind.ingest.kernel.printable import printable
 
 REFRESH_SECONDS: Final = 10.0
 RTM_GETQDISC: Final = 38

@@ -11,7 +11,7 @@ from crosswind.data.schema.metric import Column, Kind, MetricSet, Sample, Scalar
 from crosswind.ingest.collectors.devices import Device, DeviceList, number_in, text_in
 from crosswind.ingest.collectors.listing import names_in
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 MICRO = 1e-6
 MAX_WATTS = 2000.0  # more than any zone of a node draws: processors have limits of 400 to 600 W, psys holds several

@@ -21,7 +21,7 @@ from crosswind.ingest.collectors.rdma_counters import (
     Parse,
     number,
 )
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.metric import Collector, Sample
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 from crosswind.ingest.occupancy.occupancy import Occupancy
 
 Option = str | int | float | bool | list[str]

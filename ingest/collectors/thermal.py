@@ -10,7 +10,7 @@ from crosswind.data.schema.metric import Column, MetricSet, Sample
 from crosswind.ingest.collectors.devices import Device, DeviceList, text_in
 from crosswind.ingest.collectors.listing import names_in
 from crosswind.ingest.collectors.source import Source
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 TEMPERATURE = Column("temperature_celsius", "temperature", unit="celsius", scale=1e-3)
 THERMAL = MetricSet("thermal", "thermal zones; the device is type/zone, as x86_pkg_temp/thermal_zone2", (TEMPERATURE,))

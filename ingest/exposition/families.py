@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
 from crosswind.ingest.exposition.freshness import AGENT
 from crosswind.ingest.exposition.gpu_names import GPU_NAMES
+from crosswind.ingest.exposition.latest import LatestReading
 from crosswind.ingest.exposition.names import Labels, LabelsOf, Name, Row, of_device
 from crosswind.ingest.exposition.node_names import NODE_NAMES
 from crosswind.ingest.exposition.own_names import OWN_NAMES
-from crosswind.ingest.segment import SweepRows
-from crosswind.ingest.sweep import Shown
+from crosswind.ingest.spool.segment import SweepRows
 
 NAMES: Mapping[str, Mapping[str, Name]] = {**NODE_NAMES, **GPU_NAMES, **OWN_NAMES}
 DERIVED = {"collector": {"up", "duration_seconds"}}  # told of every source, from how it was read
@@ -52,7 +52,7 @@ class Families:
     def __init__(self) -> None:
         self._plans: dict[str, tuple[MetricSet, _Plan]] = {}
 
-    def of(self, latest: Mapping[str, Shown]) -> list[Family]:
+    def of(self, latest: Mapping[str, LatestReading]) -> list[Family]:
         """The families of all that the sources showed last, sorted by name; of two equal samples the first stays."""
         families: dict[str, Family] = {}
         if agent := latest.get(AGENT):
@@ -99,7 +99,7 @@ def _tell_of_sweep(families: dict[str, Family], ts_ns: int) -> None:
     families[family.name] = family
 
 
-def _tell_of_source(families: dict[str, Family], source: str, shown: Shown) -> None:
+def _tell_of_source(families: dict[str, Family], source: str, shown: LatestReading) -> None:
     labels = (("source", source),)
     gauges = (
         ("collector_capability", "1 when the source could be read, else 0", str(int(shown.reason is None))),

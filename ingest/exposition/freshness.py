@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from crosswind.ingest.sweep import Shown
+from crosswind.ingest.exposition.latest import LatestReading
 
 AGENT = "agent"  # the agent's own row, which every sweep renews
 SHORTEST_NS = 10_000_000_000
@@ -14,7 +14,7 @@ PACES = 3  # sweeps that may be late before the agent is
 class Freshness:
     """Looks now and then at the agent's row; the time between the last two that it saw is the pace."""
 
-    def __init__(self, latest: Callable[[], Mapping[str, Shown]]) -> None:
+    def __init__(self, latest: Callable[[], Mapping[str, LatestReading]]) -> None:
         self._latest = latest
         self._looking = threading.Lock()
         self._started_ns = time.monotonic_ns()

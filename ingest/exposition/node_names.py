@@ -10,7 +10,7 @@ from functools import cache
 from crosswind.ingest.collectors.memory import EVENTS, POOL, SIZES
 from crosswind.ingest.collectors.network import INTERFACE
 from crosswind.ingest.exposition.names import Labels, LabelsOf, Name, Row, of_node
-from crosswind.ingest.protocols import IP, TCP, UDP
+from crosswind.ingest.kernel.protocols import IP, TCP, UDP
 
 # What node_exporter leaves out: partitions, and devices that are no disk.
 NO_DISK = re.compile(r"(ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+")

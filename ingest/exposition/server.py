@@ -19,8 +19,8 @@ from typing import Any
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.ingest.exposition.families import Families
 from crosswind.ingest.exposition.freshness import Freshness
+from crosswind.ingest.exposition.latest import LatestReading
 from crosswind.ingest.exposition.text import Renderer, media_type_for
-from crosswind.ingest.sweep import Shown
 
 LOG = logging.getLogger("crosswind.agent")
 MOST_AT_ONCE = 8  # connections; another one is closed
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 5.0  # with a connection that says nothing, or does not take 
 LOOK_SECONDS = 0.5  # between looks at whether to stop
 UNIX = "unix:"
 
-Latest = Callable[[], Mapping[str, Shown]]
+Latest = Callable[[], Mapping[str, LatestReading]]
 Answer = tuple[int, str, bytes]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crosswind.ingest.exposition.families import Families, Family, without_totals
+from crosswind.ingest.exposition.latest import LatestReading
 from crosswind.ingest.exposition.names import Labels
-from crosswind.ingest.sweep import Shown
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -19,7 +19,7 @@ class Renderer:
 
     families: Families
 
-    def render(self, latest: Mapping[str, Shown], media_type: str = PLAIN) -> bytes:
+    def render(self, latest: Mapping[str, LatestReading], media_type: str = PLAIN) -> bytes:
         """The text of this media type, families sorted by name.
 
         Source: https://prometheus.io/docs/instrumenting/exposition_formats/; OpenMetrics 1.0
@@ -31,7 +31,7 @@ class Renderer:
         return "".join([*parts, "# EOF\n"]).encode("utf-8", "replace")
 
 
-def render(latest: Mapping[str, Shown], media_type: str = PLAIN) -> bytes:
+def render(latest: Mapping[str, LatestReading], media_type: str = PLAIN) -> bytes:
     """Return what the sources showed last, in one of the two formats."""
     return Renderer(Families()).render(latest, media_type)
 

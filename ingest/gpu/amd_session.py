@@ -12,7 +12,7 @@ from typing import Any
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.gpu.refusals import Refusals
-from crosswind.ingest.printable import printable
+from crosswind.ingest.kernel.printable import printable
 
 # Codes of amdsmi_status_t.
 UNKNOWN_TO_IT = frozenset({1, 2, 3, 5, 10})  # arguments, support, implementation, symbol, permission

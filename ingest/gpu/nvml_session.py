@@ -11,7 +11,7 @@ from typing import Any
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.gpu.refusals import Refusals
-from crosswind.ingest.printable import printable
+from crosswind.ingest.kernel.printable import printable
 
 REOPEN_NS = 60_000_000_000  # at most once in so long, to see GPUs that were reset
 # Codes of nvmlReturn_t.

@@ -13,7 +13,7 @@ from crosswind.ingest.lab.folders import Folders
 from crosswind.ingest.lab.laboratory import laboratory
 from crosswind.ingest.lab.machine_lock import alone
 from crosswind.ingest.lab.plan import Plan, PlannedRun
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.load.load import load_spool
 
 STORED_EVERY = 20  # runs: storing competes with nobody, but takes a while
 ENDED = (RunState.COMPLETED, RunState.FAILED)

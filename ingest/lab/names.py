@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.procfs import start_ticks
+from crosswind.ingest.kernel.procfs import start_ticks
 
 PREFIX = "cwlab-"
 NAME = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]{{6}}")

@@ -9,7 +9,7 @@ from crosswind.data.schema.run import RunState
 from crosswind.ingest.lab.casting import Part
 from crosswind.ingest.lab.injection import Truth
 from crosswind.ingest.lab.plan import PlannedRun
-from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.spool.spool import SpoolWriter
 
 NO_INJECTION = "none"
 

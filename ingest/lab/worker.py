@@ -23,7 +23,7 @@ from crosswind.ingest.lab.order import BEGUN, ENDED, MARK, READY, STEPS_A_CHECKP
 from crosswind.ingest.lab.workloads import WORKLOADS
 from crosswind.ingest.lab.workloads.workload import Workload
 from crosswind.ingest.probe.place import node_name
-from crosswind.ingest.registration import announce, directories
+from crosswind.ingest.spool.registration import announce, directories
 
 TIMEOUT = timedelta(seconds=60)  # longer than any injected pause
 IDLE = "-"  # in place of a run's id

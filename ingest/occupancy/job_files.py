@@ -12,7 +12,7 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.occupancy import Allocation, Source
-from crosswind.ingest.exhausted import is_exhausted
+from crosswind.ingest.kernel.fd_limits import is_exhausted
 from crosswind.ingest.occupancy.environment import GPU, IDENTIFIER, MAX_GPUS, NAME
 
 LOG = logging.getLogger("crosswind.agent")

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.occupancy import Allocation, Placement, Source, merge_places
-from crosswind.ingest.exhausted import is_exhausted
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.fd_limits import is_exhausted
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.procfs import started_ticks
 from crosswind.ingest.occupancy.environment import NOBODY
 from crosswind.ingest.occupancy.job_files import JobFile, JobFiles
 from crosswind.ingest.occupancy.processes import TICKS, YOUNG_TICKS, Process, Processes
 from crosswind.ingest.occupancy.ranks import Tree, passes_on, ranks_among
-from crosswind.ingest.procfs import started_ticks
-from crosswind.ingest.registration import Announcement, announced, changed_ns
+from crosswind.ingest.spool.registration import Announcement, announced, changed_ns
 
 LOG = logging.getLogger("crosswind.agent")
 MAX_NEWS = 10_000  # records that wait; the spool would have to refuse them for a long time

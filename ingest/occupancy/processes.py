@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.ingest.exhausted import is_exhausted
+from crosswind.ingest.kernel.fd_limits import is_exhausted
+from crosswind.ingest.kernel.procfs import count, read_file, stat_fields
 from crosswind.ingest.occupancy.confinement import MAX_BYTES, confinement_of
 from crosswind.ingest.occupancy.environment import MAX_ENVIRONMENT_BYTES, NOBODY, Identity, identity_of
-from crosswind.ingest.procfs import count, read_file, stat_fields
 
 PARENT, FLAGS, USER_TICKS, SYSTEM_TICKS, START = 1, 6, 11, 12, 19  # among the fields of stat, from the state on
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD

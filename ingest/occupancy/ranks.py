@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosswind.ingest.exhausted import is_exhausted
+from crosswind.ingest.kernel.fd_limits import is_exhausted
 from crosswind.ingest.occupancy.processes import Process
 
 SHELLS = frozenset(["ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "sh", "tcsh", "zsh"])

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from crosswind.data.schema.checks import PREFLIGHT, Measured
-from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.spool.spool import SpoolWriter
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ from crosswind.ingest.probe.place import Place, system_name
 from crosswind.ingest.probe.step import MARKED_PHASES
 from crosswind.ingest.probe.step_work import COUNTED_STEP, StepWork
 from crosswind.ingest.probe.timeline import Timeline
-from crosswind.ingest.records import workload_name
-from crosswind.ingest.registration import announce, directories, withdraw
-from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.spool.records import workload_name
+from crosswind.ingest.spool.registration import announce, directories, withdraw
+from crosswind.ingest.spool.spool import SpoolWriter
 
 HUNG_SECONDS = 20.0  # for which the end of a run waits for a file system that hangs
 DEVICE_SECONDS = 5.0  # for which it waits for a device to come past the last step

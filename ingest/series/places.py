@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from crosswind.data.schema.metric import Column, MetricSet
+from crosswind.data.schema.metric import Column, MetricSet, with_node_keys
 from crosswind.ingest.collectors.cpu import CPU
 from crosswind.ingest.collectors.disk import DISKS
 from crosswind.ingest.collectors.frequency import FREQUENCY
@@ -22,7 +22,6 @@ from crosswind.ingest.collectors.thermal import THERMAL
 from crosswind.ingest.exposition.gpu_names import GPU_NAMES
 from crosswind.ingest.exposition.names import Labels, Name, Row
 from crosswind.ingest.exposition.node_names import NODE_NAMES
-from crosswind.ingest.sweep import with_node_keys
 
 TARGET_LABELS = {"instance", "job"}  # Prometheus' own words for where it found a series
 WITHOUT_LABELS = ("node", "all", "tcp", "udp", "ip", "cpu", "io", "memory")  # devices that are the only one of theirs

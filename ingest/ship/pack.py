@@ -2,7 +2,7 @@
 
 import gzip
 
-from crosswind.ingest.zstd import zstd_module
+from crosswind.ingest.ship.zstd import zstd_module
 
 GZIP_LEVEL = 4
 ZSTD_LEVEL = 3  # its windows stay far below the 8 MB that a receiver must take

@@ -11,17 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosswind.data.schema.errors import InvalidInputError, ProjectError, UnavailableError
-from crosswind.ingest.abandoned import is_abandoned_in
-from crosswind.ingest.aside import keep_within
-from crosswind.ingest.plain_file import NotPlainError
 from crosswind.ingest.probe.place import node_name
-from crosswind.ingest.segment_reader import opened
 from crosswind.ingest.ship.backoff import LONGEST_SECONDS, Backoff
 from crosswind.ingest.ship.client import Answer, Client
 from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipped import Shipped
 from crosswind.ingest.ship.verdict import Verdict, reason_of, verdict_on
-from crosswind.ingest.spool import batch_id, recover, sealed_segments
+from crosswind.ingest.spool.abandoned import is_abandoned_in
+from crosswind.ingest.spool.plain_file import NotPlainError
+from crosswind.ingest.spool.quarantine import keep_within
+from crosswind.ingest.spool.segment_reader import opened
+from crosswind.ingest.spool.spool import batch_id, recover, sealed_segments
 
 PATH = "/v1/ingest/batches"
 MEDIA = "application/vnd.crosswind.segment"

@@ -46,15 +46,15 @@ def asked(places: pd.DataFrame) -> Asked:
 
 
 @dataclass(frozen=True)
-class Desk:
-    """A connection on which two tables are put to be asked about."""
+class MemoryDatabase:
+    """A DuckDB connection over two tables that are given with each query."""
 
     connection: duckdb.DuckDBPyConnection
 
     @classmethod
     @contextmanager
     def opened(cls) -> Iterator[Self]:
-        """A desk with nothing on it."""
+        """A database with nothing on it."""
         with duckdb.connect(":memory:", config={"threads": 1}) as connection:
             yield cls(connection)
 
@@ -71,12 +71,12 @@ def swept_set(stored: Collection[str]) -> str | None:
     return next((name for name in SWEPT if name in stored), None)
 
 
-def with_sweeps(lake: Lake, desk: Desk, places: pd.DataFrame, swept: str | None) -> pd.DataFrame:
+def with_sweeps(lake: Lake, database: MemoryDatabase, places: pd.DataFrame, swept: str | None) -> pd.DataFrame:
     """The places with `fresh_ns`: what was seen since then was there in the node's newest sweep."""
     if swept is None:
         return places.assign(fresh_ns=places["from_ns"])
     rows = lake.counters(swept, ["node"], where=WITHIN, **asked(places))
-    fresh = desk.answer(_SWEEPS, rows.select(["node", "ts_ns"]), places)
+    fresh = database.answer(_SWEEPS, rows.select(["node", "ts_ns"]), places)
     joined = places.merge(fresh, on=["moment", "at_node"], how="left")
     return joined.assign(fresh_ns=joined["fresh_ns"].astype("Int64").fillna(joined["from_ns"]).astype("int64"))
 

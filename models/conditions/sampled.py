@@ -12,7 +12,7 @@ from crosswind.data.lake.series import Series, in_order
 from crosswind.data.schema.metric import Column
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.moment import LOOK_BACK_SECONDS
-from crosswind.models.conditions.places import WITHIN, Desk, asked, of_kernels, swept_set, with_sweeps
+from crosswind.models.conditions.places import WITHIN, MemoryDatabase, asked, of_kernels, swept_set, with_sweeps
 from crosswind.models.conditions.reading import OTHERS, READINGS, Reading
 
 # One number a device, then a node, then a moment. A pair of samples counts where it is no longer than the look-back.
@@ -64,8 +64,8 @@ def _read(lake: Lake, places: pd.DataFrame, readings: Sequence[Reading]) -> _Num
     if not groups:
         return columns
     swept = swept_set(stored)
-    with Desk.opened() as desk:
-        own = with_sweeps(lake, desk, places, swept)
+    with MemoryDatabase.opened() as database:
+        own = with_sweeps(lake, database, places, swept)
         whole = of_kernels(lake, own, swept) if any(group[0].of_kernel for group in groups) else own
         for wanted in groups:
             chosen = whole if wanted[0].of_kernel else own
@@ -73,7 +73,7 @@ def _read(lake: Lake, places: pd.DataFrame, readings: Sequence[Reading]) -> _Num
             series = in_order(rows)
             for reading in wanted:
                 samples = _grown(reading, series) if reading.is_rate else _shown(reading, rows)
-                answer = desk.answer(_sql(reading), samples, chosen).set_index("moment")
+                answer = database.answer(_sql(reading), samples, chosen).set_index("moment")
                 columns |= dict(zip(reading.names, (answer[column] for column in answer), strict=True))
     return columns
 

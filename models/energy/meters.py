@@ -11,7 +11,7 @@ from crosswind.data.lake.delta import Flag, differences
 from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.series import in_order
 from crosswind.data.schema.run import Run
-from crosswind.models.conditions.places import WITHIN, Desk, asked
+from crosswind.models.conditions.places import WITHIN, MemoryDatabase, asked
 
 ENERGY, POWER = "energy_joules_total", "power_watts"
 MARGIN_NS = 180 * 10**9  # samples so long before and after a run tell of its edges
@@ -143,8 +143,8 @@ def _covered(samples: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     is_point = samples["begin_ns"] >= samples["end_ns"]
     begins = samples["begin_ns"].where(~is_point, samples["end_ns"] - 1)
     spans = samples.assign(begin_ns=begins, joules=samples["joules"].where(~is_point))[SAMPLES]
-    with Desk.opened() as desk:
-        table = desk.answer(_COVERED.format(edge=EDGE_SHARE), spans, places)
+    with MemoryDatabase.opened() as database:
+        table = database.answer(_COVERED.format(edge=EDGE_SHARE), spans, places)
     return table.set_index("place")
 
 

@@ -11,7 +11,7 @@ from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import Question
 from crosswind.models.analytic.devices import device_named
-from crosswind.models.next_run.book import plain
+from crosswind.models.next_run.cohort_store import plain
 from crosswind.models.next_run.formulas import step_seconds
 
 WORKLOAD, SYSTEM, SCALE, NODES = "workload", "system", "world_size", "node_count"

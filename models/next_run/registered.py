@@ -1,20 +1,22 @@
-"""The desk with the registry behind it, and how the registry makes the models that the desk answers by."""
+"""The predictor with the registry behind it, and how the registry makes the models that the predictor answers by."""
 
 from functools import partial
 
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.carbon import CarbonIntensity
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.cases import Outcome
-from crosswind.models.next_run.desk import NextRunDesk
 from crosswind.models.next_run.model import NextRunModel
+from crosswind.models.next_run.predictor import RunPredictor
 from crosswind.models.registry.registry import Registry
 
 
-def next_run_desk(store: Store, *, fresh_seconds: float = 0.0, intensity: CarbonIntensity | None = None) -> NextRunDesk:
-    """A desk that answers by the promoted models where there are any."""
+def run_predictor(
+    store: Store, *, fresh_seconds: float = 0.0, intensity: CarbonIntensity | None = None
+) -> RunPredictor:
+    """A predictor that answers by the promoted models where there are any."""
     registered = partial(promoted, Registry(store))
-    return NextRunDesk(store, fresh_seconds=fresh_seconds, registered=registered, intensity=intensity)
+    return RunPredictor(store, fresh_seconds=fresh_seconds, registered=registered, intensity=intensity)
 
 
 def promoted(registry: Registry, outcome: Outcome) -> tuple[NextRunModel, str] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.store.store import Store
-from crosswind.ingest.spool import SpoolWriter, batch_id, sealed_segments
+from crosswind.ingest.spool.spool import SpoolWriter, batch_id, sealed_segments
 
 HEAT = MetricSet("heat", "a sensor", (*NODE_KEYS, Column("heat_celsius", "heat", Kind.GAUGE, scale=0.1)))
 MEDIA = "application/vnd.crosswind.segment"

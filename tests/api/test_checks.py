@@ -10,7 +10,7 @@ from crosswind.api.app import create_app
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.checks import PREFLIGHT, Measured
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.load.load import load_spool
 from crosswind.ingest.preflight.record import Occasion, record
 
 AT = 1_800_000_000_000_000_000

@@ -10,9 +10,9 @@ from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS
-from crosswind.ingest.sweep import with_node_keys
 
 WATTS = 600
 RUN = {"workload": "nanogpt", "system": "lab", "configuration": {"batch": 8, "fused": True}}

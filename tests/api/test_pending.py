@@ -6,9 +6,9 @@ from threading import Event
 import pytest
 from starlette.testclient import TestClient
 
+from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
-from crosswind.api.pending import MOST, PendingAnswers, PendingError
-from crosswind.api.remembered import RememberedAnswers
+from crosswind.api.background_answers import MOST, BackgroundAnswers, PendingError
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.store.store import Store
 
@@ -33,8 +33,8 @@ def slow() -> Iterator[Slow]:
 
 
 def test_who_comes_again_finds_the_answer(store: Store, slow: Slow) -> None:
-    remembered = RememberedAnswers()
-    hurried, patient = (PendingAnswers(remembered, wait_seconds=seconds) for seconds in (0.01, 60))
+    remembered = AnswerCache()
+    hurried, patient = (BackgroundAnswers(remembered, wait_seconds=seconds) for seconds in (0.01, 60))
     for _ in range(2):
         with pytest.raises(PendingError, match="ask again in a moment"):
             hurried(store, slow)
@@ -48,11 +48,11 @@ def test_a_refusal_comes_to_who_waits(store: Store) -> None:
         raise InvalidInputError("system 'x': expected one that is known")
 
     with pytest.raises(InvalidInputError, match="expected one that is known"):
-        PendingAnswers(RememberedAnswers(), wait_seconds=60)(store, refused)
+        BackgroundAnswers(AnswerCache(), wait_seconds=60)(store, refused)
 
 
 def test_only_so_many_questions_are_worked_out_at_once(store: Store, slow: Slow) -> None:
-    hurried = PendingAnswers(RememberedAnswers(), wait_seconds=0.01)
+    hurried = BackgroundAnswers(AnswerCache(), wait_seconds=0.01)
     for number in range(MOST):
         with pytest.raises(PendingError, match="ask again"):
             hurried(store, slow, number)
@@ -62,12 +62,12 @@ def test_only_so_many_questions_are_worked_out_at_once(store: Store, slow: Slow)
 
 def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: Store) -> None:
     app = create_app(store)
-    app.state.pending = PendingAnswers(app.state.answers, wait_seconds=0)
+    app.state.page_client.ask = BackgroundAnswers(app.state.client.ask, wait_seconds=0)
     with TestClient(app, base_url="http://localhost:8000") as client:
         waiting = client.get("/stragglers", headers={"Accept": "text/html"})
         assert (waiting.status_code, waiting.headers["refresh"]) == (202, "2")
         assert waiting.headers["cache-control"] == "no-store"
-        assert '<h1 role="status">This is being worked out.</h1>' in waiting.text
+        assert '<h1 role="status">This page is being computed.</h1>' in waiting.text
         assert 'href="./static/crosswind.css' in waiting.text
         answer = client.get("/stragglers.json")
         assert (answer.status_code, answer.json()["page"]) == (200, "stragglers")

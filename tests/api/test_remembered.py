@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from crosswind.api.remembered import MOST_ANSWERS, RememberedAnswers, RememberedExplanations
+from crosswind.api.answer_cache import MOST_ANSWERS, AnswerCache, ExplanationCache
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
@@ -14,7 +14,7 @@ from crosswind.models.explain.explain import explain_runs
 def test_explanations_are_those_of_the_model_until_something_is_ingested(store: Store) -> None:
     with store.catalog.read() as session:
         runs = session.runs.find(limit=3)
-    remembered = RememberedExplanations()
+    remembered = ExplanationCache()
     first = remembered(store, runs)
     assert first == explain_runs(store, runs)
     again = remembered(store, runs[:2])
@@ -29,7 +29,7 @@ def test_explanations_are_those_of_the_model_until_something_is_ingested(store: 
 def test_a_new_run_changes_what_its_cohort_is_compared_with(store: Store) -> None:
     with store.catalog.read() as session:
         run = session.runs.get("r0")
-    remembered = RememberedExplanations()
+    remembered = ExplanationCache()
     before = remembered(store, [run])["r0"]
     with store.catalog.write() as session:
         session.runs.merge(replace(run, run_id="r9"))
@@ -68,7 +68,7 @@ def add_run(store: Store, run_id: str) -> None:
 
 def test_an_answer_is_remembered_until_a_run_comes_new(store: Store) -> None:
     clock = Clock()
-    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    question, answers = Question(clock, 0.1), AnswerCache(clock=clock)
     assert [answers(store, question, "nanogpt") for _ in range(3)] == [8, 8, 8]
     assert question.asked == 1
     add_run(store, "r9")
@@ -78,7 +78,7 @@ def test_an_answer_is_remembered_until_a_run_comes_new(store: Store) -> None:
 
 def test_other_arguments_are_another_question(store: Store) -> None:
     clock = Clock()
-    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    question, answers = Question(clock, 0.1), AnswerCache(clock=clock)
     assert [answers(store, question, "nanogpt"), answers(store, question, "bert"), answers(store, question)] == [
         8,
         1,
@@ -90,7 +90,7 @@ def test_other_arguments_are_another_question(store: Store) -> None:
 
 def test_a_job_that_was_told_and_a_batch_make_answers_new(store: Store) -> None:
     clock = Clock()
-    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    question, answers = Question(clock, 0.1), AnswerCache(clock=clock)
     answers(store, question)
     store.jobs.put(Job("lab", "99", state="RUNNING"))
     answers(store, question)
@@ -102,7 +102,7 @@ def test_a_job_that_was_told_and_a_batch_make_answers_new(store: Store) -> None:
 
 def test_a_costly_answer_is_kept_for_ten_times_what_it_took(store: Store) -> None:
     clock = Clock()
-    question, answers = Question(clock, 5.0), RememberedAnswers(clock=clock)
+    question, answers = Question(clock, 5.0), AnswerCache(clock=clock)
     assert answers(store, question, "nanogpt") == 8
     add_run(store, "r9")
     clock.now += 49.0
@@ -112,7 +112,7 @@ def test_a_costly_answer_is_kept_for_ten_times_what_it_took(store: Store) -> Non
 
 
 def test_those_who_ask_at_once_wait_for_one_answer(store: Store) -> None:
-    question, answers = Question(Clock(), 0.1), RememberedAnswers()
+    question, answers = Question(Clock(), 0.1), AnswerCache()
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda _: answers(store, question, "nanogpt"), range(8))) == [8] * 8
     assert question.asked == 1
@@ -125,7 +125,7 @@ def test_a_refusal_is_not_remembered(store: Store) -> None:
         asked.append(1)
         raise InvalidInputError("workload 'x': expected one that ran")
 
-    answers = RememberedAnswers()
+    answers = AnswerCache()
     for _ in range(2):
         with pytest.raises(InvalidInputError, match="expected one that ran"):
             answers(store, refused)
@@ -134,7 +134,7 @@ def test_a_refusal_is_not_remembered(store: Store) -> None:
 
 def test_only_so_many_answers_are_kept(store: Store) -> None:
     clock = Clock()
-    question, answers = Question(clock, 0.1), RememberedAnswers(clock=clock)
+    question, answers = Question(clock, 0.1), AnswerCache(clock=clock)
     for number in range(MOST_ANSWERS + 1):
         answers(store, question, limit=number)
     answers(store, question, limit=MOST_ANSWERS)

@@ -7,8 +7,8 @@ from starlette.testclient import TestClient
 from tests.models.forecast.stored_weather import store_weather
 from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 
+from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
-from crosswind.api.remembered import RememberedAnswers
 from crosswind.data.store.store import Store
 
 PATHS = ("stragglers", "regressions", "counters", "interference")
@@ -77,7 +77,7 @@ def test_a_run_that_came_meanwhile_is_seen(tmp_path: Path) -> None:
     store_weather(tmp_path, 20)
     with Store.open(tmp_path) as store:
         app = create_app(store)
-        app.state.answers = RememberedAnswers(patience=0)  # however long it takes on a busy machine
+        app.state.client.ask = AnswerCache(patience=0)  # however long it takes on a busy machine
         with TestClient(app, base_url="http://localhost:8000") as client:
             before = [client.get(f"/v1/{path}").json()["runs"] for path in PATHS]
             store_weather(tmp_path, 4, first=20)

@@ -47,8 +47,8 @@ def test_a_trial_goes_from_lease_to_outcome(client: TestClient, study: str) -> N
     assert done.status_code == 200
     assert (done.json()["state"], done.json()["objective"], done.json()["run_id"]) == ("done", 0.25, "r0")
     assert client.get(url).json() == done.json()
-    standing = client.get("/v1/studies/buckets").json()
-    assert (standing["best"], standing["trials"]["done"]) == (done.json(), 1)
+    status = client.get("/v1/studies/buckets").json()
+    assert (status["best"], status["trials"]["done"]) == (done.json(), 1)
 
 
 def test_completing_twice_is_answered_the_same_unless_the_value_differs(client: TestClient, study: str) -> None:

@@ -116,9 +116,9 @@ def test_limits_and_hours_are_heeded_and_told(client: TestClient) -> None:
         [trial] = suggested(client)
         completion = {"objective": seconds, "outcomes": {"memory_bytes": memory}}
         client.post(f"{TRIALS}/{trial['trial_id']}:complete", json=completion)
-    standing = client.get("/v1/studies/leases").json()
-    assert [point["objective"] for point in standing["front"]] == [standing["best"]["objective"]] == [2.0]
-    assert (standing["outside"], standing["unjudged"], standing["is_exhausted"]) == (1, 0, False)
-    assert standing["ends_ns"] == made["created_ns"] + 2 * 3600 * 10**9
+    status = client.get("/v1/studies/leases").json()
+    assert [point["objective"] for point in status["front"]] == [status["best"]["objective"]] == [2.0]
+    assert (status["outside"], status["unjudged"], status["is_exhausted"]) == (1, 0, False)
+    assert status["ends_ns"] == made["created_ns"] + 2 * 3600 * 10**9
     refused = client.post("/v1/studies", json=STUDY | {"name": "n", "details": {"hours": -1}})
     assert (refused.status_code, "hours is -1" in refused.text) == (422, True)

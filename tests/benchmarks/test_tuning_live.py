@@ -61,7 +61,7 @@ def test_a_tiny_benchmark_runs_from_end_to_end_and_is_told_again(tmp_path: Path)
         assert row.answers[SMALLEST] == min(row.measured, key=lambda measured: measured[1])[0]
     assert study_all(TINY, never, again) == again.studied
     truth = measure_all(TINY, never, again)
-    assert figures["desk_smallest_mean_regret"] == round(truth.regret(again.studied[0].answers[SMALLEST]), 4)
+    assert figures["service_smallest_mean_regret"] == round(truth.regret(again.studied[0].answers[SMALLEST]), 4)
 
 
 @pytest.mark.thorough
@@ -83,7 +83,7 @@ def test_the_desk_finds_the_best_of_a_bowl() -> None:
     truth = Truth(
         {plan.space.key(configuration): (bowl(configuration),) for configuration in plan.space.configurations()}
     )
-    assert truth.regret(study(plan, "desk", 0, bowl).answers[SMALLEST]) == 0
+    assert truth.regret(study(plan, "service", 0, bowl).answers[SMALLEST]) == 0
 
 
 def test_a_study_is_judged_by_the_medians_of_all_rounds() -> None:
@@ -96,17 +96,17 @@ def test_a_study_is_judged_by_the_medians_of_all_rounds() -> None:
 
 @pytest.mark.parametrize(("keys", "verdict"), [("aabbc", "holds"), ("aabcc", "DOES NOT HOLD")])
 def test_eight_of_ten_studies_are_asked_to_be_near(keys: str, verdict: str, capsys: pytest.CaptureFixture[str]) -> None:
-    studies = [Studied("desk", seed, {SMALLEST: key}, (), 1.0) for seed, key in enumerate(keys)]
+    studies = [Studied("service", seed, {SMALLEST: key}, (), 1.0) for seed, key in enumerate(keys)]
     figures = tell_arm(TRUTH, studies, SMALLEST)
     assert capsys.readouterr().out.endswith(f"{verdict}\n")
-    assert figures["desk_smallest_within_ratio"] == sum(key != "c" for key in keys) / 5
+    assert figures["service_smallest_within_ratio"] == sum(key != "c" for key in keys) / 5
 
 
 def test_what_was_cut_off_goes_on_where_it_stood(tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     kept = Kept(path, TINY.setup)
     kept.add(Measured("a", 0, 1.5, 4.0))
-    kept.add(Studied("desk", 1, {SMALLEST: "a"}, (("a", 1.5),), 9.0))
+    kept.add(Studied("service", 1, {SMALLEST: "a"}, (("a", 1.5),), 9.0))
     path.write_text(path.read_text() + '{"measured": {"key"')
     again = Kept(path, TINY.setup)
     again.add(Measured("b", 0, 2.5, 4.0))

@@ -10,10 +10,10 @@ import pytest
 from tests.cli.asking import Ask, asking
 from tests.cli.serving import serving
 
-from crosswind.cli.check_text import amount, exclude_line, text
+from crosswind.cli.text.check import amount, exclude_line, text
 from crosswind.data.schema.checks import Measured
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.load.load import load_spool
 from crosswind.ingest.preflight.measure import processor
 from crosswind.ingest.preflight.record import Occasion, record
 from crosswind.models.preflight.report import Report

@@ -12,7 +12,7 @@ import pytest
 from crosswind.cli.main import main
 from crosswind.data.schema.metric import Column, Kind, MetricSet
 from crosswind.data.store.store import Store
-from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.spool.spool import SpoolWriter
 
 Ask = Callable[..., tuple[int, str, str]]
 LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY),))

@@ -8,10 +8,10 @@ import pytest
 from crosswind.cli.main import main
 from crosswind.dashboards.wording import NONE
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.metric import Scalar, with_node_keys
 from crosswind.data.store.store import Store
-from crosswind.ingest.self_metrics import AGENT, PAGE_BYTES
-from crosswind.ingest.sweep import COLLECTOR, with_node_keys
+from crosswind.ingest.agent.self_metrics import AGENT, PAGE_BYTES
+from crosswind.ingest.agent.sweep import COLLECTOR
 
 SECOND = 1_000_000_000
 PAGES = 40 * 2**20 // PAGE_BYTES

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
-from crosswind.api.pending import PendingAnswers
+from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.settings import ServerSettings
 from crosswind.dashboards.pages import render_error
 from crosswind.dashboards.pages.listed import LISTED
@@ -66,7 +66,7 @@ class Outline(HTMLParser):
 def app_of(store: Store) -> FastAPI:
     """The application, whose pages wait for their answers however busy the machine is."""
     app = create_app(store)
-    app.state.pending = PendingAnswers(app.state.answers, wait_seconds=600)
+    app.state.page_client.ask = BackgroundAnswers(app.state.client.ask, wait_seconds=600)
     return app
 
 

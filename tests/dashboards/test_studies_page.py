@@ -6,15 +6,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from crosswind.api.app import create_app
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.trials import TrialValues
 from crosswind.dashboards.pages import studies
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.dashboards.pages.page import Asked
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study, TrialState
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
-from crosswind.models.tuner.desk import StudyDesk
-from crosswind.models.tuner.desks import Lease
+from crosswind.models.tuner.service.catalog import CatalogStudyService
+from crosswind.models.tuner.service.service import Lease
 
 SPACE = {"batch": {"kind": "ordinal", "values": [8, 16, 32, 64]}}
 STUDY = Study("s1", "ddp", SPACE, "step_p50_seconds", "s", 0, 1_700_000_000_000_000_000, trials_max=4)
@@ -22,25 +22,25 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def shown(store: Store, **query: str) -> studies.StudiesView:
-    return studies.view(Sources(store, explain_runs), Asked(query))
+    return studies.view(Local(store), Asked(query))
 
 
-def search(store: Store, study: Study, values: list[float | None]) -> StudyDesk:
-    desk = StudyDesk(store.catalog)
-    desk.create(study)
+def search(store: Store, study: Study, values: list[float | None]) -> CatalogStudyService:
+    service = CatalogStudyService(store.catalog)
+    service.create(study)
     for value in values:
-        [record] = desk.suggest(study.name, 1, Lease("job 7", 60.0))
+        [record] = service.suggest(study.name, 1, Lease("job 7", 60.0))
         trial_id = record.trial.trial_id
         if value is None:
-            desk.fail(study.name, trial_id, f"out of memory {HOSTILE}", state=TrialState.INFEASIBLE, owner="job 7")
+            service.fail(study.name, trial_id, f"out of memory {HOSTILE}", state=TrialState.INFEASIBLE, owner="job 7")
         else:
-            desk.complete(study.name, trial_id, value, owner="job 7", run_id="r7")
-    return desk
+            service.complete(study.name, trial_id, value, owner="job 7", run_id="r7")
+    return service
 
 
 def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
-    desk = search(store, STUDY, [0.4, None, 0.2])
-    [running] = desk.suggest("ddp", 1, Lease("job 8", 60.0))
+    service = search(store, STUDY, [0.4, None, 0.2])
+    [running] = service.suggest("ddp", 1, Lease("job 8", 60.0))
     view = shown(store)
     best = view.rows[1]
     assert (
@@ -50,7 +50,7 @@ def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> No
     assert [row.number for row in view.rows] == [4, 3, 2, 1]
     assert [row.value for row in view.rows] == [None, 0.2, None, 0.4]
     assert (best.is_best, best.run_id, view.rows[0].owner) == (True, "r7", "job 8")
-    desk.complete("ddp", running.trial.trial_id, 0.3, owner="job 8")
+    service.complete("ddp", running.trial.trial_id, 0.3, owner="job 8")
     assert shown(store).sentence.endswith("(after 4 of 4 trials, the budget is spent).")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.ingest.agent_settings import AgentSettings, read_settings
+from crosswind.ingest.agent.settings import AgentSettings, read_settings
 from crosswind.ingest.collectors import SOURCES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from tests.models.preflight.stored_checks import store_checks
 
 from crosswind.api.app import create_app
-from crosswind.api.pending import PendingAnswers
+from crosswind.api.background_answers import BackgroundAnswers
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.data.lake.lake import to_table
@@ -84,7 +84,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         record(store, "live", number=9, state=RunState.RUNNING)
         store_checks(store, checks=4, nodes=8, slow={3: "n5"}, links=True)
         app = create_app(store, settings)
-        app.state.pending = PendingAnswers(app.state.answers, wait_seconds=60)
+        app.state.page_client.ask = BackgroundAnswers(app.state.client.ask, wait_seconds=60)
         server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from crosswind.data.schema.metric import Column, MetricSet, Scalar
+from crosswind.data.schema.metric import Column, MetricSet, Scalar, with_node_keys
+from crosswind.ingest.agent.reading import InlineReader
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options
-from crosswind.ingest.reading import InlineReader
-from crosswind.ingest.segment import SweepRows
-from crosswind.ingest.sweep import Shown, with_node_keys
+from crosswind.ingest.exposition.latest import LatestReading
+from crosswind.ingest.spool.segment import SweepRows
 
 RECORDED = Path(__file__).parent / "recorded"
 
 
-def of_sources(root: Path, names: Sequence[str]) -> dict[str, Shown]:
+def of_sources(root: Path, names: Sequence[str]) -> dict[str, LatestReading]:
     """One reading of each of these sources."""
     latest = {}
     for source in SOURCES:
@@ -24,12 +24,12 @@ def of_sources(root: Path, names: Sequence[str]) -> dict[str, Shown]:
     return latest
 
 
-def shown(metric_set: MetricSet, rows: Sequence[Sequence[Scalar]], *, reason: str | None = None) -> Shown:
+def shown(metric_set: MetricSet, rows: Sequence[Sequence[Scalar]], *, reason: str | None = None) -> LatestReading:
     """Rows as the sweep keeps them."""
-    return Shown(SweepRows(with_node_keys(metric_set), 1, 1, "node-1", None, rows), 0.25, reason)
+    return LatestReading(SweepRows(with_node_keys(metric_set), 1, 1, "node-1", None, rows), 0.25, reason)
 
 
-def made_up(rows: Mapping[str, Sequence[Scalar]], *columns: Column) -> dict[str, Shown]:
+def made_up(rows: Mapping[str, Sequence[Scalar]], *columns: Column) -> dict[str, LatestReading]:
     """A set `made_up` of these columns, by device."""
     metric_set = MetricSet("made_up", "for tests", columns)
     return {"made_up": shown(metric_set, [(device, *values) for device, values in rows.items()])}

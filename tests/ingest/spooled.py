@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from crosswind.data.schema.steps import LOOP_SETS
-from crosswind.ingest.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
+from crosswind.ingest.spool.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
 
 
 def rows(spool: Path, name: str) -> pd.DataFrame:

@@ -7,9 +7,9 @@ import pytest
 
 from crosswind.data.files import NoLocksError
 from crosswind.data.schema.metric import Column, Kind, MetricSet
-from crosswind.ingest.abandoned import is_abandoned_in
-from crosswind.ingest.load import without_locks
-from crosswind.ingest.spool import SpoolWriter, recover, sealed_segments
+from crosswind.ingest.load.load import without_locks
+from crosswind.ingest.spool.abandoned import is_abandoned_in
+from crosswind.ingest.spool.spool import SpoolWriter, recover, sealed_segments
 
 LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY),))
 

@@ -21,17 +21,17 @@ from tests.ingest.trees import recorded_tree
 
 from crosswind.data.schema.errors import ConflictError, InvalidInputError, UnavailableError
 from crosswind.data.schema.metric import NODE_KEYS, Collector, Column, MetricSet, Sample, Scalar
-from crosswind.ingest.agent import Reload, run_agent, sweep_once
-from crosswind.ingest.agent_loop import Agent
-from crosswind.ingest.agent_settings import AgentSettings
+from crosswind.ingest.agent.agent import Reload, run_agent, sweep_once
+from crosswind.ingest.agent.loop import Agent
+from crosswind.ingest.agent.settings import AgentSettings
+from crosswind.ingest.agent.survey import survey
+from crosswind.ingest.agent.sweep import Sweep, timed
 from crosswind.ingest.collectors import SOURCES, plugged_in_sources
 from crosswind.ingest.collectors.source import Host, Source
 from crosswind.ingest.occupancy.occupancy import Occupancy
-from crosswind.ingest.registration import announce
-from crosswind.ingest.segment import encode_frame
-from crosswind.ingest.spool import RecordFrame, RowsFrame, SpoolWriter, read_frames, read_segment, sealed_segments
-from crosswind.ingest.survey import survey
-from crosswind.ingest.sweep import Sweep, timed
+from crosswind.ingest.spool.registration import announce
+from crosswind.ingest.spool.segment import encode_frame
+from crosswind.ingest.spool.spool import RecordFrame, RowsFrame, SpoolWriter, read_frames, read_segment, sealed_segments
 
 RECORDED = recorded_tree("two_cores")
 OURS = {source.name for source in SOURCES}
@@ -248,8 +248,8 @@ def test_a_spool_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
 
 AGENT = """
 import sys; from pathlib import Path
-from crosswind.ingest.agent import run_agent, stop_on_signals
-from crosswind.ingest.agent_settings import AgentSettings
+from crosswind.ingest.agent.agent import run_agent, stop_on_signals
+from crosswind.ingest.agent.settings import AgentSettings
 run_agent(AgentSettings(Path(sys.argv[1]), interval_seconds=0.05, node="n1"), stop_on_signals())
 """
 

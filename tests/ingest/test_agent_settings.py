@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.agent_settings import AgentSettings, ShipSettings, read_settings
+from crosswind.ingest.agent.settings import AgentSettings, ShipSettings, read_settings
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options, Source
 

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from crosswind.data.schema.metric import Column, Kind, MetricSet, OnFull
-from crosswind.ingest.catalogue import page
+from crosswind.ingest.agent.catalogue import page
 from crosswind.ingest.collectors import SOURCES, made
 from crosswind.ingest.collectors.source import Host, Options, Source
 
@@ -53,5 +53,5 @@ def test_every_set_and_every_source_is_on_the_page() -> None:
 
 
 def test_the_guide_says_what_the_code_does() -> None:
-    """Write it anew with: python -m crosswind.ingest.catalogue > docs/metrics.md."""
+    """Write it anew with: python -m crosswind.ingest.agent.catalogue > docs/metrics.md."""
     assert GUIDE.read_text() == page()

@@ -13,8 +13,8 @@ from tests.needs import KERNEL, needs
 
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Scalar
-from crosswind.ingest.cgroup_tree import jobs_and_steps
 from crosswind.ingest.collectors.cgroup import CGROUP, CgroupCollector
+from crosswind.ingest.kernel.cgroup_tree import jobs_and_steps
 
 JOB_2 = "/system.slice/cn07_slurmstepd.scope/job_4711"
 JOB_1 = "/slurm_cn07/uid_1000/job_4711"

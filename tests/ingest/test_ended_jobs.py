@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from crosswind.ingest.ended_jobs import ended_jobs, output_of
+from crosswind.ingest.load.ended_jobs import ended_jobs, output_of
 
 SQUEUE = "12|RUNNING\n13|COMPLETED\n14_1|PENDING\n14_2|FAILED\n15|PREEMPTED\n\nslurm speaks\n"
 SACCT = "20|CANCELLED by 1000\n21|COMPLETED\n22|RUNNING\n13|RUNNING\n"

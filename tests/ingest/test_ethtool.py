@@ -12,7 +12,7 @@ from tests.ingest.namespace import in_a_namespace, output_of
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.collectors.ethtool import ETHTOOL, MATCH, SOURCE, EthtoolCollector
 from crosswind.ingest.collectors.source import Host, Options
-from crosswind.ingest.ethtool_ioctl import Driver, Ethtool
+from crosswind.ingest.kernel.ethtool_ioctl import Driver, Ethtool
 
 LO = socket.if_nameindex()[0][1].encode()  # every namespace has it, so a fake kernel can answer for it
 

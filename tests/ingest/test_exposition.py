@@ -6,18 +6,18 @@ from tests.ingest.shown import made_up, of_sources, shown
 from tests.ingest.trees import recorded_tree
 
 from crosswind.data.schema.metric import Column, Kind, Scalar
+from crosswind.ingest.agent.self_metrics import AGENT
 from crosswind.ingest.collectors.amd_gpu import AMD_GPU
 from crosswind.ingest.collectors.gpu_process import GPU_PROCESS
 from crosswind.ingest.collectors.nvml import GPU
+from crosswind.ingest.exposition.latest import LatestReading
 from crosswind.ingest.exposition.text import OPEN_METRICS, PLAIN, media_type_for, render
-from crosswind.ingest.self_metrics import AGENT
-from crosswind.ingest.sweep import Shown
 
 COUNT = Column("things_total", "things counted", Kind.COUNTER)
 LEVEL = Column("level_ratio", "how full", dtype="float64", unit="ratio")
 
 
-def samples(latest: dict[str, Shown], media_type: str = PLAIN) -> dict[str, str]:
+def samples(latest: dict[str, LatestReading], media_type: str = PLAIN) -> dict[str, str]:
     lines = render(latest, media_type).decode().splitlines()
     return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
 

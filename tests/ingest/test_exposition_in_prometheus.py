@@ -20,9 +20,9 @@ from tests.ingest.shown import of_sources
 from tests.ingest.trees import recorded_tree
 from tests.needs import program
 
+from crosswind.ingest.exposition.latest import LatestReading
 from crosswind.ingest.exposition.server import serve
 from crosswind.ingest.exposition.text import OPEN_METRICS, render
-from crosswind.ingest.sweep import Shown
 
 SHARED = ["cpu", "memory", "network", "protocol", "disk", "pressure", "softnet"]
 OPENER = build_opener(ProxyHandler({}))  # loopback needs no proxy
@@ -151,7 +151,7 @@ def test_of_a_recorded_node_both_say_the_same(
 
 
 def test_prometheus_scrapes_it_and_answers_queries(tmp_path: Path) -> None:
-    latest: dict[str, Shown] = of_sources(recorded_tree("two_cores"), SHARED)
+    latest: dict[str, LatestReading] = of_sources(recorded_tree("two_cores"), SHARED)
     stop, port, own = threading.Event(), free_port(), free_port()
     serve(f"127.0.0.1:{port}", lambda: latest, stop)
     (tmp_path / "prometheus.yml").write_text(

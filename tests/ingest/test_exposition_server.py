@@ -15,17 +15,17 @@ from tests.ingest.shown import made_up, shown
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.metric import Column
+from crosswind.ingest.agent.self_metrics import AGENT
 from crosswind.ingest.exposition.freshness import Freshness
+from crosswind.ingest.exposition.latest import LatestReading
 from crosswind.ingest.exposition.server import MOST_AT_ONCE, serve
 from crosswind.ingest.exposition.text import OPEN_METRICS, PLAIN
-from crosswind.ingest.self_metrics import AGENT
-from crosswind.ingest.sweep import Shown
 
 SECOND = 1_000_000_000
 
 
 @pytest.fixture
-def latest() -> dict[str, Shown]:
+def latest() -> dict[str, LatestReading]:
     return made_up({"a": (3,)}, Column("things", "things now"))
 
 
@@ -37,7 +37,7 @@ def stop() -> Iterator[threading.Event]:
 
 
 @pytest.fixture
-def port(latest: dict[str, Shown], stop: threading.Event) -> int:
+def port(latest: dict[str, LatestReading], stop: threading.Event) -> int:
     port = free_port()
     serve(f"127.0.0.1:{port}", lambda: latest, stop)
     return port
@@ -57,7 +57,7 @@ def answers(port: int) -> bool:
         return False
 
 
-def test_it_serves_what_was_shown_last(port: int, latest: dict[str, Shown]) -> None:
+def test_it_serves_what_was_shown_last(port: int, latest: dict[str, LatestReading]) -> None:
     response, body = get(port)
     assert (response.status, response.getheader("Content-Type")) == (200, PLAIN)
     assert b'crosswind_made_up_things{device="a"} 3\n' in body
@@ -82,12 +82,12 @@ def test_there_is_a_place_to_ask_whether_it_lives_and_nothing_else(port: int) ->
         assert connection.getresponse().status == 501
 
 
-def swept_at(mono_ns: int) -> dict[str, Shown]:
+def swept_at(mono_ns: int) -> dict[str, LatestReading]:
     own = shown(AGENT, [("agent", *[None] * len(AGENT.columns))])
     return {"agent": replace(own, rows=replace(own.rows, mono_ns=mono_ns))}
 
 
-def test_an_agent_that_sweeps_no_more_is_not_healthy(port: int, latest: dict[str, Shown]) -> None:
+def test_an_agent_that_sweeps_no_more_is_not_healthy(port: int, latest: dict[str, LatestReading]) -> None:
     latest.update(swept_at(time.monotonic_ns() - 12 * SECOND))
     response, body = get(port, "/healthz")
     assert (response.status, body) == (503, b"the last sweep was 12 s ago\n")
@@ -97,7 +97,7 @@ def test_an_agent_that_sweeps_no_more_is_not_healthy(port: int, latest: dict[str
 
 
 def test_an_agent_of_a_slow_pace_may_take_three_of_its_intervals() -> None:
-    latest: dict[str, Shown] = {}
+    latest: dict[str, LatestReading] = {}
     freshness = Freshness(lambda: latest)
     for second in (1000, 1030):
         latest.update(swept_at(second * SECOND))
@@ -113,7 +113,7 @@ def test_an_agent_that_never_swept_is_not_healthy_after_a_while() -> None:
 
 
 def test_connections_that_drip_are_cut_so_that_others_are_served(
-    latest: dict[str, Shown], stop: threading.Event
+    latest: dict[str, LatestReading], stop: threading.Event
 ) -> None:
     port = free_port()
     serve(f"127.0.0.1:{port}", lambda: latest, stop, whole_seconds=0.3)
@@ -131,7 +131,7 @@ def test_connections_that_drip_are_cut_so_that_others_are_served(
 
 
 def test_what_cannot_be_written_is_a_500_that_tells_nothing(stop: threading.Event) -> None:
-    def broken() -> dict[str, Shown]:
+    def broken() -> dict[str, LatestReading]:
         raise RuntimeError("secret")
 
     port = free_port()
@@ -152,7 +152,7 @@ def test_callers_beyond_the_limit_are_turned_away_and_the_next_is_served(port: i
         assert time.monotonic() < until
 
 
-def test_the_thread_ends_when_it_is_told_to(latest: dict[str, Shown], stop: threading.Event) -> None:
+def test_the_thread_ends_when_it_is_told_to(latest: dict[str, LatestReading], stop: threading.Event) -> None:
     port = free_port()
     thread = serve(f"127.0.0.1:{port}", lambda: latest, stop)
     stop.set()
@@ -163,7 +163,7 @@ def test_the_thread_ends_when_it_is_told_to(latest: dict[str, Shown], stop: thre
 
 
 def test_it_serves_on_a_unix_socket_and_takes_it_away(
-    latest: dict[str, Shown], stop: threading.Event, tmp_path: Path
+    latest: dict[str, LatestReading], stop: threading.Event, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics"
     for _ in range(2):  # the second finds what a killed agent left behind
@@ -209,7 +209,7 @@ def test_an_address_that_is_taken_is_unavailable(port: int, stop: threading.Even
 
 
 def test_with_a_token_every_address_is_served_to_those_who_hold_it(
-    latest: dict[str, Shown], stop: threading.Event
+    latest: dict[str, LatestReading], stop: threading.Event
 ) -> None:
     port = free_port()
     serve(f"0.0.0.0:{port}", lambda: latest, stop, "a" * 32)

@@ -6,10 +6,10 @@ import pytest
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet
 from crosswind.data.store.store import Store
-from crosswind.ingest.gather import Gathered, parse_quickly
-from crosswind.ingest.load import Loaded, load_segment
-from crosswind.ingest.segment import SweepRows, encode_frame, parse_loosely
-from crosswind.ingest.segment_reader import Unpacked
+from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
+from crosswind.ingest.load.load import Loaded, load_segment
+from crosswind.ingest.spool.segment import SweepRows, encode_frame, parse_loosely
+from crosswind.ingest.spool.segment_reader import Unpacked
 
 LINK = MetricSet(
     "link",
@@ -31,8 +31,8 @@ def samples(rows: object, **other: object) -> bytes:
     return json.dumps(frame | other, separators=(",", ":")).encode()
 
 
-def gathered(*payloads: bytes) -> Gathered:
-    rows = Gathered(lambda *_: None)
+def builder(*payloads: bytes) -> BatchBuilder:
+    rows = BatchBuilder(lambda *_: None)
     for payload in payloads:
         frame = parse_quickly(payload, SETS)
         assert isinstance(frame, SweepRows)
@@ -76,7 +76,7 @@ def test_the_quick_way_refuses_what_the_slow_way_refuses(payload: bytes) -> None
 
 
 def test_rows_of_all_sweeps_become_one_exact_table_with_null_for_missing() -> None:
-    [table] = gathered(samples([ROW, ["eth1", None, 1, None, None]]), samples([ROW], ts_ns=8, boot_id=None)).tables()
+    [table] = builder(samples([ROW, ["eth1", None, 1, None, None]]), samples([ROW], ts_ns=8, boot_id=None)).tables()
     first = {"ts_ns": 7, "node": "n1", "device": "eth0", "boot_id": "b", "mono_ns": 5}
     values = {"sent_bytes_total": 2**64 - 1, "load_ratio": 0.5, "state": "up", "is_up": True}
     missing = {"sent_bytes_total": None, "load_ratio": 1.0, "state": None, "is_up": None}
@@ -103,7 +103,7 @@ def test_rows_of_all_sweeps_become_one_exact_table_with_null_for_missing() -> No
     ],
 )
 def test_a_sweep_with_a_value_of_another_type_is_refused_and_the_others_kept(row: list[object], reason: str) -> None:
-    rows = gathered(samples([ROW]), samples([row], ts_ns=8), samples([ROW], ts_ns=9))
+    rows = builder(samples([ROW]), samples([row], ts_ns=8), samples([ROW], ts_ns=9))
     [table] = rows.tables()
     assert table["ts_ns"].to_pylist() == [7, 9]
     [refused] = rows.refused
@@ -111,7 +111,7 @@ def test_a_sweep_with_a_value_of_another_type_is_refused_and_the_others_kept(row
 
 
 def test_a_number_beyond_what_a_float_holds_is_refused() -> None:
-    rows = gathered(samples([ROW]).replace(b"0.5", b"1e999"))
+    rows = builder(samples([ROW]).replace(b"0.5", b"1e999"))
     assert (rows.tables(), len(rows.refused)) == ([], 1)
     assert "expected finite numbers" in rows.refused[0]
 
@@ -130,5 +130,5 @@ def test_a_sweep_that_is_refused_costs_no_other_and_the_segment_is_not_wholly_un
 
 def test_more_values_than_go_at_once_are_built_in_parts() -> None:
     payloads = [samples([ROW] * 100, ts_ns=number) for number in range(700)]  # 630 000 values
-    [table] = gathered(*payloads).tables()
+    [table] = builder(*payloads).tables()
     assert (len(table), table["ts_ns"].num_chunks) == (70_000, 2)

@@ -9,8 +9,8 @@ from tests.ingest.logged import CHANGED, HERE, read_log, told_by
 
 from crosswind.data.store.arrivals import last_to_arrive
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.readers.logs.horovod import HorovodReader
 
 RECORDED = Path(__file__).parent / "recorded" / "horovod"

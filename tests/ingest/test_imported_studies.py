@@ -1,4 +1,4 @@
-"""Searches that other tools made go on here: stored once, and asked for the next configuration."""
+"""SearchCache that other tools made go on here: stored once, and asked for the next configuration."""
 
 import gzip
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ import pytest
 
 from crosswind.data.schema.trial import TrialState
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers import reader_for
-from crosswind.models.tuner.desk import Lease, StudyDesk
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.service.catalog import CatalogStudyService, Lease
+from crosswind.models.tuner.space.space import Space
 
 RECORDED = Path(__file__).parent / "recorded"
 FILES = ["optuna/optuna.db", "optuna_journal/journal.log", "kernel_tuner/scale.json", "configurations/allreduce.csv"]
@@ -40,12 +40,12 @@ def studies(store: Store) -> dict[str, str]:
 @pytest.mark.parametrize("name", FILES)
 def test_an_imported_study_gives_a_configuration_that_nobody_has_tried(store: Store, name: str) -> None:
     load(store, RECORDED / name)
-    desk = StudyDesk(store.catalog)
+    service = CatalogStudyService(store.catalog)
     for study in studies(store).values():
-        tried = [record.trial.configuration for record in desk.trials(study)]
+        tried = [record.trial.configuration for record in service.trials(study)]
         assert len(tried) >= 4
-        [record] = desk.suggest(study, 1, Lease("me", 60.0))
-        space = Space.from_json(desk.standing(study).study.space)
+        [record] = service.suggest(study, 1, Lease("me", 60.0))
+        space = Space.from_json(service.standing(study).study.space)
         assert space.contains(record.trial.configuration)
         assert space.key(record.trial.configuration) not in {space.key(configuration) for configuration in tried}
 
@@ -61,10 +61,10 @@ def test_studies_of_one_name_are_told_apart(store: Store) -> None:
 
 def test_the_best_trial_is_the_other_tools_best(store: Store) -> None:
     load(store, RECORDED / "optuna/optuna.db")
-    best = StudyDesk(store.catalog).best(studies(store)["step-time"])
+    best = CatalogStudyService(store.catalog).best(studies(store)["step-time"])
     assert best is not None
     assert best.objective == 4.13259129047242
-    fastest = StudyDesk(store.catalog).best(studies(store)["throughput"])
+    fastest = CatalogStudyService(store.catalog).best(studies(store)["throughput"])
     assert fastest is not None
     assert (fastest.configuration, fastest.objective) == ({"batch": 16}, -1600.0)
 
@@ -75,7 +75,7 @@ def test_the_same_file_again_and_packed_adds_no_trials(store: Store, tmp_path: P
     packed.write_bytes(gzip.compress((RECORDED / "optuna_journal/journal.log").read_bytes()))
     assert load(store, RECORDED / "optuna_journal/journal.log").duplicates == 1
     load(store, packed)
-    assert len(StudyDesk(store.catalog).trials(studies(store)["step-time"])) == 8
+    assert len(CatalogStudyService(store.catalog).trials(studies(store)["step-time"])) == 8
 
 
 def test_trials_that_ended_since_are_added(store: Store, tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_trials_that_ended_since_are_added(store: Store, tmp_path: Path) -> None
     path = tmp_path / "journal.log"
     path.write_text("".join(lines[:40]))
     load(store, path)
-    early = StudyDesk(store.catalog).trials(studies(store)["step-time"])
+    early = CatalogStudyService(store.catalog).trials(studies(store)["step-time"])
     path.write_text("".join(lines))
     load(store, path)
-    late = StudyDesk(store.catalog).trials(studies(store)["step-time"])
+    late = CatalogStudyService(store.catalog).trials(studies(store)["step-time"])
     assert 0 < len(early) < len(late) == 8
     assert late[: len(early)] == early
     assert {record.trial.state for record in late} == {TrialState.DONE, TrialState.FAILED, TrialState.PRUNED}

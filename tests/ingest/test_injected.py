@@ -16,7 +16,7 @@ from crosswind.data.schema.steps import PHASES
 from crosswind.ingest.injected import FOLDER, injected
 from crosswind.ingest.injected.on_path.sitecustomize import RANK_VARIABLES
 from crosswind.ingest.probe import place
-from crosswind.ingest.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
+from crosswind.ingest.spool.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
 
 RUN = {"CROSSWIND_RUN_ID": "r1", "CROSSWIND_SYSTEM": "lab", "OMP_NUM_THREADS": "1"}
 RANK_0 = {"RANK": "0", "WORLD_SIZE": "1"}

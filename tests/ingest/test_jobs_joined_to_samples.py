@@ -15,10 +15,10 @@ import pytest
 from crosswind.data.store.coverage import coverages
 from crosswind.data.store.join import rows_of_job
 from crosswind.data.store.store import Store
-from crosswind.ingest.agent import run_agent
-from crosswind.ingest.agent_loop import LOOK_SECONDS
-from crosswind.ingest.agent_settings import AgentSettings
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.agent.agent import run_agent
+from crosswind.ingest.agent.loop import LOOK_SECONDS
+from crosswind.ingest.agent.settings import AgentSettings
+from crosswind.ingest.load.load import load_spool
 
 INTERVAL_SECONDS = 0.1
 LOOKED_SECONDS = LOOK_SECONDS + 0.5  # within this time the agent has looked at jobs and ranks

@@ -9,7 +9,7 @@ from tests.ingest.descriptors import none_left, open_files
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.ingest.collectors.perf import PerfCollector
-from crosswind.ingest.kernel_files import KernelFiles, OutOfFilesError
+from crosswind.ingest.kernel.kernel_files import KernelFiles, OutOfFilesError
 
 
 def test_a_kernel_file_stays_open_and_is_made_anew_for_each_read() -> None:

@@ -15,8 +15,8 @@ import pytest
 from crosswind.data.lake.lake import set_of
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.lines import head_of
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.telemetry.ldms import LdmsReader

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.ingest.namespace import in_a_namespace, output_of
 
-from crosswind.ingest.link_events import MOST, LinkEvents
+from crosswind.ingest.kernel.link_events import MOST, LinkEvents
 
 
 @dataclass
@@ -63,7 +63,7 @@ def test_where_it_is_refused_anything_may_have_happened() -> None:
 def test_a_real_link_is_announced_when_it_comes_goes_up_down_or_away() -> None:
     script = """
 import subprocess, time
-from crosswind.ingest.link_events import LinkEvents
+from crosswind.ingest.kernel.link_events import LinkEvents
 events = LinkEvents()
 events.happened()
 changes = "add v0 type veth peer name v1; set v0 up; set v1 up; set v1 down; del v0".split("; ")

@@ -18,9 +18,9 @@ from crosswind.data.schema.metric import Column, Kind, MetricSet
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
-from crosswind.ingest.abandoned import CLOCK, is_abandoned_in
-from crosswind.ingest.load import QUOTED, Loaded, load_segment, load_spool
-from crosswind.ingest.spool import SpoolWriter, sealed_segments
+from crosswind.ingest.load.load import QUOTED, Loaded, load_segment, load_spool
+from crosswind.ingest.spool.abandoned import CLOCK, is_abandoned_in
+from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
 
 LINK = MetricSet("link", "a link", (Column("ts_ns", "time", Kind.KEY), Column("heat_celsius", "heat", scale=0.1)))
 RUN = {"run_id": "r1", "workload": "toy", "system": "lab"}
@@ -53,7 +53,7 @@ def die(spool: Path, code: str) -> None:
     """Appends to the spool in a process that ends without sealing."""
     prelude = (
         "import os\nfrom pathlib import Path\nfrom crosswind.data.schema.steps import STEP\n"
-        "from crosswind.ingest.spool import SpoolWriter\n"
+        "from crosswind.ingest.spool.spool import SpoolWriter\n"
         f"writer = SpoolWriter(Path({str(spool)!r}), 'r1-rank0')\nRUN = {RUN!r}\nRANK = {RANK!r}\nSTEPS = {STEPS!r}\n"
     )
     subprocess.run([sys.executable, "-c", f"{prelude}{code}\nos._exit(9)"], check=False)
@@ -393,7 +393,7 @@ def test_two_ingests_at_once_store_everything_once(store: Store, spool: Path) ->
         write(spool, f"n{number}", lambda writer, rows=rows: writer.append_rows(LINK, rows))  # type: ignore[misc]
     code = (
         "import sys; from pathlib import Path; from crosswind.data.store.store import Store;"
-        "from crosswind.ingest.load import load_spool;"
+        "from crosswind.ingest.load.load import load_spool;"
         "loaded = load_spool(Store.open(Path(sys.argv[1])), Path(sys.argv[2]));"
         "print(loaded.rows, loaded.problems)"
     )

@@ -16,9 +16,9 @@ from crosswind.data.schema.metric import Column, Kind, MetricSet
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import History, Study, Trial, TrialState
 from crosswind.data.store.store import Store
-from crosswind.ingest import load_file as module
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import Named, load_file
+from crosswind.ingest.load import load_file as module
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import Named, load_file
 from crosswind.ingest.reader.lines import blocks, lines_of
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.slurm.sacct import SacctReader
@@ -175,7 +175,7 @@ def test_a_large_file_becomes_several_parts(
 
 
 def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
-    class Searches(HeatReader):
+    class SearchCache(HeatReader):
         def read(self, path: Path, report: Report, context: Context) -> Iterator[Any]:
             study = Study("s1", "search", {}, "run_seconds", "s", 0, 1)
             values = path.read_text().split()
@@ -186,9 +186,9 @@ def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
 
     path = tmp_path / "search.txt"
     path.write_text("3\n")
-    assert load(store, path, Searches()).trials == 1
+    assert load(store, path, SearchCache()).trials == 1
     path.write_text("3\n4\n")
-    load(store, path, Searches())
+    load(store, path, SearchCache())
     with store.catalog.read() as session:
         assert [record.trial.objective for record in session.leases.records("s1")] == [3.0, 4.0]
 

@@ -12,8 +12,8 @@ from tests.ingest.logged import CHANGED, HERE, SECOND, read_log, told_by
 
 from crosswind.data.schema.run import RunState
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers.logs.megatron import MegatronReader
 

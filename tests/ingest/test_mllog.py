@@ -17,8 +17,8 @@ from tests.needs import needs_data
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import PROGRESS
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.lines import LINE_LIMIT
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.logs.mllog import MllogReader

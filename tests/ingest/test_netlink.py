@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from crosswind.data.schema.errors import MalformedError, UnavailableError
-from crosswind.ingest.netlink import Netlink, attributes
+from crosswind.ingest.kernel.netlink import Netlink, attributes
 
 REQUEST = 38
 DONE = 3

@@ -8,7 +8,7 @@ from tests.ingest.trees import recorded_tree
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.collectors.network import NETWORK, NetworkCollector
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 TREE = recorded_tree("two_cores")
 HEADINGS = "Inter-|   Receive\n face |bytes packets\n"

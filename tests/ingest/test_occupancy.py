@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.data.schema.metric import Sample
-from crosswind.ingest.agent_loop import Agent
+from crosswind.data.schema.metric import Sample, with_node_keys
+from crosswind.ingest.agent.loop import Agent
+from crosswind.ingest.agent.sweep import Sweep
 from crosswind.ingest.collectors.occupancy import MAX_TEXT, OCCUPANCY, OccupancyCollector
 from crosswind.ingest.occupancy.occupancy import LOOK_SECONDS, MAX_JOBS, Occupancy, Seen
-from crosswind.ingest.registration import announce, withdraw
-from crosswind.ingest.spool import SpoolWriter
-from crosswind.ingest.sweep import Sweep, with_node_keys
+from crosswind.ingest.spool.registration import announce, withdraw
+from crosswind.ingest.spool.spool import SpoolWriter
 
 SLEEP = [sys.executable, "-c", "input()"]
 TASK = {

@@ -13,7 +13,7 @@ from tests.slurm.running import Slurm, running
 
 from crosswind.data.schema.occupancy import Allocation, Place, Placement, Source, merge_places
 from crosswind.ingest.occupancy.occupancy import Occupancy
-from crosswind.ingest.records import ALLOCATION_KEY, PLACEMENT_KEY, PLACES
+from crosswind.ingest.spool.records import ALLOCATION_KEY, PLACEMENT_KEY, PLACES
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "deploy" / "slurm"

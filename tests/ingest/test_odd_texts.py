@@ -7,8 +7,8 @@ import pytest
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.scalars import flat, scalar_of, storable

@@ -12,8 +12,8 @@ import pytest
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.job import Job
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.schedulers import pbs_values

@@ -15,8 +15,8 @@ from tests.needs import KERNEL, ROOT, needs
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Scalar
 from crosswind.ingest.collectors.perf import GROUPS, PERF, PerfCollector
-from crosswind.ingest.kernel_files import KernelFiles
-from crosswind.ingest.perf_event import Target
+from crosswind.ingest.kernel.kernel_files import KernelFiles
+from crosswind.ingest.kernel.perf_event import Target
 
 STAT = "{pid} (python) S 1 1 1 0 -1 4194304 100 0 0 0 5 5 0 0 20 0 1 0 {start} 1000 100" + " 0" * 28
 

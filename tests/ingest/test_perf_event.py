@@ -3,7 +3,7 @@ import struct
 
 import pytest
 
-from crosswind.ingest.perf_event import (
+from crosswind.ingest.kernel.perf_event import (
     DISABLED,
     EXCLUDE_KERNEL,
     HARDWARE,

@@ -8,7 +8,7 @@ from tests.ingest.trees import recorded_tree
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import Kind
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS, PmCountersCollector
-from crosswind.ingest.kernel_files import KernelFiles
+from crosswind.ingest.kernel.kernel_files import KernelFiles
 
 RECORDED = recorded_tree("cray_ex") / "sys"
 FOLDER = "cray/pm_counters"

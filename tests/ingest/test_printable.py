@@ -1,4 +1,4 @@
-from crosswind.ingest.printable import printable
+from crosswind.ingest.kernel.printable import printable
 
 
 def test_what_can_be_printed_stays_as_it_is() -> None:

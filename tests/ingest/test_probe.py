@@ -14,9 +14,9 @@ from tests.ingest.spooled import records, rows
 
 import crosswind
 from crosswind.data.schema.run import RunState
-from crosswind.ingest.records import rank_of, run_of
-from crosswind.ingest.registration import announced
-from crosswind.ingest.spool import recover
+from crosswind.ingest.spool.records import rank_of, run_of
+from crosswind.ingest.spool.registration import announced
+from crosswind.ingest.spool.spool import recover
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:

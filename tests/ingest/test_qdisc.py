@@ -10,7 +10,7 @@ from tests.ingest.test_netlink import Kernel, done, message
 from crosswind.data.schema.errors import MalformedError, UnavailableError
 from crosswind.data.schema.metric import OnFull
 from crosswind.ingest.collectors.qdisc import QDISC, QdiscCollector
-from crosswind.ingest.netlink import Netlink
+from crosswind.ingest.kernel.netlink import Netlink
 
 INDEX, NAME = socket.if_nameindex()[0]
 ROOT = 0xFFFFFFFF

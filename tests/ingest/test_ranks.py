@@ -12,7 +12,7 @@ import pytest
 
 from crosswind.data.schema.occupancy import Source
 from crosswind.ingest.occupancy.occupancy import Occupancy
-from crosswind.ingest.registration import announce
+from crosswind.ingest.spool.registration import announce
 
 TASK = {"SLURM_JOB_ID": "987001", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "n1"}
 FIRST = TASK | {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from crosswind.data.schema.metric import Column, MetricSet, Sample
-from crosswind.ingest.reading import InlineReader, Reading, ThreadReader
+from crosswind.ingest.agent.reading import InlineReader, Reading, ThreadReader
 
 
 @dataclass

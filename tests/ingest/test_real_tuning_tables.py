@@ -8,11 +8,11 @@ from tests.needs import needs_data
 
 from crosswind.data.schema.trial import TrialState
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers import reader_for
-from crosswind.models.tuner.desk import StudyDesk
+from crosswind.models.tuner.service.catalog import CatalogStudyService
 
 CONVOLUTION = Path(__file__).parents[3] / "shared/data/tuning/kt_convolution/A100.parquet"  # Kernel Tuner, MIT
 
@@ -30,9 +30,9 @@ def test_four_thousand_kernels_are_one_study(tmp_path: Path) -> None:
         assert (loaded.trials, loaded.reports[0].skipped) == (len(measured), 0)
         with store.catalog.read() as session:
             [study] = [stored.name for stored in session.studies.all()]
-        desk = StudyDesk(store.catalog)
-        best = desk.best(study)
+        service = CatalogStudyService(store.catalog)
+        best = service.best(study)
         assert best is not None
         assert best.objective == measured["objective"][measured["valid"]].min()
-        done = sum(record.trial.state is TrialState.DONE for record in desk.trials(study))
+        done = sum(record.trial.state is TrialState.DONE for record in service.trials(study))
         assert done == int(measured["valid"].sum())

@@ -7,7 +7,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.occupancy import Allocation, Placement, Source
 from crosswind.data.schema.run import Rank, Run, RunState
-from crosswind.ingest.records import (
+from crosswind.ingest.spool.records import (
     ALLOCATION_TYPES,
     INJECTION_TYPES,
     PLACEMENT_TYPES,

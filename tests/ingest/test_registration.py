@@ -10,7 +10,7 @@ import pytest
 from tests.needs import ROOT, needs
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
-from crosswind.ingest.registration import Announced, announce, announced, directories, withdraw
+from crosswind.ingest.spool.registration import Announced, announce, announced, directories, withdraw
 
 
 def test_an_announced_rank_is_found_until_it_withdraws(tmp_path: Path) -> None:

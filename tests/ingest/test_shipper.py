@@ -27,7 +27,7 @@ from crosswind.ingest.ship.pack import pack, packings
 from crosswind.ingest.ship.shipper import LOOK_SECONDS, Shipper
 from crosswind.ingest.ship.token import ship_token
 from crosswind.ingest.ship.verdict import Verdict, verdict_on
-from crosswind.ingest.spool import SpoolWriter, sealed_segments
+from crosswind.ingest.spool.spool import SpoolWriter, sealed_segments
 
 HEAT = MetricSet("heat", "a sensor", (*NODE_KEYS, Column("heat_celsius", "heat", scale=0.1)))
 PROBLEM = "application/problem+json"

@@ -13,8 +13,8 @@ from tests.slurm.running import NODES, STATES
 
 from crosswind.data.schema.job import Job
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.clock import zone_named

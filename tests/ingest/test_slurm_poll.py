@@ -11,7 +11,7 @@ import pytest
 from crosswind.data.lake.locks import alone
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.store.store import Store
-from crosswind.ingest.slurm_poll import (
+from crosswind.ingest.load.slurm_poll import (
     LATE_SECONDS,
     OVERLAP_SECONDS,
     SOURCE,

@@ -20,8 +20,8 @@ from tests.ingest.descriptors import open_files
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.metric import NODE_KEYS, Column, Kind, MetricSet, Scalar
-from crosswind.ingest.plain_file import NotPlainError
-from crosswind.ingest.spool import (
+from crosswind.ingest.spool.plain_file import NotPlainError
+from crosswind.ingest.spool.spool import (
     Frame,
     RecordFrame,
     RowsFrame,
@@ -144,7 +144,7 @@ def test_a_forked_child_cannot_write_into_its_parents_segment(tmp_path: Path) ->
     code = (
         "import os, sys; from pathlib import Path\n"
         "from crosswind.data.schema.errors import InvalidInputError\n"
-        "from crosswind.ingest.spool import SpoolWriter\n"
+        "from crosswind.ingest.spool.spool import SpoolWriter\n"
         "spool = SpoolWriter(Path(sys.argv[1]), 'n1'); spool.append_record('run', {'run_id': 'parent'})\n"
         "pid = os.fork()\n"
         "if pid == 0:\n"
@@ -380,7 +380,7 @@ def test_a_full_disk_is_said_and_leaves_what_was_written_readable(tmp_path: Path
     code = (
         "import resource, sys; from pathlib import Path\n"
         "from crosswind.data.schema.errors import UnavailableError\n"
-        "from crosswind.ingest.spool import SpoolWriter\n"
+        "from crosswind.ingest.spool.spool import SpoolWriter\n"
         "spool = SpoolWriter(Path(sys.argv[1]), 'n1')\n"
         "_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))\n"
@@ -409,7 +409,7 @@ def test_a_directory_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
 APPENDER = """
 import os, sys; from pathlib import Path
 from crosswind.data.schema.metric import Column, MetricSet
-from crosswind.ingest.spool import SpoolWriter
+from crosswind.ingest.spool.spool import SpoolWriter
 ROUND = MetricSet("round", "numbers", (Column("number", "counts up"),))
 spool = SpoolWriter(Path(sys.argv[1]), "n1", segment_bytes=3000)
 os.write(1, b"ready\\n")

@@ -3,8 +3,8 @@ import re
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.ingest.line_matcher import LineSplitter
-from crosswind.ingest.step_lines import MAX_LINE, StepCounter, TimedStep, Told, line_pattern, told_by
+from crosswind.ingest.reader.step_lines import MAX_LINE, StepCounter, TimedStep, Told, line_pattern, told_by
+from crosswind.ingest.wrapper.line_matcher import LineSplitter
 
 SECOND = 1_000_000_000
 

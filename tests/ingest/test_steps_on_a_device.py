@@ -61,15 +61,15 @@ def put(mark: Mark | None) -> Mark:
     return mark
 
 
-def arrive(timeline: Timeline) -> Arrival:
-    arrival = timeline.arrive()
+def receive(timeline: Timeline) -> Arrival:
+    arrival = timeline.receive()
     assert arrival is not None
     arrival.came = put(timeline.mark())
     return arrival
 
 
 def all_reduce(timeline: Timeline, gpu: Gpu, wait: int) -> None:
-    arrival = arrive(timeline)
+    arrival = receive(timeline)
     gpu.work(wait)
     timeline.collective_on_device(arrival, WHAT, put(timeline.mark()), arrival.came)
 
@@ -153,7 +153,7 @@ def test_what_is_marked_is_so_where_the_device_stood_still_for_it(timeline: Time
 def test_what_was_asked_for_ahead_is_waited_for_where_the_queue_needs_it(timeline: Timeline, gpu: Gpu) -> None:
     timeline.begin_step()
     timeline.batch_arrived()
-    early = arrive(timeline)
+    early = receive(timeline)
     gpu.work(50)
     since = put(timeline.mark())
     gpu.work(7)
@@ -180,7 +180,7 @@ def test_what_runs_in_another_queue_costs_the_training_nothing(timeline: Timelin
 def test_one_that_outlasts_its_step_gets_its_row_when_it_ends(timeline: Timeline, gpu: Gpu) -> None:
     timeline.begin_step()
     timeline.batch_arrived()
-    arrival = arrive(timeline)
+    arrival = receive(timeline)
     timeline.end_step()
     all_passed(timeline, gpu)
     assert len(rows(timeline)) == 1
@@ -201,7 +201,7 @@ def test_what_the_host_waits_for_beside_the_device_is_among_its_times(
     timeline.begin_step()
     timeline.batch_arrived()
     gpu.work(50)
-    barrier = timeline.arrive()  # long before the device has done its work
+    barrier = timeline.receive()  # long before the device has done its work
     assert barrier is not None
     clock.now += 59
     timeline.collective(barrier, size_bytes=0, operation="barrier", group="world", blocked_since=barrier.time)
@@ -344,7 +344,7 @@ def test_collectives_are_numbered_as_they_were_asked_for(timeline: Timeline, gpu
     gpu.work(100)
     all_reduce(timeline, gpu, 20)
     clock.now += 1
-    barrier = timeline.arrive()
+    barrier = timeline.receive()
     assert barrier is not None
     clock.now += 500
     timeline.collective(barrier, size_bytes=0, operation="barrier", group="world", blocked_since=barrier.time)

@@ -5,8 +5,8 @@ import pytest
 
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
-from crosswind.ingest.segment import HEADER, SweepRows
-from crosswind.ingest.sweep_encoder import SweepEncoder
+from crosswind.ingest.spool.encoder import SweepEncoder
+from crosswind.ingest.spool.segment import HEADER, SweepRows
 
 OIL = MetricSet("oil", "pumps", (*NODE_KEYS, Column("turns", "count"), Column("state", "word", dtype="string")))
 

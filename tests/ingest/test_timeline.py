@@ -54,7 +54,7 @@ def end(timeline: Timeline, arrival: Arrival | None, *, blocked_since: int | Non
 
 
 def all_reduce(timeline: Timeline, clock: Clock, wait: int) -> None:
-    arrival = timeline.arrive()
+    arrival = timeline.receive()
     assert arrival is not None
     clock.work(wait)
     end(timeline, arrival, blocked_since=arrival.time)
@@ -75,13 +75,13 @@ def test_a_step_is_split_into_phases_that_sum_to_it(clock: Clock) -> None:
 
     def body() -> None:
         clock.work(50)
-        first = timeline.arrive()
+        first = timeline.receive()
         clock.work(20)
         waiting_since = clock.now
         clock.work(10)
         end(timeline, first)
         clock.work(20)
-        end(timeline, timeline.arrive(waiting_since + EPOCH), blocked_since=waiting_since)
+        end(timeline, timeline.receive(waiting_since + EPOCH), blocked_since=waiting_since)
         clock.work(5)
         with timeline.phase("checkpoint"):
             clock.work(40)
@@ -98,14 +98,14 @@ def test_what_the_loop_stood_still_for_is_communication_once(clock: Clock) -> No
     timeline = Timeline(0)
 
     def body() -> None:
-        gather = timeline.arrive()  # launched early, waited for late
+        gather = timeline.receive()  # launched early, waited for late
         clock.work(30)
         all_reduce(timeline, clock, 7)
         waiting_since = clock.now
         clock.work(10)
         end(timeline, gather, blocked_since=waiting_since)
-        end(timeline, timeline.arrive(), blocked_since=waiting_since)  # the same wait ended two of them
-        unwaited = timeline.arrive()
+        end(timeline, timeline.receive(), blocked_since=waiting_since)  # the same wait ended two of them
+        unwaited = timeline.receive()
         clock.work(9)
         end(timeline, unwaited)
 
@@ -117,7 +117,7 @@ def test_what_the_loop_stood_still_for_is_communication_once(clock: Clock) -> No
 def test_a_wait_counts_for_the_step_in_which_the_loop_waits(clock: Clock) -> None:
     timeline = Timeline(0)
     launched: list[Arrival | None] = []
-    one_step(timeline, clock, lambda: launched.append(timeline.arrive()))
+    one_step(timeline, clock, lambda: launched.append(timeline.receive()))
 
     def body() -> None:
         since = clock.now
@@ -138,7 +138,7 @@ def test_a_wait_within_a_phase_is_that_phase_alone(clock: Clock) -> None:
     timeline = Timeline(0)
 
     def body() -> None:
-        arrival = timeline.arrive()
+        arrival = timeline.receive()
         clock.work(2)
         with timeline.phase("checkpoint"):
             since = clock.now
@@ -153,7 +153,7 @@ def test_what_is_marked_behind_an_unawaited_end_is_no_tail(clock: Clock) -> None
     timeline = Timeline(0)
 
     def body() -> None:
-        end(timeline, timeline.arrive())
+        end(timeline, timeline.receive())
         clock.work(2)
         with timeline.phase("checkpoint"):
             clock.work(8)
@@ -166,7 +166,7 @@ def test_what_other_threads_do_is_in_no_step(clock: Clock) -> None:
     arrivals: list[Arrival | None] = []
 
     def body() -> None:
-        thread = threading.Thread(target=lambda: arrivals.append(timeline.arrive()))
+        thread = threading.Thread(target=lambda: arrivals.append(timeline.receive()))
         thread.start()
         thread.join()
 
@@ -183,10 +183,10 @@ def test_what_somebody_else_noted_is_numbered_among_ours_by_its_time(clock: Cloc
         noted = clock.now + EPOCH
         clock.work(10)
         all_reduce(timeline, clock, 2)
-        first = timeline.arrive(noted)
+        first = timeline.receive(noted)
         assert first is not None
         timeline.collective_until(None, first, (8, "all_reduce", "data_parallel"))
-        last = timeline.arrive(noted + 4)
+        last = timeline.receive(noted + 4)
         assert last is not None
         timeline.collective_until(last.time + 3, last, (16, "all_reduce", "data_parallel"), last.time)
 
@@ -213,9 +213,9 @@ def test_collectives_are_numbered_by_arrival_whichever_ends_first(clock: Clock) 
     one_step(timeline, clock, lambda: None)
 
     def body() -> None:
-        first = timeline.arrive()
+        first = timeline.receive()
         clock.work(10)
-        second = timeline.arrive()
+        second = timeline.receive()
         clock.work(5)
         end(timeline, second)
         end(timeline, first)
@@ -229,7 +229,7 @@ def test_collectives_are_numbered_by_arrival_whichever_ends_first(clock: Clock) 
 def test_a_collective_that_outlasts_its_step_stays_its_own(clock: Clock) -> None:
     timeline = Timeline(0)
     late: list[Arrival | None] = []
-    one_step(timeline, clock, lambda: late.append(timeline.arrive()))
+    one_step(timeline, clock, lambda: late.append(timeline.receive()))
     following = one_step(timeline, clock, lambda: end(timeline, late[0]))
     assert following["comm_seconds"] == 0
     [row] = rows(timeline, COLLECTIVE)
@@ -295,7 +295,7 @@ def test_a_step_that_is_left_is_not_counted_and_numbers_go_on(clock: Clock) -> N
 
 def test_collectives_and_phases_outside_a_step_are_left_out(clock: Clock) -> None:
     timeline = Timeline(0)
-    assert timeline.arrive() is None
+    assert timeline.receive() is None
     with timeline.phase("checkpoint"):
         clock.work(10)
     assert phases(one_step(timeline, clock, lambda: None))["checkpoint"] == 0
@@ -328,7 +328,7 @@ def test_whatever_happens_in_a_step_its_phases_sum_to_it(clock: Clock, seed: int
         for _ in range(chance.randrange(6)):
             clock.work(chance.randrange(100))
             if chance.random() < 0.3:
-                pending.append(timeline.arrive(chance.choice([None, clock.now + EPOCH - chance.randrange(50)])))
+                pending.append(timeline.receive(chance.choice([None, clock.now + EPOCH - chance.randrange(50)])))
             elif pending and chance.random() < 0.5:  # perhaps of an earlier phase, or step
                 since = chance.choice([None, clock.now - chance.randrange(50)])
                 end(timeline, pending.pop(chance.randrange(len(pending))), blocked_since=since)
@@ -436,7 +436,7 @@ def in_haste(timeline: Timeline, came: int, end: int) -> None:
 
 
 def in_full(timeline: Timeline, came: int, end: int) -> None:
-    if arrival := timeline.arrive():
+    if arrival := timeline.receive():
         arrival.time = came
         timeline.collective_until(end, arrival, (4, "all_reduce", "data_parallel"), came)
 

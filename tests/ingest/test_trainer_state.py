@@ -11,8 +11,8 @@ import pytest
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import Loaded
-from crosswind.ingest.load_file import load_file
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.load.load_file import load_file
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.trackers.trainer_state import TrainerStateReader
 

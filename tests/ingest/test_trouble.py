@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.ingest.trouble import Trouble
+from crosswind.ingest.agent.trouble import Trouble
 
 
 def test_each_time_that_it_comes_is_told_by_its_own_attempts(caplog: pytest.LogCaptureFixture) -> None:

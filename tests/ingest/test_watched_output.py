@@ -15,9 +15,9 @@ from tests.ingest.descriptors import open_files
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import load_spool
-from crosswind.ingest.spool import RowsFrame, read_frames, sealed_segments
-from crosswind.ingest.wrapper import Launch, launch
+from crosswind.ingest.load.load import load_spool
+from crosswind.ingest.spool.spool import RowsFrame, read_frames, sealed_segments
+from crosswind.ingest.wrapper.wrapper import Launch, launch
 
 CROSSWIND = (sys.executable, "-m", "crosswind.cli.main")
 CATASTROPHE = "(?P<x>(a+)+)$"

@@ -1,7 +1,7 @@
 import pytest
 
 from crosswind.data.schema.errors import MalformedError
-from crosswind.ingest.word_table import WordTable
+from crosswind.ingest.kernel.word_table import WordTable
 
 FILE = b"total: 100 kB\nfree: 7 kB\nhuge: 3\nother 5\n"
 

@@ -15,12 +15,12 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.run import Run, RunState
-from crosswind.ingest.agent import run_agent
-from crosswind.ingest.agent_settings import AgentSettings
+from crosswind.ingest.agent.agent import run_agent
+from crosswind.ingest.agent.settings import AgentSettings
 from crosswind.ingest.probe.place import node_name
-from crosswind.ingest.records import run_of
-from crosswind.ingest.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
-from crosswind.ingest.wrapper import PASSED_ON, Launch, launch
+from crosswind.ingest.spool.records import run_of
+from crosswind.ingest.spool.spool import RecordFrame, RowsFrame, read_frames, sealed_segments
+from crosswind.ingest.wrapper.wrapper import PASSED_ON, Launch, launch
 
 CROSSWIND = (sys.executable, "-m", "crosswind.cli.main")
 

@@ -5,7 +5,9 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner import TUNERS, Space, Tuner
+from crosswind.models.tuner.search.every_tuner import TUNERS
+from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.space.space import Space
 
 FINITE = Space.from_json(
     {

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner import Space
+from crosswind.models.tuner.space.space import Space
 
 MIXED = {
     "bucket_mb": {"kind": "float", "low": 0.5, "high": 64.0, "log": True},

@@ -3,7 +3,10 @@ import pytest
 
 from crosswind.data.samples import tuning_grid
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner import GaussianProcessTuner, RandomTuner, Space, Tuner
+from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.search.random_tuner import RandomTuner
+from crosswind.models.tuner.search.tuner import Tuner
+from crosswind.models.tuner.space.space import Space
 
 GRID = {
     "micro_batch": {"kind": "ordinal", "values": [2, 4, 8, 16]},

@@ -9,9 +9,9 @@ import pytest
 from tests.slurm.running import NODES, Slurm, run_jobs, running
 
 from crosswind.data.store.store import Store
+from crosswind.ingest.load.slurm_poll import Poller
 from crosswind.ingest.readers.slurm.sacct import sacct_command
 from crosswind.ingest.readers.slurm.squeue import squeue_command
-from crosswind.ingest.slurm_poll import Poller
 
 SINCE = "now-1hours"
 KATHMANDU = ("env", "TZ=Asia/Kathmandu")

@@ -10,10 +10,10 @@ from typing import ClassVar
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.logs.log_values import finite, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
-from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
 LOGGED = re.compile(PREFIX + r"\w{0,60}solver\.(?:cpp|cc|hpp):\d{1,9}\] (?P<text>.*)$")
 ITERATION = re.compile(KNOWN["caffe"].expression)

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
-from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
 STEP = re.compile(r"\[Rank 0\] step=(?P<done>\d{1,15}), skipped=(?P<skipped_steps>\d{1,15}), lr=\[(?P<lr>[^\]]*)\]")
 SPEED = re.compile(KNOWN["deepspeed"].expression)

@@ -10,10 +10,10 @@ from typing import ClassVar
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
+from crosswind.ingest.reader.step_lines import NUMBER
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
-from crosswind.ingest.step_lines import NUMBER
 
 PLAIN = re.compile(r"INFO:tensorflow:(?P<text>.*)$")
 TIMED = re.compile(PREFIX + r"\w{1,100}\.py:\d{1,9}\] (?P<text>.*)$")

@@ -9,9 +9,9 @@ from typing import ClassVar
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER
 from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
-from crosswind.ingest.step_lines import KNOWN, NUMBER
 
 METRICS = re.compile(KNOWN["flexflow"].expression)
 METRIC = re.compile(rf"(?<!\w)(\w{{1,100}}): ({NUMBER})(%?)")

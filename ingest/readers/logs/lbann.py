@@ -9,9 +9,9 @@ from typing import ClassVar
 from crosswind.data.schema.errors import MalformedError
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
+from crosswind.ingest.reader.step_lines import NUMBER
 from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
-from crosswind.ingest.step_lines import NUMBER
 
 EPOCH = re.compile(r"\[(\d{1,9})\] Epoch : stats formated \[tr/v/te[^\]]{0,200}\] iter/epoch = \[(\d{1,9})/")
 TOLD = re.compile(

@@ -10,10 +10,10 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
-from crosswind.ingest.step_lines import KNOWN, NUMBER, told_by
 
 ELAPSED = "elapsed time per iteration (ms)"
 ITERATION = re.compile(KNOWN["megatron"].expression)

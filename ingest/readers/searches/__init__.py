@@ -1,1 +1,1 @@
-"""Searches of configurations that other tuners made."""
+"""SearchCache of configurations that other tuners made."""

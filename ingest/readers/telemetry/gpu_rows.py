@@ -11,10 +11,9 @@ import pyarrow as pa
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.imported import SERIES, labels_text
-from crosswind.data.schema.metric import MetricSet, Scalar
+from crosswind.data.schema.metric import MetricSet, Scalar, with_node_keys
 from crosswind.ingest.collectors.nvml import GPU
 from crosswind.ingest.reader.reader import Context, Report
-from crosswind.ingest.sweep import with_node_keys
 
 GPU_ROWS = with_node_keys(GPU)
 AT_ONCE = 20_000  # rows of a table

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from crosswind.data.schema.errors import MalformedError
-from crosswind.data.schema.metric import MAX_COLUMNS, NODE_KEYS, Column, Kind, MetricSet
+from crosswind.data.schema.metric import MAX_COLUMNS, NODE_KEYS, Column, Kind, MetricSet, with_node_keys
 from crosswind.ingest.collectors.cpu import CPU
 from crosswind.ingest.collectors.disk import DISKS
 from crosswind.ingest.collectors.memory import EVENTS, MEMORY, POOL, SIZES
 from crosswind.ingest.collectors.network import INTERFACE, NETWORK
 from crosswind.ingest.readers.telemetry.ldms_header import PRODUCER, TIMES, Header, checked_set_name, safe_names
-from crosswind.ingest.sweep import with_node_keys
 
 MEMORY_ROWS, CPU_ROWS, NETWORK_ROWS, DISK_ROWS = map(with_node_keys, (MEMORY, CPU, NETWORK, DISKS))
 USER_HZ = 100  # of every architecture of Linux but alpha: include/asm-generic/param.h

@@ -11,6 +11,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from crosswind.data.schema.errors import MalformedError
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.ingest.collectors.sensor_set import SENSOR
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
 from crosswind.ingest.reader.reader import Context, Report
@@ -18,7 +19,6 @@ from crosswind.ingest.readers.clock import EARLIEST_SECONDS, LATEST_SECONDS
 from crosswind.ingest.readers.telemetry.gpu_rows import NO_NODE
 from crosswind.ingest.readers.telemetry.node_name import is_node
 from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
-from crosswind.ingest.sweep import with_node_keys
 
 MARK = ":::MLLOG "
 READINGS = {"power_reading": "power", "interconnect_power_est": "interconnect"}  # and what the meter is called here

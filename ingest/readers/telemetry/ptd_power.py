@@ -10,14 +10,13 @@ from typing import ClassVar
 import pyarrow as pa
 
 from crosswind.data.schema.errors import MalformedError
-from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.metric import Scalar, with_node_keys
 from crosswind.ingest.collectors.sensor_set import SENSOR
 from crosswind.ingest.reader.lines import numbered_lines, plain_head
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.telemetry.gpu_rows import NO_NODE
 from crosswind.ingest.readers.telemetry.series_rows import CollectedRows
-from crosswind.ingest.sweep import with_node_keys
 
 COLUMNS = {
     "Watts": "power_watts",

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from crosswind.data.schema.trial import Study
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.evidence.beside import source_of
+from crosswind.models.tuner.evidence.prior_studies import source_of
 from crosswind.models.tuner.evidence.sought import Sought
-from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.search.source import Source
 
 
 def sources_of_studies(store: Store, sought: Sought, left_out: Counter[str]) -> Iterator[Source]:

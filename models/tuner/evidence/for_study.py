@@ -9,11 +9,11 @@ from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.aim import Aim
-from crosswind.models.tuner.evidence.beside import bounded, features_of, is_comparable, sources_beside
-from crosswind.models.tuner.searching import Earlier
-from crosswind.models.tuner.source import Source
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.evidence.prior_studies import bounded, features_of, is_comparable, prior_sources
+from crosswind.models.tuner.search.search import Earlier
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.space.space import Space
+from crosswind.models.tuner.study.aim import Aim
 
 STUDIES_MAX = 50  # newest that are comparable, of which trials are read
 RUNS_MAX = 2_000  # newest of the workload
@@ -86,7 +86,7 @@ class StoredEarlier:
             trials = [(other, session.leases.records(other.study_id)) for other in others]
         if "workload" in described:
             trials = [(other, [record for record in records if not record.run_id]) for other, records in trials]
-        return list(sources_beside(study, trials))
+        return list(prior_sources(study, trials))
 
 
 def _readable(part: Callable[[], Sequence[Source]], study: Study) -> Iterator[Source]:

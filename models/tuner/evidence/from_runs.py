@@ -20,7 +20,7 @@ from crosswind.models.tuner.evidence.places import Row, gathered
 from crosswind.models.tuner.evidence.sought import Evidence, Sought
 from crosswind.models.tuner.evidence.systems import descriptors_of
 from crosswind.models.tuner.evidence.values import covered
-from crosswind.models.tuner.expression import Expression
+from crosswind.models.tuner.space.expression import Expression
 
 STUDIES_MAX = 200  # newest, whose trials may tell what a run was
 FEWEST_STEPS = 10  # of a run that was cut short, from which on its step times count

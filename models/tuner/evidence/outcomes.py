@@ -11,7 +11,7 @@ from crosswind.data.schema.steps import PHASES
 from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.data.store.features import summaries
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.expression import Expression
+from crosswind.models.tuner.space.expression import Expression
 
 STEP_TIMES = tuple(f"step_{name}_seconds" for name in ("p05", "p50", "p95", "mean"))
 PHASE_TIMES = tuple(f"{phase}_seconds" for phase in PHASES)

@@ -8,8 +8,8 @@ from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.evidence.outcomes import OF_PLACE
 from crosswind.models.tuner.evidence.sought import Sought
-from crosswind.models.tuner.source import Source
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.space.space import Space
 
 Descriptors = Mapping[str, Mapping[str, float | str]]
 PREFIX = "run-"  # of the trial ids that are made of run ids

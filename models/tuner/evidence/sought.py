@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial
-from crosswind.models.tuner.source import Source
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.space.space import Space
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import math
 
 from crosswind.data.schema.trial import Configuration, Parameter
 from crosswind.models.tuner.evidence.units import converted, number_in, split_name
-from crosswind.models.tuner.parameter import Domain
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.space.parameter import Domain
+from crosswind.models.tuner.space.space import Space
 
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 NEAR = 1e-9  # relative: conversions of units round

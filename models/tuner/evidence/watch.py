@@ -12,7 +12,7 @@ from crosswind.data.store.store import Store
 from crosswind.models.forecast.stored_runs import steps_so_far
 from crosswind.models.tuner.evidence.early_stop import Incumbent, Patience, Stop, stop_of
 from crosswind.models.tuner.evidence.outcomes import OF_STEPS, OF_WHOLE_RUN, objective_of, outcomes_of, value_at
-from crosswind.models.tuner.expression import Expression
+from crosswind.models.tuner.space.expression import Expression
 
 STEPS = "steps"  # the parameter that tells how many a run has
 POINTS = 101  # at which the objective is computed, and read between

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Parameter
-from crosswind.models.tuner.expression import Expression
+from crosswind.models.tuner.space.expression import Expression
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.trial import Configuration, Parameter
-from crosswind.models.tuner.tuner import check_count
+from crosswind.models.tuner.search.tuner import check_count
 from crosswind.models.tuner.variants.experience import Choice, Context, Experience
 from crosswind.models.tuner.variants.hypotheses import Hypotheses
 from crosswind.models.tuner.variants.precedents import Precedents

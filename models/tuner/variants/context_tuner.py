@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial
-from crosswind.models.tuner.space import Space
+from crosswind.models.tuner.space.space import Space
 from crosswind.models.tuner.variants.chooser import VariantChooser
 from crosswind.models.tuner.variants.experience import Context, Experience
 
@@ -15,7 +15,7 @@ VARIANTS_MAX = 1000  # each has its expected regret, in every context
 class ContextTuner:
     """Suggests what was not tried in this context, the configuration that should save most there first.
 
-    A desk's trials do not tell their contexts: what was measured is given when it is made, and `observe` adds nothing.
+    A service's trials lack their contexts: measurements are given when it is made, and `observe` adds nothing.
     """
 
     name: ClassVar[str] = "variants"

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.cli.tune.asker import asking_process
-from crosswind.cli.tune.at_hand import store_desk
-from crosswind.cli.tune.doubts import LOST, REPEATS, Doubts
-from crosswind.cli.tune.evaluation import OK, Evaluation, Program
-from crosswind.cli.tune.records import stored_judge
-from crosswind.cli.tune.unsent import Tell, Unsent
+from crosswind.cli.verbs.tune.asker import asking_process
+from crosswind.cli.verbs.tune.doubts import LOST, REPEATS, Doubts
+from crosswind.cli.verbs.tune.evaluation import OK, Evaluation, Program
+from crosswind.cli.verbs.tune.outbox import Outbox, TrialResult
+from crosswind.cli.verbs.tune.records import stored_judge
+from crosswind.cli.verbs.tune.where import store_service
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.settings import Settings
 
 STUDY = Study("s1", "ddp", {"batch": {"kind": "ordinal", "values": [1, 2, 4]}}, "loss", "", 0, 1)
@@ -29,14 +29,14 @@ def judging(*shares: float) -> Callable[[str], Disturbance]:
 
     def judge(run_id: str) -> Disturbance:
         share = next(left)
-        lost = (Lost("cpu_contention", share, share / 2, share),) if share else ()
-        return Disturbance(run_id, Basis.OWN_RUNS, lost, bool(share), f"A neighbour took {share}.")
+        lost = (LostTime("cpu_contention", share, share / 2, share),) if share else ()
+        return Disturbance(run_id, DisturbanceBasis.OWN_RUNS, lost, bool(share), f"A neighbour took {share}.")
 
     return judge
 
 
-def done(run_id: str, objective: float) -> Tell:
-    return Tell("ddp", "t1", TrialState.DONE, objective, run_id=run_id, outcomes={"run_seconds": objective})
+def done(run_id: str, objective: float) -> TrialResult:
+    return TrialResult("ddp", "t1", TrialState.DONE, objective, run_id=run_id, outcomes={"run_seconds": objective})
 
 
 def test_the_first_undisturbed_run_counts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_of_runs_that_were_all_disturbed_the_least_one_counts_and_tells_by_how_m
 def test_a_repeat_that_breaks_takes_nothing_back_and_one_that_is_preempted_gives_the_trial_back() -> None:
     doubts = Doubts(judging(0.4))
     assert doubts.wants_again(done("r1", 9.0))
-    broken, back = Tell("ddp", "t1", TrialState.FAILED, reason="exit code 1"), Tell("ddp", "t1", None)
+    broken, back = TrialResult("ddp", "t1", TrialState.FAILED, reason="exit code 1"), TrialResult("ddp", "t1", None)
     assert not doubts.wants_again(broken)
     believed = doubts.believed(broken)
     assert believed is not None
@@ -84,14 +84,14 @@ def test_a_disturbed_trial_runs_its_program_again_under_another_run(tmp_path: Pa
     counter = 'n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) > count; echo "loss=$((9 - n))"'
     command = ("bash", "-c", f"cd {tmp_path} && {counter}")
     program = Program(command, settings.spool, pattern=re.compile(r"loss=(\S+)"), agent_seconds=None, injects=False)
-    with store_desk(settings) as desk, asking_process(60.0) as holder:
-        desk.create(STUDY)
-        [leased] = desk.suggest("ddp", 1, holder)
-        unsent = Unsent.below(settings.spool, ("store", ""))
-        evaluation = Evaluation(desk, STUDY, program, holder, unsent)
+    with store_service(settings) as service, asking_process(60.0) as holder:
+        service.create(STUDY)
+        [leased] = service.suggest("ddp", 1, holder)
+        outbox = Outbox.below(settings.spool, ("store", ""))
+        evaluation = Evaluation(service, STUDY, program, holder, outbox)
         evaluation.doubts = lambda: Doubts(judging(0.5, 0.0))
         ended = evaluation.evaluate(leased, "01J00000000000000000000001")
-        kept = desk.trial("ddp", leased.trial_id)
+        kept = service.trial("ddp", leased.trial_id)
     assert ended.exit_code == OK
     assert (kept.trial.state, kept.trial.objective) == (TrialState.DONE, 8.0)
     assert kept.run_id not in {None, "01J00000000000000000000001"}
@@ -99,7 +99,7 @@ def test_a_disturbed_trial_runs_its_program_again_under_another_run(tmp_path: Pa
 
 
 class Trials:
-    """A desk that knows which runs the study's other trials had."""
+    """A service that knows which runs the study's other trials had."""
 
     def __init__(self, run_ids: Sequence[str]) -> None:
         self._told = [TrialRecord(Trial({"batch": 1}, TrialState.DONE, 1.0), "s1", run_id=run_id) for run_id in run_ids]

@@ -138,15 +138,15 @@ def test_a_tell_that_nobody_takes_is_told_by_the_next_call(tune: Command) -> Non
     tune.create("later")
     [suggestion] = json.loads(tune("next", "later", "--json")[1])
     spool = {"CROSSWIND_SPOOL": str(tune.folder / "spool")}
-    unsent = Command(tune.folder, "http://127.0.0.1:9")
-    code, _, complained = unsent("tell", "later", suggestion["trial_id"], "2.5", **spool)
+    outbox = Command(tune.folder, "http://127.0.0.1:9")
+    code, _, complained = outbox("tell", "later", suggestion["trial_id"], "2.5", **spool)
     assert (code, "told by the next call" in complained) == (0, True)
-    [kept] = (tune.folder / "spool" / "tune-unsent").glob("*.json")
+    [kept] = (tune.folder / "spool" / "tune-outbox").glob("*.json")
     kept.write_text(kept.read_text().replace("http://127.0.0.1:9", tune.server))
     assert tune("next", "later", **spool)[0] == 0
     first = tune.trials("later")[0]
     assert (first["trial"]["state"], first["trial"]["objective"]) == ("done", 2.5)
-    assert list((tune.folder / "spool" / "tune-unsent").glob("*.json")) == []
+    assert list((tune.folder / "spool" / "tune-outbox").glob("*.json")) == []
 
 
 def test_the_server_gets_the_record_of_the_run(tune: Command) -> None:
@@ -169,7 +169,7 @@ def test_what_the_desk_cannot_take_is_kept_and_said(tune: Command) -> None:
     program = "import json; json.dump(dict.fromkeys([*map(str, range(1001)), 'loss'], 1), open('many.json', 'w'))"
     words = ("exec", "many", *QUIET, "--objective-from", "many.json", "--", sys.executable, "-c", program)
     code, _, complained = tune(*words)
-    assert (code, "outcomes" in complained, "tune-unsent" in complained) == (0, True, True), complained
+    assert (code, "outcomes" in complained, "tune-outbox" in complained) == (0, True, True), complained
     assert "refused" in tune(*words)[2]
     kept = [*(tune.folder / "client").rglob("refused/*.json")]
     assert [len(json.loads(path.read_text())["tell"]["outcomes"]) > 1000 for path in kept] == [True]

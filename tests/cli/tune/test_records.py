@@ -6,15 +6,15 @@ import pytest
 from tests.cli.serving import serving
 from tests.ingest.test_shipper import fill
 
-from crosswind.cli.tune.records import records_of, shipped
-from crosswind.cli.tune.remote import RemoteDesk
+from crosswind.cli.verbs.tune.records import records_of, shipped
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.desks import Lease
 from crosswind.models.tuner.evidence.disturbed import disturbance_of
+from crosswind.models.tuner.service.service import Lease
 from crosswind.settings import Settings
 
 SPACE = {"lr": {"kind": "int", "low": 1, "high": 100}}
@@ -37,18 +37,18 @@ def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys:
             judged: disturbance_of(store, judged, beside=alike, parameters=SPACE) for judged in (hogged, alike[0])
         }
     with serving(tmp_path / "home") as url:
-        desk = RemoteDesk(url)
-        desk.create(STUDY)
+        service = RemoteStudyService(url)
+        service.create(STUDY)
         for run_id in alike:
-            [leased] = desk.suggest("ddp", 1, Lease("alice", 60))
-            desk.complete("ddp", leased.trial_id, 1.0, run_id=run_id)
-        disturbances = {judged: desk.disturbance("ddp", judged) for judged in expected}
+            [leased] = service.suggest("ddp", 1, Lease("alice", 60))
+            service.complete("ddp", leased.trial_id, 1.0, run_id=run_id)
+        disturbances = {judged: service.disturbance("ddp", judged) for judged in expected}
         with pytest.raises(NotFoundError, match="run 'nobody' is not in the catalog"):
-            desk.disturbance("ddp", "nobody")
+            service.disturbance("ddp", "nobody")
         with pytest.raises(NotFoundError, match="study 'another'"):
-            desk.disturbance("another", hogged)
+            service.disturbance("another", hogged)
         settings = Settings.from_environment({"CROSSWIND_HOME": str(tmp_path / "client")})
-        assert records_of(("server", url), settings, desk, STUDY).judge("nobody") is None
+        assert records_of(("server", url), settings, service, STUDY).judge("nobody") is None
     assert disturbances == expected
     assert [disturbance.is_disturbed for disturbance in disturbances.values()] == [True, False]
     assert "nothing tells whether run nobody was disturbed" in capsys.readouterr().err

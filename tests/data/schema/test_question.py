@@ -8,7 +8,7 @@ from tests.models.next_run.made_up_runs import rows
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import Question, check_degrees
-from crosswind.models.next_run.book import Book, key_of, questions_of
+from crosswind.models.next_run.cohort_store import CohortStore, key_of, questions_of
 
 
 def asked(world_size: int = 8, **configuration: Any) -> Question:
@@ -85,7 +85,7 @@ def test_a_recorded_number_of_nodes_is_one_that_can_be_or_none(nodes: float | No
 
 
 def test_a_cohort_keeps_its_newest_200_runs_and_counts_all() -> None:
-    book = Book.of(rows(*(("gpt", "lab", {}, 1, float(number + 1)) for number in range(230))))
+    book = CohortStore.of(rows(*(("gpt", "lab", {}, 1, float(number + 1)) for number in range(230))))
     [cohort] = book.cohorts.values()
     assert (cohort.count, len(cohort.seconds), cohort.run_ids[0]) == (230, 200, "r30")
     assert cohort.median == 130.5  # of 31 ... 230 s

@@ -9,15 +9,16 @@ from typing import ClassVar
 import pytest
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.nodes import DownSource, NodeState
 from crosswind.data.schema.errors import UnavailableError
-from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet, Sample, Scalar
-from crosswind.data.store.fleet import DownSource, NodeState, fleet
+from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet, Sample, Scalar, with_node_keys
+from crosswind.data.store.fleet import fleet
 from crosswind.data.store.store import Store
-from crosswind.ingest.agent_loop import Agent
-from crosswind.ingest.load import load_spool
-from crosswind.ingest.self_metrics import AGENT, PAGE_BYTES
-from crosswind.ingest.spool import SpoolWriter
-from crosswind.ingest.sweep import COLLECTOR, Sweep, timed, with_node_keys
+from crosswind.ingest.agent.loop import Agent
+from crosswind.ingest.agent.self_metrics import AGENT, PAGE_BYTES
+from crosswind.ingest.agent.sweep import COLLECTOR, Sweep, timed
+from crosswind.ingest.load.load import load_spool
+from crosswind.ingest.spool.spool import SpoolWriter
 
 SECOND = 1_000_000_000
 START_NS = 1_767_323_045_000_000_006

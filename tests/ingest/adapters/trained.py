@@ -12,7 +12,7 @@ from tests.ingest.spooled import rows
 from crosswind.data.schema.steps import LOOP_SETS, PHASES
 from crosswind.data.store.arrivals import last_to_arrive
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.load.load import load_spool
 
 STEPS, DELAY_SECONDS = 24, 0.1  # as in programs/rank.py
 

@@ -10,10 +10,10 @@ from tests.ingest.lab.traffic import in_a_lab, megabits, output_of, round_trip_m
 from tests.needs import ROOT, needs
 
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
+from crosswind.ingest.kernel.procfs import start_ticks
 from crosswind.ingest.lab.hosts import NAMESPACES, Host, hosts, remove_abandoned
 from crosswind.ingest.lab.kernel import program, require_lab
 from crosswind.ingest.lab.names import is_abandoned, new_name
-from crosswind.ingest.procfs import start_ticks
 
 LIVING_LAB = """
 import subprocess, sys, time

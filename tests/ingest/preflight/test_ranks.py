@@ -14,8 +14,8 @@ from tests.ingest.lab.traffic import in_a_lab
 from tests.needs import program
 
 from crosswind.ingest.lab.hosts import Host, hosts, limit_rate
-from crosswind.ingest.segment import RowsFrame
-from crosswind.ingest.spool import read_segment, sealed_segments
+from crosswind.ingest.spool.segment import RowsFrame
+from crosswind.ingest.spool.spool import read_segment, sealed_segments
 
 CHECK = ["-m", "crosswind", "check", "--json", "--seconds", "4"]
 HOSTS, MEGABITS, SLOW, SLOW_MEGABITS = 4, 400, 2, 40

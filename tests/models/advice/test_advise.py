@@ -5,13 +5,12 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.job import Job
-from crosswind.data.schema.question import Question
+from crosswind.data.schema.question import Price, Question, Scales
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
-from crosswind.models.advice.advise import Scales, scaling_advice, walltime_advice
-from crosswind.models.advice.scaling import Price
+from crosswind.models.advice.advise import scaling_advice, walltime_advice
 from crosswind.models.advice.startup import measured_startup
-from crosswind.models.next_run.desk import NextRunDesk
+from crosswind.models.next_run.predictor import RunPredictor
 
 SECOND = 1_000_000_000
 START_NS = 1_767_323_045 * SECOND
@@ -52,7 +51,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_limit_is_the_run_and_what_comes_before_it(store: Store) -> None:
-    advice = walltime_advice(NextRunDesk(store), ASKED, 0.9, startup_seconds=120.0)
+    advice = walltime_advice(RunPredictor(store), ASKED, 0.9, startup_seconds=120.0)
     assert (advice.startup_seconds, advice.answer.outcome) == (120.0, "run_seconds")
     assert advice.limit.quantile_seconds >= 1000 * 0.99
     assert advice.limit.seconds >= advice.limit.quantile_seconds + 120
@@ -64,7 +63,7 @@ def test_what_comes_before_runs_is_measured_on_jobs_that_held_one(store: Store) 
         put(store, number, 1, job_id=str(number))
         store.jobs.put(job(str(number), 1000 + LOADING_SECONDS))
     assert measured_startup(store, "gpt", "lab") == pytest.approx(LOADING_SECONDS)
-    assert walltime_advice(NextRunDesk(store), ASKED, 0.9).startup_seconds == pytest.approx(LOADING_SECONDS)
+    assert walltime_advice(RunPredictor(store), ASKED, 0.9).startup_seconds == pytest.approx(LOADING_SECONDS)
 
 
 def test_jobs_of_two_runs_of_another_system_or_shorter_than_their_run_tell_no_startup(store: Store) -> None:
@@ -83,13 +82,13 @@ def test_nothing_known_is_no_startup(store: Store) -> None:
 def test_the_limit_of_a_job_has_its_startup_in_it(tmp_path: Path) -> None:
     with Store.open(tmp_path / "jobs") as store:
         store.jobs.put(*(job(str(number), 600.0, name="relax", nodes=2) for number in range(5)))
-        advice = walltime_advice(NextRunDesk(store), Question("relax", "lab", {}, 2), 0.5)
+        advice = walltime_advice(RunPredictor(store), Question("relax", "lab", {}, 2), 0.5)
     assert (advice.startup_seconds, advice.answer.outcome) == (0.0, "job_seconds")
     assert advice.limit.quantile_seconds == pytest.approx(600.0)
 
 
 def test_scales_that_ran_are_told_by_their_cohorts(store: Store) -> None:
-    advice = scaling_advice(NextRunDesk(store), ASKED, Scales((1, 2, 4), 4), Price(node_watts=500.0))
+    advice = scaling_advice(RunPredictor(store), ASKED, Scales((1, 2, 4), 4), Price(node_watts=500.0))
     assert [answer.basis for answer in advice.answers] == ["cohort"] * 3
     assert [answer.world_size for answer in advice.answers] == [4, 8, 16]
     assert [point.speedup for point in advice.curve.points] == pytest.approx([1, 1000 / 600, 2.5])
@@ -99,11 +98,11 @@ def test_scales_that_ran_are_told_by_their_cohorts(store: Store) -> None:
 
 
 def test_an_elastic_job_is_told_how_many_nodes_to_take_or_give(store: Store) -> None:
-    desk = NextRunDesk(store)
+    predictor = RunPredictor(store)
     for deadline, now, expected in ((2000.0, 4, -3), (700.0, 1, 1), (450.0, 1, 3)):
-        advice = scaling_advice(desk, ASKED, Scales((1, 2, 4), 4, deadline, now), Price())
+        advice = scaling_advice(predictor, ASKED, Scales((1, 2, 4), 4, deadline, now), Price())
         assert advice.change == expected
-    none = scaling_advice(desk, ASKED, Scales((1, 2, 4), 4, 1.0, 4), Price())
+    none = scaling_advice(predictor, ASKED, Scales((1, 2, 4), 4, 1.0, 4), Price())
     assert (none.advised, none.change) == (None, None)
 
 
@@ -111,7 +110,7 @@ def test_the_scale_of_a_job_is_its_number_of_nodes_whatever_ranks_it_has(tmp_pat
     with Store.open(tmp_path / "jobs") as store:
         for nodes in (1, 2):
             store.jobs.put(*(job(f"{nodes}-{number}", 600.0, name="relax", nodes=nodes) for number in range(3)))
-        advice = scaling_advice(NextRunDesk(store), Question("relax", "lab", {}, 1), Scales((1, 2), 8), Price())
+        advice = scaling_advice(RunPredictor(store), Question("relax", "lab", {}, 1), Scales((1, 2), 8), Price())
     assert [(answer.world_size, answer.basis) for answer in advice.answers] == [(1, "cohort"), (2, "cohort")]
 
 
@@ -134,10 +133,10 @@ def test_scales_that_cannot_be_are_refused(wrong: dict[str, object], message: st
 @pytest.mark.parametrize("counts", [(2, 1), (1, 1)])
 def test_numbers_of_nodes_that_do_not_rise_are_refused(store: Store, counts: tuple[int, ...]) -> None:
     with pytest.raises(InvalidInputError, match="expected some, rising, the first at least 1"):
-        scaling_advice(NextRunDesk(store), ASKED, Scales(counts, 4), Price())
+        scaling_advice(RunPredictor(store), ASKED, Scales(counts, 4), Price())
 
 
 def test_a_plan_that_another_scale_cannot_have_is_refused(store: Store) -> None:
     fixed = Question("gpt", "lab", {"batch": 8, "dp": 2, "tp": 2, "pp": 1}, 4)
     with pytest.raises(InvalidInputError, match="data 2 x tensor 2 x pipeline 1 make 4 ranks, expected 8"):
-        scaling_advice(NextRunDesk(store), fixed, Scales((1, 2), 4), Price())
+        scaling_advice(RunPredictor(store), fixed, Scales((1, 2), 4), Price())

@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.metric import MetricSet
+from crosswind.data.schema.metric import MetricSet, with_node_keys
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.ingest.sweep import with_node_keys
 
 SECOND = 10**9
 Sampled = Callable[..., None]

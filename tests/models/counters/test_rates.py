@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.metric import Column, Kind, MetricSet
+from crosswind.data.schema.metric import Column, Kind, MetricSet, with_node_keys
 from crosswind.data.schema.run import Run, RunState, new_ulid
 from crosswind.data.store.store import Store
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.counters.rates import shown_during
 
 SECOND = 10**9

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.metric import Scalar
+from crosswind.data.schema.metric import Scalar, with_node_keys
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.nvml import GPU
 from crosswind.ingest.collectors.pm_counters import PM_COUNTERS
 from crosswind.ingest.collectors.rapl import RAPL
 from crosswind.ingest.collectors.sensor_set import SENSOR
-from crosswind.ingest.sweep import with_node_keys
 
 SECOND = 1_000_000_000
 START_NS = 1_767_323_045 * SECOND

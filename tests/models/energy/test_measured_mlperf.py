@@ -8,10 +8,10 @@ import pytest
 from tests.needs import needs_data
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.sensor_set import SENSOR
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.energy.measured import measured_energy
 
 FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "power"

@@ -11,12 +11,12 @@ from tests.models.explain.test_read_segments import NS, kept
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.lake.compaction import compact
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Rank, Run
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.memory import MEMORY
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.explain import cohort
 from crosswind.models.explain.cohort import read_cohort, read_segments
 from crosswind.models.explain.condensed import condensed

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.metric import MetricSet
+from crosswind.data.schema.metric import MetricSet, with_node_keys
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.amd_gpu import AMD_GPU
@@ -26,7 +26,6 @@ from crosswind.ingest.collectors.nvml import GPU
 from crosswind.ingest.collectors.pressure import PRESSURE
 from crosswind.ingest.collectors.protocol import PROTOCOL
 from crosswind.ingest.collectors.qdisc import QDISC
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.explain.during import sampled_during
 from crosswind.models.explain.low_clocks import of_low_clocks
 from crosswind.models.explain.rates import CLOCKS, RATES, Rate

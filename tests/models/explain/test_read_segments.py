@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
 from crosswind.ingest.collectors.memory import MEMORY
-from crosswind.ingest.sweep import with_node_keys
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.low_clocks import put_low_clock
 from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments, segments_of

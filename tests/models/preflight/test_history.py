@@ -9,7 +9,7 @@ import pytest
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.checks import PREFLIGHT, Measured
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.load.load import load_spool
 from crosswind.ingest.preflight.record import Occasion, record
 from crosswind.models.preflight.history import VALUES_EACH, earlier_checks
 

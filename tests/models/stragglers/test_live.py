@@ -13,7 +13,7 @@ from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.run import Rank, Run, RunState
 from crosswind.data.schema.steps import COLLECTIVE, STEP
 from crosswind.data.store.store import Store
-from crosswind.ingest.load import load_spool
+from crosswind.ingest.load.load import load_spool
 from crosswind.models.stragglers.detector import PHASES, StepRows
 from crosswind.models.stragglers.live import RunWatch, stragglers_of_run
 

@@ -7,9 +7,9 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner.aim import Aim
-from crosswind.models.tuner.hours import HOUR_NS
-from crosswind.models.tuner.searching import search_for
+from crosswind.models.tuner.search.search import search_for
+from crosswind.models.tuner.study.aim import Aim
+from crosswind.models.tuner.study.hours import HOUR_NS
 
 SPACE = {"clock": {"kind": "int", "low": 0, "high": 30}, "batch": {"kind": "ordinal", "values": [1, 2, 4]}}
 STUDY = Study("s1", "s", SPACE, "step_seconds", "s", 0, 1_000)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner import Space
+from crosswind.models.tuner.space.space import Space
 
 DEGREES = {name: {"kind": "ordinal", "values": [1, 2, 4, 8]} for name in ("dp", "tp", "pp")}
 PARALLEL = {"parameters": DEGREES, "constraints": ["dp * tp * pp == ranks", "tp <= 4"], "facts": {"ranks": 8}}

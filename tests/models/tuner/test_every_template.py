@@ -3,9 +3,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from crosswind.models.tuner import Space
-from crosswind.models.tuner.expression import Expression
-from crosswind.models.tuner.study_file import StudyFile
+from crosswind.models.tuner.space.expression import Expression
+from crosswind.models.tuner.space.space import Space
+from crosswind.models.tuner.study.study_file import StudyFile
 from crosswind.models.tuner.templates import TEMPLATES, Template
 
 LLAMA = {"layers": 32, "hidden": 4096, "heads": 32, "sequence": 2048, "vocabulary": 32000, "device": "A100-SXM-80GB"}

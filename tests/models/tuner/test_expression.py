@@ -7,8 +7,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner.expression import DEPTH_MAX, LENGTH_MAX, Expression
-from crosswind.models.tuner.formula import ABSENT, Known, Undefined
+from crosswind.models.tuner.space.expression import DEPTH_MAX, LENGTH_MAX, Expression
+from crosswind.models.tuner.space.formula import ABSENT, Known, Undefined
 
 VALUES = {"a": 6, "b": 4, "half": 0.5, "mode": "bf16", "on": True, "off": False}
 EXPECTED = {

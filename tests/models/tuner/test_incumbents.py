@@ -8,10 +8,12 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.trial import Trial, TrialState
-from crosswind.models.tuner import GaussianProcessTuner, RandomTuner, Space
-from crosswind.models.tuner.incumbents import Beliefs, next_replicate
-from crosswind.models.tuner.repeats import Repeats
-from crosswind.models.tuner.replicating_tuner import ReplicatingTuner
+from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.search.incumbents import Beliefs, next_replicate
+from crosswind.models.tuner.search.random_tuner import RandomTuner
+from crosswind.models.tuner.search.repeats import Repeats
+from crosswind.models.tuner.search.replicating_tuner import ReplicatingTuner
+from crosswind.models.tuner.space.space import Space
 
 SPACE = Space.from_json(
     {

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.tuner import Space
-from crosswind.models.tuner.noise import Noise, relative_variances
-from crosswind.models.tuner.repeats import Repeats
+from crosswind.models.tuner.search.noise import Noise, relative_variances
+from crosswind.models.tuner.search.repeats import Repeats
+from crosswind.models.tuner.space.space import Space
 
 SPACE = Space.from_json({"workers": {"kind": "int", "low": 0, "high": 19}})
 

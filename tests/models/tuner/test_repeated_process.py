@@ -5,8 +5,8 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.tuner import repeated_process
-from crosswind.models.tuner.repeated_process import RepeatedProcess
+from crosswind.models.gp import repeated_process
+from crosswind.models.gp.repeated_process import RepeatedProcess
 
 
 def smooth(X: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Searches kept between asks."""
+"""SearchCache kept between asks."""
 
 import threading
 from collections.abc import Sequence
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.models.tuner.desks_contract import in_threads
+from tests.models.tuner.service_contract import in_threads
 
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
-from crosswind.models.tuner import RandomTuner
-from crosswind.models.tuner.searches import FRESH_SECONDS, KEPT, Searches
-from crosswind.models.tuner.searching import Earlier, PlainSearch, Search, search_for
-from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.search.random_tuner import RandomTuner
+from crosswind.models.tuner.search.search import Earlier, PlainSearch, Search, search_for
+from crosswind.models.tuner.search.search_cache import FRESH_SECONDS, KEPT, SearchCache
+from crosswind.models.tuner.search.source import Source
 
 SPACE = {"threads": {"kind": "int", "low": 1, "high": 40}}
 STUDY = Study("s1", "s", SPACE, "step_seconds", "s", 0, 1)
@@ -49,7 +49,7 @@ def record(number: int, state: TrialState = TrialState.LEASED, **outcomes: float
 
 
 def test_only_what_changed_is_observed() -> None:
-    kept = Searches(Made()).of(STUDY)
+    kept = SearchCache(Made()).of(STUDY)
     first, second = record(1), record(2)
     kept.proposed([first, second], 1)
     kept.proposed([replace(first, owner="other"), second], 1)
@@ -61,7 +61,7 @@ def test_only_what_changed_is_observed() -> None:
 
 def test_a_search_is_made_once_until_what_it_starts_from_changes() -> None:
     now, stored, made = [0.0], [Earlier()], Made()
-    searches = Searches(made, lambda study: stored[0], clock=lambda: now[0])
+    searches = SearchCache(made, lambda study: stored[0], clock=lambda: now[0])
     first = searches.of(STUDY)
     stored[0] = Earlier((SOURCE,))
     now[0] = FRESH_SECONDS
@@ -76,7 +76,7 @@ def test_a_search_is_made_once_until_what_it_starts_from_changes() -> None:
 
 def test_no_more_searches_are_kept_than_a_few() -> None:
     made = Made()
-    searches = Searches(made)
+    searches = SearchCache(made)
     for number in range(KEPT + 1):
         searches.of(replace(STUDY, study_id=f"s{number}"))
         searches.of(replace(STUDY, study_id="s0"))
@@ -88,7 +88,7 @@ def test_a_study_is_asked_though_what_was_before_cannot_be_read(caplog: pytest.L
     def broken(study: Study) -> Earlier:
         raise OSError("the disk is gone")
 
-    assert len(Searches(search_for, broken).of(STUDY).proposed([], 3)) == 3
+    assert len(SearchCache(search_for, broken).of(STUDY).proposed([], 3)) == 3
     assert "earlier trials cannot be read" in caplog.text
 
 
@@ -98,7 +98,7 @@ def test_sources_that_no_tuner_can_use_are_left_out(caplog: pytest.LogCaptureFix
             raise ValueError("a source of another kind")
         return Told()
 
-    assert len(Searches(picky, lambda study: Earlier((SOURCE,))).of(STUDY).proposed([], 3)) == 3
+    assert len(SearchCache(picky, lambda study: Earlier((SOURCE,))).of(STUDY).proposed([], 3)) == 3
     assert "no use of a" in caplog.text
 
 
@@ -109,20 +109,20 @@ def test_threads_that_ask_at_once_wait_for_one_search() -> None:
         begun.wait(0.2)
         return Earlier()
 
-    searches = Searches(made, slow)
+    searches = SearchCache(made, slow)
     in_threads(lambda: answers.append(searches.of(STUDY)), 8)
     assert len(made.earlier) == 1
     assert all(search is answers[0] for search in answers)
 
 
 def test_sources_are_tried_first() -> None:
-    kept = Searches(search_for, lambda study: Earlier((SOURCE,))).of(STUDY)
+    kept = SearchCache(search_for, lambda study: Earlier((SOURCE,))).of(STUDY)
     assert kept.proposed([], 1) == [{"threads": 7}]
 
 
 def test_a_tuner_that_is_named_gets_no_sources() -> None:
 
-    kept = Searches.by(RandomTuner, lambda study: Earlier((SOURCE,))).of(STUDY)
+    kept = SearchCache.by(RandomTuner, lambda study: Earlier((SOURCE,))).of(STUDY)
     assert isinstance(kept.search, PlainSearch)
     assert isinstance(kept.search.tuner, RandomTuner)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
-from crosswind.models.tuner import Space
-from crosswind.models.tuner.study_file import StudyFile
+from crosswind.models.tuner.space.space import Space
+from crosswind.models.tuner.study.study_file import StudyFile
 
 YAML = """
 name: buckets

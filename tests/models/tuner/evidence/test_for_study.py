@@ -8,10 +8,10 @@ import pytest
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, Trial, TrialState
 from crosswind.data.store.store import Store
-from crosswind.models.tuner.desk import Lease, StudyDesk
-from crosswind.models.tuner.evidence.beside import ROWS_MAX, SOURCES_MAX, bounded, is_comparable
 from crosswind.models.tuner.evidence.for_study import StoredEarlier
-from crosswind.models.tuner.source import Source
+from crosswind.models.tuner.evidence.prior_studies import ROWS_MAX, SOURCES_MAX, bounded, is_comparable
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.service.catalog import CatalogStudyService, Lease
 
 AddRun = Callable[..., Run]
 SPACE = {"bucket_mb": {"kind": "ordinal", "values": [1, 2, 4, 8, 16]}, "threads": {"kind": "int", "low": 1, "high": 8}}
@@ -34,9 +34,9 @@ def add_study(store: Store, name: str, **facts: object) -> Study:
 
 def test_a_study_of_a_desk_starts_from_the_best_of_an_earlier_one(store: Store) -> None:
     add_study(store, "earlier")
-    desk = StudyDesk(store.catalog, find_earlier=StoredEarlier(store))
-    desk.create(STUDY)
-    [first] = desk.suggest("mine", 1, Lease("alice", 60))
+    service = CatalogStudyService(store.catalog, find_earlier=StoredEarlier(store))
+    service.create(STUDY)
+    [first] = service.suggest("mine", 1, Lease("alice", 60))
     assert first.trial.configuration == BEST
 
 
@@ -48,9 +48,9 @@ def test_a_study_with_a_limit_starts_from_the_best_within_it(store: Store) -> No
         record = session.leases.record(earlier.study_id, "hot")
         session.leases.change(replace(record, outcomes={"power_watts": 400.0}))
     limited = replace(STUDY, details={"limits": ["power_watts <= 300"]})
-    desk = StudyDesk(store.catalog, find_earlier=StoredEarlier(store))
-    desk.create(limited)
-    suggested = [record.trial.configuration for record in desk.suggest("mine", 5, Lease("alice", 60))]
+    service = CatalogStudyService(store.catalog, find_earlier=StoredEarlier(store))
+    service.create(limited)
+    suggested = [record.trial.configuration for record in service.suggest("mine", 5, Lease("alice", 60))]
     assert suggested[:3] == [BEST, {"bucket_mb": 1, "threads": 3}, {"bucket_mb": 1, "threads": 1}]
     assert hot.configuration not in suggested[:3]
     assert len({str(configuration) for configuration in suggested}) == 5
@@ -69,11 +69,11 @@ def test_runs_of_the_workload_come_before_other_studies(store: Store, add_run: A
 
 
 def test_the_workload_is_known_by_the_studys_own_newest_run(store: Store, add_run: AddRun) -> None:
-    desk = StudyDesk(store.catalog)
-    desk.create(STUDY)
-    [record] = desk.suggest("mine", 1, Lease("alice", 60))
+    service = CatalogStudyService(store.catalog)
+    service.create(STUDY)
+    [record] = service.suggest("mine", 1, Lease("alice", 60))
     run = add_run("own", dict(record.trial.configuration))
-    desk.complete("mine", record.trial.trial_id, 1.0, run_id=run.run_id)
+    service.complete("mine", record.trial.trial_id, 1.0, run_id=run.run_id)
     add_run("earlier", {"bucket_mb": 1, "threads": 1})
     earlier = StoredEarlier(store)(STUDY)
     assert earlier.features == {"workload": "gpt", "system": "here", "world_size": 2.0}

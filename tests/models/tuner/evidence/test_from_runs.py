@@ -11,9 +11,10 @@ from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import History, Study, Trial, TrialState
 from crosswind.data.store.store import Store
-from crosswind.models.tuner import GaussianProcessTuner, Space
 from crosswind.models.tuner.evidence.from_runs import evidence_of
 from crosswind.models.tuner.evidence.sought import Sought
+from crosswind.models.tuner.search.gaussian_process_tuner import GaussianProcessTuner
+from crosswind.models.tuner.space.space import Space
 
 AddRun = Callable[..., Run]
 SPACE = Space.from_json(

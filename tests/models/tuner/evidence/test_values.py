@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosswind.data.schema.trial import Parameter
-from crosswind.models.tuner import Space
 from crosswind.models.tuner.evidence.units import UNITS, converted, number_in, split_name
 from crosswind.models.tuner.evidence.values import configured_value, covered, fitted
+from crosswind.models.tuner.space.space import Space
 
 SPACE = Space.from_json(
     {

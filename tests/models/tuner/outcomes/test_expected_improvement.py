@@ -6,8 +6,8 @@ from scipy.stats import norm
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.tuner.outcomes.expected_improvement import expected_hypervolume_improvement as expected
-from crosswind.models.tuner.outcomes.front import hypervolume, on_front
+from crosswind.models.tuner.search.pareto.expected_improvement import expected_hypervolume_improvement as expected
+from crosswind.models.tuner.study.front import hypervolume, on_front
 
 SAMPLES = 1000
 

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.tuner.outcomes.front import hypervolume, on_front, reference
+from crosswind.models.tuner.study.front import hypervolume, on_front, reference
 
 ROWS = st.integers(1, 4).flatmap(
     lambda width: arrays.arrays(

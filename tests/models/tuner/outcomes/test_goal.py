@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration
-from crosswind.models.tuner.outcomes.goal import Goal
-from crosswind.models.tuner.outcomes.limit import Limit
-from crosswind.models.tuner.outcomes.objective import Objective
+from crosswind.models.tuner.study.goal import Goal
+from crosswind.models.tuner.study.limit import Limit
+from crosswind.models.tuner.study.objective import Objective
 
 OUTCOMES = {"step_p50_seconds": 0.5, "energy_joules": 80.0, "power_watts": 160.0}
 CONFIGURATION: Configuration = {"batch": 16, "precision": "bf16"}

@@ -5,9 +5,10 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner import RandomTuner, Space
-from crosswind.models.tuner.outcomes.front import hypervolume
-from crosswind.models.tuner.outcomes.pareto_tuner import ParetoTuner
+from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner
+from crosswind.models.tuner.search.random_tuner import RandomTuner
+from crosswind.models.tuner.space.space import Space
+from crosswind.models.tuner.study.front import hypervolume
 
 SPACE = Space.from_json(
     {

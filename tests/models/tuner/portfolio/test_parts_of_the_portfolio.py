@@ -3,15 +3,16 @@ import pytest
 from scipy.optimize import check_grad
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner import Source, Space
-from crosswind.models.tuner.gaussian_process import Process, _misfit
-from crosswind.models.tuner.portfolio.encoding import foreign_points
-from crosswind.models.tuner.portfolio.ensemble import shares
-from crosswind.models.tuner.portfolio.prior import KnownSource, feature_numbers, telling
-from crosswind.models.tuner.portfolio.rotation import OWN, START, turn
-from crosswind.models.tuner.portfolio.scale import censored, standardised
-from crosswind.models.tuner.portfolio.sourced_process import SourcedProcess
-from crosswind.models.tuner.portfolio.validity import chance_of_success
+from crosswind.models.gp.gaussian_process import Process, _misfit
+from crosswind.models.tuner.search.portfolio.encoding import foreign_points
+from crosswind.models.tuner.search.portfolio.ensemble import shares
+from crosswind.models.tuner.search.portfolio.prior import KnownSource, feature_numbers, telling
+from crosswind.models.tuner.search.portfolio.rotation import OWN, START, turn
+from crosswind.models.tuner.search.portfolio.scale import censored, standardised
+from crosswind.models.tuner.search.portfolio.sourced_process import SourcedProcess
+from crosswind.models.tuner.search.portfolio.validity import chance_of_success
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.space.space import Space
 
 SPACE = Space.from_json(
     {

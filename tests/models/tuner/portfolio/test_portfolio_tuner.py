@@ -3,7 +3,9 @@ import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
-from crosswind.models.tuner import PortfolioTuner, Source, Space
+from crosswind.models.tuner.search.portfolio.tuner import PortfolioTuner
+from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.space.space import Space
 
 GRID = Space.from_json({name: {"kind": "ordinal", "values": list(range(12))} for name in ("a", "b")})
 ENDLESS = Space.from_json({name: {"kind": "float", "low": 0, "high": 11} for name in ("a", "b")})

@@ -3,8 +3,9 @@
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner.space import Space
-from crosswind.models.tuner.variants import Context, ContextTuner, Experience
+from crosswind.models.tuner.space.space import Space
+from crosswind.models.tuner.variants.context_tuner import ContextTuner
+from crosswind.models.tuner.variants.experience import Context, Experience
 
 SPACE = Space.from_json({"level": {"kind": "ordinal", "values": [1, 2, 3]}})
 HERE, THERE = Context("here", {"size": 1.0}), Context("there", {"size": 2.0})

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.tuner.variants import Choice, Context, Experience, VariantChooser
+from crosswind.models.tuner.variants.chooser import VariantChooser
+from crosswind.models.tuner.variants.experience import Choice, Context, Experience
 
 DIRECT, MULTIGRID, RISKY = ({"solver": name} for name in ("direct", "multigrid", "risky"))
 VARIANTS = [DIRECT, MULTIGRID, RISKY]

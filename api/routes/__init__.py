@@ -1,0 +1,1 @@
+"""Routes: one router per noun."""

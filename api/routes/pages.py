@@ -1,0 +1,123 @@
+"""The pages and the files they load."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
+
+from crosswind.api.background_answers import PendingError
+from crosswind.api.problems import OF_ERROR
+from crosswind.api.stored import ClientOf
+from crosswind.api.wire import cursor_of, place_of
+from crosswind.client.local import Local
+from crosswind.dashboards.assets import asset
+from crosswind.dashboards.pages.listed import FIRST, LISTED
+from crosswind.dashboards.pages.page import Asked, Page, View
+from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
+from crosswind.data.schema.errors import ProjectError
+
+REMEDIES = {
+    404: "Look for it in the list of runs, or search.",
+    422: "Correct the address, or start again from the list of runs.",
+    503: "Try again in a moment; nothing was changed.",
+}
+LOOK_AGAIN_SECONDS = 2
+FOR_A_YEAR = "public, max-age=31536000, immutable"
+
+
+class PageRoute(APIRoute):
+    """A page's route: who reads it in a browser gets a refusal as a page, others as problem details."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, with refusals made into pages."""
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except tuple(OF_ERROR) as error:
+                if "text/html" not in request.headers.get("accept", ""):
+                    raise
+                return _waiting(request) if isinstance(error, PendingError) else _refusal(request, error)
+
+        return answer
+
+
+def _refusal(request: Request, error: ProjectError) -> HTMLResponse:
+    [kind] = [kind for error_type, kind in OF_ERROR.items() if isinstance(error, error_type)]
+    html = render_error(
+        kind.status, kind.title, str(error), root=root_of(request), remedy=REMEDIES.get(kind.status, "")
+    )
+    return HTMLResponse(html, kind.status)
+
+
+def _waiting(request: Request) -> HTMLResponse:
+    """A page that looks again by itself, as nobody reads it."""
+    headers = {"Refresh": str(LOOK_AGAIN_SECONDS), "Cache-Control": "no-store"}
+    return HTMLResponse(render_waiting(root=root_of(request)), 202, headers)
+
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+def home() -> RedirectResponse:
+    """Leads to the first page; relative, so that a proxy's prefix stays."""
+    return RedirectResponse(FIRST.path.lstrip("/"))
+
+
+@router.get("/static/{name}")
+def static(name: str, request: Request) -> Response:
+    """A file that pages load; its address changes with its content, so it may be kept."""
+    file = asset(name)
+    tag = f'"{file.version}"'
+    is_named = request.query_params.get("v") == file.version
+    headers = {"ETag": tag, "Vary": "Accept-Encoding", "Cache-Control": FOR_A_YEAR if is_named else "no-cache"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.media_type)
+    return Response(file.body, headers=headers, media_type=file.media_type)
+
+
+def root_of(request: Request) -> str:
+    """The way from the address asked for to the top, such as `../`: right behind any proxy."""
+    return "../" * max(0, _path(request).count("/") - 1) or "./"
+
+
+def _path(request: Request) -> str:
+    path: str = (request.scope.get("raw_path") or request.scope["path"].encode()).decode("ascii", "replace")
+    return path.removeprefix(request.scope.get("root_path", ""))
+
+
+def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]:
+    query = dict(request.query_params)
+    run_id = request.path_params.get("run_id", "")
+    asked = Asked(query, run_id, place_of(query.get("cursor"), int, str))
+    view = page.view(client, asked)
+    path = page.path.replace("{run_id}", run_id)
+    cursor = None if view.next_place is None else cursor_of(*view.next_place)
+    return view, Address(root_of(request), path, query, cursor)
+
+
+def _as_html(page: Page) -> Callable[..., HTMLResponse]:
+    def show(request: Request) -> HTMLResponse:
+        view, address = _answer(page, request.app.state.page_client, request)
+        return HTMLResponse(render(page, view, address))
+
+    return show
+
+
+def _as_json(page: Page) -> Callable[..., JSONResponse]:
+    def show(request: Request, client: ClientOf) -> JSONResponse:
+        view, address = _answer(page, client, request)
+        return JSONResponse(as_json(page, view, address))
+
+    return show
+
+
+for _page in LISTED:
+    router.add_api_route(f"{_page.path}.json", _as_json(_page), name=f"{_page.name}_json")
+    router.add_api_route(_page.path, _as_html(_page), name=_page.name, route_class_override=PageRoute)

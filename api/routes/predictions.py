@@ -1,0 +1,100 @@
+"""Predictions of how long runs to come will take."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import Response
+from pydantic import Field
+
+from crosswind.api.stored import ClientOf
+from crosswind.api.wire import Ask, Name, Value, Values, View, plain_json, refuse_unknown_query
+from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis, RunPrediction
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.question import RANKS_MAX, Question
+from crosswind.data.schema.trial import Parameter
+from crosswind.models.next_run.predictor import RunPredictor
+
+router = APIRouter(prefix="/v1/predictions", tags=["predictions"], dependencies=[Depends(refuse_unknown_query)])
+BATCH_MAX = 10_000
+Ranks = Annotated[int, Field(ge=1, le=RANKS_MAX, description="number of ranks; of jobs, of nodes")]
+
+
+class RunAsk(Ask):
+    """The run that is asked about."""
+
+    workload: Name
+    system: Name
+    configuration: Values = Field(default_factory=dict)
+    world_size: Ranks
+    node_count: Annotated[int | None, Field(ge=1, le=RANKS_MAX)] = None
+    outcome: Annotated[Outcome | None, Field(strict=False, description="null: the finest that was recorded")] = None
+
+    @property
+    def question(self) -> Question:
+        """In the words of the models. Raises: InvalidInputError."""
+        return Question(self.workload, self.system, self.configuration, self.world_size, self.node_count)
+
+
+class PredictionAsk(RunAsk):
+    """A run, and a limit that it may exceed."""
+
+    limit_seconds: Annotated[float | None, Field(gt=0, description="how likely is it to take longer?")] = None
+
+
+class BatchView(View):
+    """Quantiles of many runs: `seconds[i][j]` at `levels[j]`, and what each rests on."""
+
+    outcome: str
+    unit: str
+    levels: tuple[float, ...]
+    seconds: list[list[float]]
+    basis: tuple[PredictionBasis, ...]
+    is_outside: tuple[bool, ...]
+    model: str | None
+
+
+class BatchAsk(Ask):
+    """Many runs of one workload on one system: of what differs between them, lists of the same length."""
+
+    workload: Name
+    system: Name
+    world_size: Annotated[list[Ranks], Field(min_length=1, max_length=BATCH_MAX)]
+    configuration: Annotated[dict[Name, Value | list[Value]], Field(max_length=200)] = Field(default_factory=dict)
+    outcome: Annotated[Outcome | None, Field(strict=False)] = None
+
+    @property
+    def questions(self) -> list[Question]:
+        """One for each number of ranks. Raises: InvalidInputError naming a list of another length."""
+        count = len(self.world_size)
+        columns = {name: _column(name, value, count) for name, value in self.configuration.items()}
+        rows = zip(*columns.values(), strict=True) if columns else [()] * count
+        return [
+            Question(self.workload, self.system, dict(zip(columns, row, strict=True)), ranks)
+            for row, ranks in zip(rows, self.world_size, strict=True)
+        ]
+
+
+@router.post("", response_model=RunPrediction)
+async def predict(asked: PredictionAsk, request: Request) -> Response:
+    """Predict how long a run to come will take, as quantiles; stores nothing."""
+    predictor: RunPredictor = request.app.state.client.predictor  # a dependency costs a tenth of an answer
+    question, outcome, limit = asked.question, asked.outcome, asked.limit_seconds
+    answer = predictor.cached(question, outcome, limit_seconds=limit)
+    if answer is None:
+        answer = await run_in_threadpool(predictor.answer, question, outcome, limit_seconds=limit)
+    return plain_json(answer)
+
+
+@router.post(":batch", response_model=BatchView)
+def predict_many(asked: BatchAsk, client: ClientOf) -> Response:
+    """Predict how long many runs to come will take, in columns; stores nothing."""
+    return plain_json(client.predictor.answers(asked.questions, asked.outcome))
+
+
+def _column(name: str, value: Parameter | list[Parameter], count: int) -> list[Parameter]:
+    if not isinstance(value, list):
+        return [value] * count
+    if len(value) != count:
+        raise InvalidInputError(f"configuration {name} has {len(value)} values, expected {count} as world_size has")
+    return value

@@ -1,0 +1,209 @@
+"""Studies: searches over a space of configurations."""
+
+import time
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, Depends, Response, status
+from pydantic import (
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    TypeAdapter,
+    WrapValidator,
+)
+
+from crosswind.api.requests import RequestOf
+from crosswind.api.routes.trials import TrialView
+from crosswind.api.stored import StoreOf, StudyServiceOf
+from crosswind.api.wire import Ask, Id, Name, View, refuse_unknown_query, rfc3339
+from crosswind.data.schema.run import new_ulid
+from crosswind.data.schema.trial import TRIALS_MAX, Study, TrialState
+from crosswind.models.tuner.service.service import StudyStatus
+from crosswind.models.tuner.space.expression import LENGTH_MAX
+from crosswind.models.tuner.space.parameter_json import DESCRIPTION_MAX
+from crosswind.models.tuner.space.requirements import CONSTRAINTS_MAX
+from crosswind.models.tuner.space.space import is_wrapped
+
+router = APIRouter(prefix="/v1/studies", tags=["studies"], dependencies=[Depends(refuse_unknown_query)])
+LARGEST = 2**62  # random numbers between ends further out would overflow
+Bound = Annotated[int | float, Field(ge=-LARGEST, le=LARGEST)]
+Claim = Annotated[str, StringConstraints(min_length=1, max_length=LENGTH_MAX)]
+Choice = (
+    StrictBool
+    | Annotated[StrictInt, Field(ge=-LARGEST, le=LARGEST)]
+    | Annotated[StrictFloat, Field(ge=-LARGEST, le=LARGEST)]
+    | Annotated[StrictStr, StringConstraints(max_length=1000)]
+)
+
+
+class DomainAsk(Ask):
+    """The values that one parameter may take."""
+
+    kind: Annotated[str, Field(description="int, float, ordinal, categorical or boolean")]
+    low: Bound | None = None
+    high: Bound | None = None
+    log: bool | None = None
+    values: Annotated[list[Choice] | None, Field(max_length=10_000)] = None
+    when: Annotated[Claim | None, Field(description="applies only then; absent from configurations otherwise")] = None
+    description: Annotated[str | None, StringConstraints(max_length=DESCRIPTION_MAX)] = None
+
+
+Domains = Annotated[dict[Name, DomainAsk], Field(min_length=1, max_length=200)]
+Scalars = Annotated[dict[Name, Choice], Field(max_length=200)]
+
+
+class SpaceAsk(Ask):
+    """Parameters and what binds them."""
+
+    parameters: Domains
+    constraints: Annotated[
+        list[Claim], Field(max_length=CONSTRAINTS_MAX, description="such as dp * tp * pp == ranks; all must hold")
+    ] = []  # noqa: RUF012 - pydantic copies it
+    facts: Annotated[Scalars, Field(description="what constraints may name beside the parameters")] = {}  # noqa: RUF012
+    transformer: Annotated[
+        Scalars, Field(description="sizes and device of a transformer: lets constraints say fits_memory")
+    ] = {}  # noqa: RUF012
+
+
+PLAIN: TypeAdapter[dict[str, DomainAsk]] = TypeAdapter(Domains)
+
+
+def _space(value: Any, _: object) -> dict[str, DomainAsk] | SpaceAsk:
+    """Parameters alone, or with what binds them; a fault is then told of the one that was meant."""
+    return (
+        SpaceAsk.model_validate(value)
+        if isinstance(value, dict) and is_wrapped(value)
+        else PLAIN.validate_python(value)
+    )
+
+
+class StudyAsk(Ask):
+    """The search that is to be made."""
+
+    name: Name
+    space: Annotated[Domains | SpaceAsk, WrapValidator(_space)]
+    objective: Annotated[Name, Field(description="what is made smaller, such as step_p50_seconds")]
+    unit: Annotated[str, StringConstraints(max_length=64)] = "s"
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    trials_max: Annotated[int | None, Field(ge=1, le=TRIALS_MAX, description="the budget: begins no more")] = None
+    details: Annotated[
+        dict[Name, JsonValue],
+        Field(
+            max_length=100,
+            description="what else the search is about; objectives, limits, hours and repeats are heeded, all kept",
+        ),
+    ] = {}  # noqa: RUF012 - pydantic copies it
+
+
+class StudyView(View):
+    """One search; a lower objective is better."""
+
+    study_id: str
+    name: str
+    space: dict[str, JsonValue]
+    objective: str
+    unit: str
+    seed: int
+    trials_max: int | None
+    details: dict[str, JsonValue]
+    created_at: str | None
+    created_ns: int
+
+    @classmethod
+    def of(cls, study: Study) -> Self:
+        """The study as it looks on the wire."""
+        return cls.model_validate(study_fields(study))
+
+
+class StudyStatusView(StudyView):
+    """One search, and how far it is."""
+
+    trials: dict[TrialState, int]
+    best: Annotated[TrialView | None, Field(description="of the smallest first objective within the limits")]
+    front: Annotated[
+        list[TrialView],
+        Field(description="within the limits, none beaten in every objective by another; with one objective the best"),
+    ]
+    outside: Annotated[int, Field(description="complete trials that exceed a limit")]
+    unjudged: Annotated[int, Field(description="complete trials whose outcomes do not tell every objective and limit")]
+    ends_at: Annotated[str | None, Field(description="when the study's hours are over")]
+    ends_ns: int | None
+    is_exhausted: Annotated[
+        bool, Field(description="whether the budget is spent and every trial has ended, or the hours are over")
+    ]
+
+    @classmethod
+    def of_status(cls, status: StudyStatus) -> Self:
+        """The study and its status as they look on the wire."""
+        best = TrialView.of(status.best) if status.best else None
+        return cls.model_validate(
+            {
+                **study_fields(status.study),
+                "trials": status.counts,
+                "best": best,
+                "front": [TrialView.of(record) for record in status.front],
+                "outside": status.outside,
+                "unjudged": status.unjudged,
+                "ends_at": rfc3339(status.ends_ns),
+                "ends_ns": status.ends_ns,
+                "is_exhausted": status.is_exhausted,
+            }
+        )
+
+
+class StudyList(View):
+    """Every study, newest first."""
+
+    studies: list[StudyView]
+
+
+@router.get("")
+def list_studies(store: StoreOf) -> StudyList:
+    """Every study, newest first."""
+    with store.catalog.read() as session:
+        return StudyList(studies=[StudyView.of(study) for study in session.studies.all()])
+
+
+@router.post("", status_code=status.HTTP_201_CREATED)
+def create_study(asked: StudyAsk, response: Response, service: StudyServiceOf, request: RequestOf) -> StudyView:
+    """A new study; with an Idempotency-Key, the same request again gets the same study."""
+    study = service.create(new_study(asked), request=request)
+    response.headers["Location"] = f"/v1/studies/{study.study_id}"
+    return StudyView.of(study)
+
+
+@router.get("/{study_id}")
+def get_study(study_id: Id, service: StudyServiceOf) -> StudyStatusView:
+    """One study by id or name, and how far it is."""
+    return StudyStatusView.of_status(service.status(study_id))
+
+
+def new_study(asked: StudyAsk) -> Study:
+    """The study that is asked for, under a fresh id."""
+    space = _plain(asked.space)
+    return Study(
+        new_ulid(),
+        asked.name,
+        space,
+        asked.objective,
+        asked.unit,
+        asked.seed,
+        time.time_ns(),
+        asked.trials_max,
+        asked.details,
+    )
+
+
+def _plain(space: dict[str, DomainAsk] | SpaceAsk) -> dict[str, object]:
+    if isinstance(space, SpaceAsk):
+        return {name: value for name, value in space.model_dump(exclude_none=True).items() if value}
+    return {name: domain.model_dump(exclude_none=True) for name, domain in space.items()}
+
+
+def study_fields(study: Study) -> dict[str, Any]:
+    """The study's fields, with its time as text beside the number."""
+    return {**vars(study), "created_at": rfc3339(study.created_ns)}

@@ -1,0 +1,155 @@
+"""Trials of a study: handed out under leases, and their outcomes."""
+
+from typing import Annotated, Literal, Self
+
+from fastapi import APIRouter, Depends
+from pydantic import Field, StringConstraints
+
+from crosswind.api.requests import RequestOf
+from crosswind.api.stored import StudyServiceOf
+from crosswind.api.wire import Ask, Id, Name, Value, View, refuse_unknown_query, rfc3339
+from crosswind.data.schema.trial import TrialRecord, TrialState
+from crosswind.models.tuner.service.rules import OUTCOMES_MAX, TEXT_MAX
+from crosswind.models.tuner.service.service import COUNT_MAX, LEASE_SECONDS_MAX, Lease
+from crosswind.models.tuner.variants.contexts import NUMBERS_MAX, choosing_by
+
+router = APIRouter(prefix="/v1/studies/{study_id}", tags=["trials"], dependencies=[Depends(refuse_unknown_query)])
+Seconds = Annotated[float, Field(gt=0, le=LEASE_SECONDS_MAX, allow_inf_nan=False)]
+LEASE_SECONDS = 3600.0
+RunId = Annotated[Name, Field(max_length=64)]
+
+
+class SuggestAsk(Ask):
+    """The number of trials wanted, their owner, and the time that they are wanted for."""
+
+    owner: Name
+    job: Annotated[Name | None, Field(description="the batch job: asking again, it gets its own trial back")] = None
+    count: Annotated[int, Field(ge=1, le=COUNT_MAX)] = 1
+    lease_seconds: Seconds = LEASE_SECONDS
+    context: Annotated[
+        dict[Name, Annotated[float, Field(allow_inf_nan=False)]] | None,
+        Field(min_length=1, max_length=NUMBERS_MAX, description="numbers of the input that is to be evaluated"),
+    ] = None
+
+
+class HeartbeatAsk(Ask):
+    """The owner who still evaluates the trial, and how long the lease is to hold from now."""
+
+    owner: Name
+    lease_seconds: Seconds = LEASE_SECONDS
+
+
+class CompleteAsk(Ask):
+    """The measured objective; lower is better. With `owner`, it is refused when another owner holds the trial."""
+
+    objective: Annotated[float, Field(allow_inf_nan=False)]
+    owner: Name | None = None
+    run_id: RunId | None = None
+    outcomes: Annotated[
+        dict[Name, Annotated[float, Field(allow_inf_nan=False)]] | None,
+        Field(max_length=OUTCOMES_MAX, description="what else was measured, by name"),
+    ] = None
+
+
+class FailAsk(Ask):
+    """Why there is no objective."""
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+    state: Literal["failed", "infeasible", "pruned"] = "failed"
+    owner: Name | None = None
+
+
+class ReleaseAsk(Ask):
+    """The owner who gives the trial back, and the checkpoint that the next can go on from."""
+
+    owner: Name | None = None
+    checkpoint: Annotated[str | None, StringConstraints(min_length=1, max_length=TEXT_MAX)] = None
+
+
+class TrialView(View):
+    """One configuration, evaluated or being evaluated; `objective` is null unless the state is done."""
+
+    trial_id: str
+    study_id: str
+    configuration: dict[str, Value]
+    state: TrialState
+    objective: float | None
+    owner: Annotated[str | None, Field(description="who holds the lease, or held it last")]
+    lease_expires_at: str | None
+    lease_expires_ns: int | None
+    run_id: str | None
+    reason: str | None
+    job: str | None
+    checkpoint: Annotated[str | None, Field(description="where the work of an earlier holder can be resumed")]
+    outcomes: dict[str, float]
+    losses: Annotated[int, Field(description="how often a lease of the trial ran out without a word")]
+
+    @classmethod
+    def of(cls, record: TrialRecord) -> Self:
+        """The trial as it looks on the wire."""
+        fields = {name: value for name, value in vars(record).items() if name != "trial"}
+        expires_at = rfc3339(record.lease_expires_ns)
+        return cls.model_validate({**vars(record.trial), **fields, "lease_expires_at": expires_at})
+
+
+class TrialList(View):
+    """Trials of one study, oldest first."""
+
+    trials: list[TrialView]
+
+    @classmethod
+    def of(cls, records: list[TrialRecord]) -> Self:
+        """The trials as they look on the wire."""
+        return cls(trials=[TrialView.of(record) for record in records])
+
+
+@router.get("/trials")
+def list_trials(study_id: Id, service: StudyServiceOf) -> TrialList:
+    """Every trial of the study, oldest first."""
+    return TrialList.of(service.trials(study_id))
+
+
+@router.post("/trials:suggest")
+def suggest(study_id: Id, asked: SuggestAsk, service: StudyServiceOf, request: RequestOf) -> TrialList:
+    """Trials to evaluate next, leased to the owner; an empty list once the space is used up.
+
+    With a context, earlier trials of the study decide that were told with theirs, as outcomes `context.NAME`.
+    """
+    lease = Lease(asked.owner, asked.lease_seconds, asked.job)
+    asks = service.choosing(choosing_by(asked.context, service.trials(study_id))) if asked.context else service
+    return TrialList.of(asks.suggest(study_id, asked.count, lease, request=request))
+
+
+@router.get("/trials/{trial_id}")
+def get_trial(study_id: Id, trial_id: Id, service: StudyServiceOf) -> TrialView:
+    """One trial."""
+    return TrialView.of(service.trial(study_id, trial_id))
+
+
+@router.post("/trials/{trial_id}:heartbeat")
+def heartbeat(study_id: Id, trial_id: Id, asked: HeartbeatAsk, service: StudyServiceOf) -> TrialView:
+    """Lets the lease run anew from now, on the server's clock."""
+    return TrialView.of(service.heartbeat(study_id, trial_id, Lease(asked.owner, asked.lease_seconds)))
+
+
+@router.post("/trials/{trial_id}:complete")
+def complete(study_id: Id, trial_id: Id, asked: CompleteAsk, service: StudyServiceOf) -> TrialView:
+    """Takes the measured objective; the same value again gets the same answer, another one 409."""
+    record = service.complete(
+        study_id, trial_id, asked.objective, owner=asked.owner, run_id=asked.run_id, outcomes=asked.outcomes
+    )
+    return TrialView.of(record)
+
+
+@router.post("/trials/{trial_id}:fail")
+def fail(study_id: Id, trial_id: Id, asked: FailAsk, service: StudyServiceOf) -> TrialView:
+    """Ends the trial without an objective."""
+    state = TrialState(asked.state)
+    return TrialView.of(service.fail(study_id, trial_id, asked.reason, state=state, owner=asked.owner))
+
+
+@router.post("/trials/{trial_id}:release")
+def release(study_id: Id, trial_id: Id, service: StudyServiceOf, asked: ReleaseAsk | None = None) -> TrialView:
+    """Gives the trial back unmeasured; the next who asks gets it, with the checkpoint."""
+    given = asked or ReleaseAsk()
+    return TrialView.of(service.release(study_id, trial_id, owner=given.owner, checkpoint=given.checkpoint))

@@ -1,0 +1,134 @@
+"""Handling of every answer on its way out: security headers, validators, and the net under failures."""
+
+import hashlib
+import logging
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crosswind.api.problems import INTERNAL, problem
+from crosswind.data.schema.run import new_ulid
+
+log = logging.getLogger("crosswind.api")
+
+# Plotly sets style attributes, and offers figures as data: and blob: images; it needs no inline script.
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'self'",
+        "base-uri 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
+RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+class SecurityHeaders:
+    """Adds the security headers that an answer does not set itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = list(message.get("headers", ()))
+                names = {name for name, _ in own}  # lower case, as ASGI has them
+                message["headers"] = [*own, *(header for header in RAW_HEADERS if header[0] not in names)]
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+class FailureHandler:
+    """Answers what no route foresaw with a problem that tells nothing private, and logs the rest."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+        has_started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception:
+            reference = new_ulid()
+            log.exception("%s %r failed, reference %s", scope.get("method"), scope.get("path"), reference)
+            if has_started or scope["type"] != "http":
+                raise
+            detail = f"the server's log has more under {reference}"
+            answer = problem(INTERNAL, detail, root_path=scope.get("root_path", ""), further={"reference": reference})
+            await answer(scope, receive, send)
+
+
+class Validators:
+    """Gives JSON answers to GET a weak ETag of their content, and answers 304 to who has that content already."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+        if scope["type"] == "http" and scope["method"] == "GET":
+            await self.app(scope, receive, _Tagging(send, Headers(scope=scope).get("if-none-match", "")))
+        else:
+            await self.app(scope, receive, send)
+
+
+class _Tagging:
+    """Holds a JSON answer back until it is whole, then tags it; lets every other answer through."""
+
+    def __init__(self, send: Send, etags: str) -> None:
+        self._send = send
+        self._known = {tag.strip().removeprefix("W/") for tag in etags.split(",")} - {""}
+        self._start: Message | None = None
+        self._body = bytearray()
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_json(message):
+            self._start = message
+        elif self._start is None:
+            await self._send(message)
+        else:
+            self._body += message.get("body", b"")
+            if not message.get("more_body"):
+                await self._finish(self._start)
+
+    async def _finish(self, start: Message) -> None:
+        tag = f'"{hashlib.sha256(self._body).hexdigest()[:32]}"'
+        headers = MutableHeaders(scope=start)
+        headers["ETag"] = f"W/{tag}"
+        body = bytes(self._body)
+        if self._known & {tag, "*"}:
+            start["status"], body = 304, b""
+            del headers["content-length"], headers["content-type"]
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _is_json(start: Message) -> bool:
+    return start["status"] == 200 and Headers(raw=start["headers"]).get("content-type", "").startswith(
+        "application/json"
+    )

@@ -1,0 +1,1 @@
+"""The agent: one process a node that sweeps the sources into the spool."""

@@ -1,0 +1,14 @@
+"""The last reading of each source, which the agent keeps and this server shows."""
+
+from dataclasses import dataclass
+
+from crosswind.ingest.spool.spool import SweepRows
+
+
+@dataclass(frozen=True, slots=True)
+class LatestReading:
+    """The last reading of one source."""
+
+    rows: SweepRows
+    duration_seconds: float
+    reason: str | None

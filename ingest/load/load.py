@@ -1,0 +1,253 @@
+"""From spools and files of others into the store, exactly once."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy.exc import IntegrityError
+
+from crosswind.data.catalog.catalog import Session
+from crosswind.data.catalog.database import NO_ANSWER
+from crosswind.data.files import NoLocksError, lock_file, take_lock
+from crosswind.data.lake.lake import set_of
+from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
+from crosswind.data.schema.injection import Injected
+from crosswind.data.schema.occupancy import Allocation, Placement
+from crosswind.data.schema.run import Rank, Run
+from crosswind.data.schema.steps import LOOP_SETS
+from crosswind.data.store.store import Store
+from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
+from crosswind.ingest.probe.place import node_name
+from crosswind.ingest.reader.reader import Report
+from crosswind.ingest.spool.abandoned import is_abandoned_in
+from crosswind.ingest.spool.quarantine import keep_copy
+from crosswind.ingest.spool.records import PLACES, in_one_order, injection_of, rank_of, run_of
+from crosswind.ingest.spool.segment import Frame, RecordFrame, RowsFrame, SweepRows
+from crosswind.ingest.spool.segment_reader import Readable, SegmentReader
+from crosswind.ingest.spool.spool import RECOVERED, batch_id, recover, sealed_segments
+
+QUOTED = 20  # refused frames of a segment that are told one by one
+OF_RUNS = {metric_set.name for metric_set in LOOP_SETS}
+
+
+@dataclass
+class Loaded:
+    """The outcome of loading some spools or files."""
+
+    batches: int = 0
+    duplicates: int = 0
+    rows: int = 0
+    runs: set[str] = field(default_factory=set)
+    jobs: int = 0
+    trials: int = 0
+    problems: list[str] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+
+@dataclass
+class _Content:
+    builder: BatchBuilder
+    tables: list[pa.Table] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
+    places: list[Allocation | Placement] = field(default_factory=list)
+    injections: list[Injected] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    refused_frames: int = 0
+    writer_died: bool = False
+
+    def row_count(self) -> int:
+        """Rows of all sets."""
+        return sum(len(table) for table in self.tables)
+
+    def lost_runs(self) -> set[str]:
+        """The runs that a dead writer told of."""
+        if not self.writer_died:
+            return set()
+        timed = [table for table in self.tables if set_of(table.schema).name in OF_RUNS]
+        run_ids = {run.run_id for run in self.runs} | {rank.run_id for rank in self.ranks}
+        with_runs = (table for table in timed if "run_id" in table.column_names)
+        return run_ids.union(*(pc.unique(table["run_id"]).to_pylist() for table in with_runs))
+
+
+def load_spool(store: Store, directory: Path) -> Loaded:
+    """Stores every segment of a spool and removes what is stored; segments of dead writers are recovered first.
+
+    A run whose writer died without saying how it ended becomes `lost`. A segment of which not everything can be
+    understood is kept aside as `.rejected`, and said. Whoever else stores the same spool waits. Where the file system
+    keeps no locks, nothing is recovered, which is said as well.
+    Raises: UnavailableError when folder or store do not answer.
+    """
+    if not directory.is_dir():
+        raise UnavailableError(f"spool {directory}: no such folder")
+    loaded = Loaded()
+    try:
+        with _alone_in(directory) as problem:
+            if problem is None:
+                recover(directory, is_abandoned_in(directory, node_name()))
+            else:
+                loaded.problems.append(problem)
+            for path in sealed_segments(directory):
+                _move_in(store, path, loaded)
+    except (OSError, *NO_ANSWER) as error:
+        raise UnavailableError(f"from spool {directory} into store {store.home}: {error!s:.300}") from error
+    return loaded
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[str | None]:
+    """Holds the folder's lock; gives why there is none, where the file system keeps none."""
+    with lock_file(directory / "ingest.lock") as fd:
+        yield _locked(fd, directory)
+
+
+def _locked(fd: int, directory: Path) -> str | None:
+    try:
+        take_lock(fd, math.inf)
+    except NoLocksError as error:
+        return without_locks(directory, error)
+    return None
+
+
+def without_locks(directory: Path, error: NoLocksError) -> str:
+    """Return what a spool on a file system without locks means, and what to do."""
+    return (
+        f"spool {directory}: {error.strerror}: only sealed segments are stored, what dead writers left open "
+        "stays there; mount it with locks, or ship from each node (crosswind sync --to)"
+    )
+
+
+def _move_in(store: Store, path: Path, loaded: Loaded) -> None:
+    try:
+        is_understood = load_segment(store, path, loaded, quarantine=path.with_suffix(".rejected"))
+    except UnavailableError as error:
+        if path.is_symlink() or path.exists():  # else a writer gave it up, for want of space
+            loaded.problems.append(str(error))
+        return
+    except (MalformedError, InvalidInputError) as error:
+        loaded.problems.append(str(error))
+        is_understood = False
+    try:
+        if is_understood:
+            path.unlink(missing_ok=True)
+        else:
+            path.rename(path.with_suffix(".rejected"))
+    except OSError as error:
+        where = "removed" if is_understood else "kept aside"
+        loaded.problems.append(f"{path} was stored as far as it is understood, and cannot be {where}: {error.strerror}")
+
+
+def load_segment(
+    store: Store, path: Readable, loaded: Loaded, *, quarantine: Path | None = None, identity: str | None = None
+) -> bool:
+    """Stores one sealed segment, and says whether all of it was understood; one stored before changes nothing.
+
+    A segment of which not everything was understood is copied to `quarantine` before it counts as stored; `identity`
+    is its `batch_id`, where the caller knows it.
+    Raises: MalformedError, InvalidInputError, UnavailableError.
+    """
+    identity = identity or batch_id(path)
+    with store.catalog.read() as session:
+        if session.has_batch(identity):
+            loaded.duplicates += 1
+            return True
+    reader = SegmentReader(path, parse_quickly)
+    with store.lake.turn:
+        content = _content(store, reader, path)
+        parts = {f"{identity[:32]}-{number}": table for number, table in enumerate(content.tables)}
+        staged = store.lake.stage(parts)
+    if reader.report.reason:
+        content.problems.append(f"{path.name}: read up to frame {reader.report.frames}: {reader.report.reason}")
+    store.lake.publish(staged)
+    is_understood = not content.refused_frames and reader.report.reason is None
+    if quarantine is not None and not is_understood:
+        keep_copy(path, quarantine)
+    is_news = _note(store, identity, path.name, content)
+    loaded.problems += content.problems
+    loaded.batches += is_news
+    loaded.duplicates += not is_news
+    loaded.rows += content.row_count() if is_news else 0
+    loaded.runs |= {run.run_id for run in content.runs}
+    return is_understood
+
+
+def _note(store: Store, identity: str, origin: str, content: _Content) -> bool:
+    """Return whether the catalog took the batch, rather than that somebody else stored it at the same moment."""
+    try:
+        with store.catalog.write() as session:
+            if session.has_batch(identity):
+                return False
+            session.add_batch(identity, origin, row_count=content.row_count(), skipped=content.refused_frames)
+            _merge(session, content)
+    except IntegrityError:
+        with store.catalog.read() as session:
+            if not session.has_batch(identity):
+                raise
+        return False
+    return True
+
+
+def _content(store: Store, frames: Iterable[Frame | SweepRows], path: Readable) -> _Content:
+    content, reasons = _Content(BatchBuilder(store.lake.check)), []
+    for frame in frames:
+        try:
+            _take(frame, content)
+        except ProjectError as error:
+            reasons.append(str(error))
+    content.tables = content.builder.tables()
+    reasons += content.builder.refused
+    content.refused_frames = len(reasons)
+    content.problems += [f"{path.name}: {reason}" for reason in reasons[:QUOTED]]
+    if len(reasons) > QUOTED:
+        content.problems.append(f"{path.name}: {len(reasons) - QUOTED} more frames refused")
+    return content
+
+
+def _take(frame: Frame | SweepRows, content: _Content) -> None:
+    match frame:
+        case RowsFrame() | SweepRows():
+            content.builder.add(frame)
+        case RecordFrame("run", value):
+            content.runs.append(run_of(_named(value)))
+        case RecordFrame("rank", value):
+            content.ranks.append(rank_of(value))
+        case RecordFrame("allocation" | "placement" as record, value):
+            content.places.append(PLACES[record](_named(value)))
+        case RecordFrame("injection", value):
+            content.injections.append(injection_of(_named(value)))
+        case RecordFrame(record, value) if record == RECOVERED:
+            _note_death(value, content)
+        case RecordFrame(record, _):
+            raise MalformedError(
+                f"record {record!r:.80}: expected run, rank, allocation, placement, injection or recovered"
+            )
+        case _:
+            pass  # a set announces itself; its rows carry it
+
+
+def _note_death(value: Mapping[str, object], content: _Content) -> None:
+    content.writer_died = True
+    if value.get("torn_bytes"):
+        content.problems.append(f"{value['torn_bytes']!s:.20} torn bytes were cut off ({value.get('reason')!s:.200})")
+
+
+def _named(value: Mapping[str, object]) -> dict[str, object]:
+    """The record without facts it leaves open, so that they do not count as said."""
+    return {name: item for name, item in value.items() if item is not None}
+
+
+def _merge(session: Session, content: _Content) -> None:
+    for run in content.runs:
+        session.runs.merge(run)
+    for rank in content.ranks:
+        session.runs.merge_rank(rank)
+    for place in in_one_order(content.places):
+        session.places.merge(place)
+    for injected in content.injections:
+        session.injections.put(injected)
+    for run_id in content.lost_runs():
+        session.runs.lose(run_id)

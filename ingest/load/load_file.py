@@ -1,0 +1,287 @@
+"""Files of others into the store, exactly once; a file that grew gives only what is new."""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from sqlalchemy.exc import IntegrityError
+
+from crosswind.data.catalog.read_files import ReadFile
+from crosswind.data.lake.lake import set_of
+from crosswind.data.lake.locks import alone
+from crosswind.data.lake.publish import Staged, drop
+from crosswind.data.schema.errors import UnavailableError
+from crosswind.data.schema.job import Job
+from crosswind.data.schema.run import Run
+from crosswind.data.schema.trial import History
+from crosswind.data.store.jobs import JOB, job_table
+from crosswind.data.store.store import Store
+from crosswind.ingest.load.digests import digests_of
+from crosswind.ingest.load.distinct import JobNews, Same, distinct, without_known
+from crosswind.ingest.load.load import Loaded
+from crosswind.ingest.reader.reader import Context, Reader, Record, Report
+
+CELLS_MAX = 4_000_000  # of a part: rows x columns; what is read of a file is never all in memory
+BYTES_MAX = 1 << 27  # of a part in memory: texts may be long
+JOBS_AT_ONCE = 20_000
+MEANWHILE = "was ingested by somebody else meanwhile: nothing changed"
+PATIENCE_SECONDS = 60.0  # with somebody else who reads the same file
+AHEAD_NS = 86_400_000_000_000  # by which clocks and time zones may be wrong
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file that is only here for now, and what it is known by: the URL that it came from."""
+
+    path: Path
+    name: str
+
+
+def load_file(store: Store, file: Path | Named, reader: Reader, loaded: Loaded, *, context: Context) -> bool:
+    """Stores what a reader makes of somebody else's file or folder; the same content again changes nothing.
+
+    Whether anything came of it, now or before.
+    Raises: MalformedError, UnavailableError; nothing of the file is stored then.
+    """
+    path, shown = (file, str(file)) if isinstance(file, Path) else (file.path, file.name)
+    name = str(file.resolve()) if isinstance(file, Path) else file.name
+    reading = _Reading(store, path, name, reader, context, Report(shown, reader.name))
+    loaded.reports.append(reading.report)
+    with _alone(store.home / "reading", f"{reading.scope} {name}") as is_ours, _memory_used_again():
+        if not is_ours:
+            raise UnavailableError(f"{shown}: somebody else is ingesting it; ingest it again when they are done")
+        return _load(reading, loaded)
+
+
+@contextmanager
+def _alone(folder: Path, what: str) -> Iterator[bool]:
+    """Yield whether nobody else reads this, until it is noted: what stands there unnoted is nobody's who lives."""
+    slot = hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:3]  # so there are never many files
+    with ExitStack() as held:
+        try:
+            folder.mkdir(exist_ok=True)
+            is_ours = held.enter_context(alone(folder / f"{slot}.lock", PATIENCE_SECONDS))
+        except OSError as error:
+            raise UnavailableError(f"{error.filename or folder}: {error.strerror}") from error
+        yield is_ours
+
+
+@contextmanager
+def _memory_used_again() -> Iterator[None]:
+    """Lets Arrow take memory from the system's allocator, which hands out again at once what a block before had.
+
+    Arrow's own gives it back to the kernel between two blocks: a fifth of a file's processor time went into that.
+    """
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One file as it is read now; `name` is what it is known by."""
+
+    into: Store
+    path: Path
+    name: str
+    reader: Reader
+    context: Context
+    report: Report
+
+    @property
+    def scope(self) -> str:
+        """Digest of what, besides its content, decides what the file becomes."""
+        return _scope(self.reader, self.context)
+
+    def earlier(self) -> list[ReadFile]:
+        """Return what stood there when it was read before, longest first."""
+        with self.into.catalog.read() as session:
+            return session.read_files.of_path(self.scope, self.name)
+
+    def is_stored(self, identity: str) -> bool:
+        """Return whether the same content was stored before."""
+        with self.into.catalog.read() as session:
+            return session.has_batch(identity)
+
+
+def _load(reading: _Reading, loaded: Loaded) -> bool:
+    report, earlier = reading.report, reading.earlier()
+    digests = digests_of(reading.path, [file.size_bytes for file in earlier])
+    identity = hashlib.sha256(f"{reading.scope} {digests.whole}".encode()).hexdigest()
+    if reading.is_stored(identity):
+        report.notes.append("was ingested before: nothing changed")
+        loaded.duplicates += 1
+        return True
+    predecessor = next((file for file in earlier if not file.parts and digests.starts_with(file)), None)
+    taken = _taken(reading, identity, earlier, predecessor)
+    try:
+        taken.read(reading.reader.read(reading.path, report, reading.context))
+        if not taken.holds_anything:
+            return False
+        taken.store(ReadFile(reading.scope, digests.lines, reading.name, digests.lines_bytes, {}, ()), loaded)
+    finally:
+        drop(taken.staged)
+    if predecessor:
+        report.notes.append(f"was ingested before up to byte {predecessor.size_bytes}: rows from there on are new")
+    return True
+
+
+def _taken(reading: _Reading, identity: str, earlier: list[ReadFile], predecessor: ReadFile | None) -> "_Taken":
+    begun = tuple(part for file in earlier for part in file.parts)
+    replaced = tuple(sorted({f"part-{part[:32]}-" for part in (identity, *begun)}))
+    return _Taken(
+        reading.into,
+        identity,
+        reading.report,
+        earlier_rows=dict(predecessor.rows) if predecessor else {},
+        same=Same(by_keys=bool(earlier), replaced=replaced),
+        news=JobNews(reading.into.lake, replaced) if earlier else None,
+        begun=begun,
+    )
+
+
+def _scope(reader: Reader, context: Context) -> str:
+    """Digest of what, besides its content, decides what a file becomes."""
+    options = {name: str(value) for name, value in vars(context).items()}
+    return hashlib.sha256(json.dumps([reader.name, options]).encode()).hexdigest()
+
+
+@dataclass
+class _Taken:
+    """The content of one file, on its way into the store: tables as hidden files, records in memory."""
+
+    into: Store
+    identity: str
+    report: Report
+    earlier_rows: dict[str, int]  # rows of each set that are stored already: its first ones
+    same: Same
+    news: JobNews | None  # None where nothing was read from there before
+    begun: tuple[str, ...]  # parts of somebody who was killed before noting them
+    rows: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, list[pa.Table]] = field(default_factory=dict)
+    staged: list[Staged] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    histories: list[History] = field(default_factory=list)
+    stored: dict[str, int] = field(default_factory=dict)  # rows of each set that are new
+    told_ns: int = field(default_factory=time.time_ns)
+
+    def read(self, records: Iterable[Record]) -> None:
+        """Takes in what a reader gives."""
+        for record in records:
+            match record:
+                case Job():
+                    self.jobs.append(record)
+                    if len(self.jobs) == JOBS_AT_ONCE:
+                        self._take_jobs()
+                case Run():
+                    self.runs.append(record)
+                case History():
+                    self.histories.append(record)
+                case _:
+                    self._take(record)
+        self._take_jobs()
+        for name in list(self.waiting):
+            self._stage(name)
+
+    @property
+    def holds_anything(self) -> bool:
+        """Return whether the reader gave anything at all."""
+        return bool(any(self.rows.values()) or self.runs or self.histories)
+
+    def _take_jobs(self) -> None:
+        if self.jobs:
+            self._take(job_table(self.jobs, reported_ns=0))
+            self.jobs = []
+
+    def _take(self, table: pa.Table) -> None:
+        name = set_of(table.schema).name
+        before = self.rows.get(name, 0)
+        self.rows[name] = before + len(table)
+        if name == JOB.name:  # told anew, they hold: an account may have changed since
+            times = np.arange(self.told_ns + before, self.told_ns + self.rows[name])
+            table = table.set_column(0, table.schema.field("ts_ns"), pa.array(times))
+        else:
+            table = table.slice(max(0, self.earlier_rows.get(name, 0) - before))
+        waiting = self.waiting.setdefault(name, [])
+        waiting.append(table)
+        is_large = sum(portion.nbytes for portion in waiting) > BYTES_MAX
+        if is_large or sum(len(portion) * portion.num_columns for portion in waiting) > CELLS_MAX:
+            self._stage(name)
+
+    def _stage(self, name: str) -> None:
+        table = pa.concat_tables(self.waiting.pop(name))
+        if not len(table):
+            return
+        table = self._new_jobs(table) if name == JOB.name else self._new_rows(name, table)
+        if not len(table):
+            return
+        part = f"{self.identity[:32]}-{len(self.parts)}"
+        self.parts.append(part)
+        self.staged += self.into.lake.stage({part: table})
+        self.stored[name] = self.stored.get(name, 0) + len(table)
+
+    def _new_jobs(self, table: pa.Table) -> pa.Table:
+        with self.into.catalog.write() as session:
+            table = session.people.hidden(table)
+        return self.news.of(table) if self.news else table
+
+    def _new_rows(self, name: str, table: pa.Table) -> pa.Table:
+        table = self._credible(name, table)
+        before, table = len(table), distinct(table)
+        if len(table) < before:
+            self.report.notes.append(f"{before - len(table)} rows of {name} told twice: one of each was kept")
+        same = replace(self.same, by_keys=True, is_timed_by_file=True) if self.report.is_timed_by_file else self.same
+        before, table = len(table), without_known(self.into.lake, table, same)
+        if len(table) < before:
+            self.report.notes.append(f"{before - len(table)} rows of {name} were stored before: left out")
+        return table
+
+    def _credible(self, name: str, table: pa.Table) -> pa.Table:
+        """The rows of times that have been: a clock that is wrong by years would stand in every query's way."""
+        times = table["ts_ns"].to_numpy()
+        wrong = (times < 0) | (times > self.told_ns + AHEAD_NS)
+        if not wrong.any():
+            return table
+        first = np.datetime64(int(times[wrong][0]), "ns")
+        self.report.skip(0, "", f"{wrong.sum()} rows of {name} from before 1970 or from the future, such as {first}")
+        return table.filter(pa.array(~wrong))
+
+    def store(self, note: ReadFile, loaded: Loaded) -> None:
+        """Makes all of it appear: rows first, then, at once, the records and that the file was read."""
+        files = self.into.catalog
+        with files.write() as session:
+            if session.has_batch(self.identity):
+                self.report.notes.append(MEANWHILE)
+                return
+            session.read_files.put(replace(note, rows=self.earlier_rows, parts=tuple(self.parts)))
+        self.into.lake.publish(self.staged)
+        self.into.lake.remove(set(self.begun) - set(self.parts))
+        try:
+            with files.write() as session:
+                row_count = self.report.read
+                session.add_batch(self.identity, Path(note.path).name, row_count=row_count, skipped=self.report.skipped)
+                session.read_files.put(replace(note, rows=self.rows))
+                for run in self.runs:
+                    session.runs.merge(run)
+                for history in self.histories:
+                    session.studies.merge(history)
+        except IntegrityError:  # somebody else stored the same file at the same moment: the same parts, once
+            self.report.notes.append(MEANWHILE)
+            return
+        loaded.batches += 1
+        jobs = self.stored.get(JOB.name, 0)
+        loaded.jobs += jobs
+        loaded.rows += sum(self.stored.values()) - jobs
+        loaded.runs |= {run.run_id for run in self.runs}
+        loaded.trials += sum(len(history.trials) for history in self.histories)

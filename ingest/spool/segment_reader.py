@@ -1,0 +1,147 @@
+"""Reading segments: from a file or from memory, frame by frame, up to the end or the first bad one."""
+
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Generic, Literal, Protocol, Self, TypeVar
+
+from crosswind.data.schema.errors import MalformedError, UnavailableError
+from crosswind.data.schema.metric import MetricSet
+from crosswind.ingest.spool.plain_file import open_plain
+from crosswind.ingest.spool.segment import HEADER, MAX_FRAME_BYTES, Frame, SetFrame, parse_payload
+
+Parsed = TypeVar("Parsed")
+
+
+class Readable(Protocol):
+    """A sealed segment: the path of its file, or what came over the network."""
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        ...
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO:
+        """Its content. Raises: OSError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A segment in memory."""
+
+    name: str
+    content: bytes
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO:  # noqa: ARG002 - as a path has it
+        """Its content."""
+        return BytesIO(self.content)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReport:
+    """The extent to which a segment could be read: whole frames, bytes after them, and why reading ended there."""
+
+    path: Path
+    frames: int
+    torn_bytes: int
+    reason: str | None
+
+    def require_whole(self) -> None:
+        """Accepts a segment that was readable to its end.
+
+        Raises: MalformedError naming file and offset otherwise.
+        """
+        if self.reason is not None:
+            raise MalformedError(self.reason)
+
+
+class SegmentReader(Generic[Parsed]):
+    """The frames of one segment up to its end or its first bad frame; `report` then tells which."""
+
+    def __init__(self, path: Readable, parse: Callable[[bytes, Mapping[str, MetricSet]], Parsed]) -> None:
+        self.report = SegmentReport(Path(str(path)), 0, 0, None)
+        self.whole_bytes = 0
+        self._sets: dict[str, MetricSet] = {}
+        self._parse_payload = parse
+        self._frames = self._read(path)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Parsed:
+        return next(self._frames)
+
+    def _read(self, path: Readable) -> Iterator[Parsed]:
+        count, reason = 0, None
+        with opened(path) as file:
+            try:
+                for payload in _payloads(file):
+                    frame = self._parse(payload)
+                    self.whole_bytes += HEADER.size + len(payload)
+                    count += 1
+                    yield frame
+            except MalformedError as error:
+                reason = f"{path} at byte {self.whole_bytes}: {error}"
+            torn_bytes = file.seek(0, os.SEEK_END) - self.whole_bytes
+        self.report = SegmentReport(Path(str(path)), count, torn_bytes, reason)
+
+    def _parse(self, payload: bytes) -> Parsed:
+        frame = self._parse_payload(payload, self._sets)
+        if isinstance(frame, SetFrame):
+            self._sets[frame.metric_set.name] = frame.metric_set
+        return frame
+
+
+def read_segment(path: Readable) -> SegmentReader[Frame]:
+    """An iterator over the whole frames of a segment; it ends at a torn or garbled frame, see `.report`.
+
+    Raises: UnavailableError, on the first frame, when the file cannot be opened.
+    """
+    return SegmentReader(path, parse_payload)
+
+
+def read_frames(path: Path) -> Iterator[Frame]:
+    """Every frame of a segment that must be whole.
+
+    Raises: MalformedError naming file and offset at the first bad frame; UnavailableError when it cannot be opened.
+    """
+    reader = read_segment(path)
+    yield from reader
+    reader.report.require_whole()
+
+
+def opened(path: Readable) -> BinaryIO:
+    """A segment's content; of a path only where a plain file stands there itself.
+
+    Raises: UnavailableError, for a link, a pipe and the like as NotPlainError.
+    """
+    try:
+        return open_plain(path) if isinstance(path, Path) else path.open("rb")
+    except OSError as error:
+        raise UnavailableError(f"segment {path}: {error.strerror}") from error
+
+
+def _payloads(file: BinaryIO) -> Iterator[bytes]:
+    left = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    while header := file.read(HEADER.size):
+        if len(header) < HEADER.size:
+            raise MalformedError(f"torn frame header of {len(header)} bytes, expected {HEADER.size}")
+        length, crc = HEADER.unpack(header)
+        left -= len(header)
+        if not 0 < length <= MAX_FRAME_BYTES:
+            raise MalformedError(f"frame length {length}, expected 1 to {MAX_FRAME_BYTES}")
+        if length > left:
+            raise MalformedError(f"torn frame: {left} bytes left of {length}")
+        payload = file.read(length)
+        left -= length
+        if zlib.crc32(payload) != crc:
+            raise MalformedError(f"frame checksum {zlib.crc32(payload):08x}, expected {crc:08x}")
+        yield payload

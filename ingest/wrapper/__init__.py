@@ -1,0 +1,1 @@
+"""The wrapper behind `crosswind run`: it records a program from outside."""

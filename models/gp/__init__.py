@@ -1,0 +1,1 @@
+"""Gaussian processes, shared by tuner, surrogates and transfer."""

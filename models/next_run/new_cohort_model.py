@@ -1,0 +1,68 @@
+"""Predictions of what a cohort that never ran will take, from those that did."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from crosswind.data.schema.prediction import Floats, Prediction, monotone
+from crosswind.models.next_run.cohort_store import CohortStore
+from crosswind.models.next_run.describe import SCALE, SYSTEM, as_learned, numbers_in
+from crosswind.models.surrogate import LEVELS
+from crosswind.models.surrogate.log_errors import quantiles_of
+from crosswind.models.surrogate.stack import Stack
+from crosswind.models.surrogate.typical_time import typical_time
+
+COHORTS_MIN = 4  # fewer teach nothing but the nearest one's time
+COHORT = "cohort"  # the column that no member of the stack sees
+STRETCH_MAX = 3.0  # times as wide as errors were; farther off nothing is known at all, and the answer says so
+CAUTIOUS_DEVIATION = 0.4  # of log seconds: one in ten is off by more than a factor of two
+CAUTIOUS: Floats = CAUTIOUS_DEVIATION * np.asarray(norm.ppf(LEVELS))
+
+
+@dataclass
+class NewCohortModel:
+    """A stack of surrogates of cohorts' usual seconds, wider where a question lies farther from all that ran.
+
+    With fewer than COHORTS_MIN cohorts the nearest one's time stands for all, with a cautious band.
+    """
+
+    seed: int = 0
+    columns: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()  # those of them that were numbers
+    _stack: Stack | None = field(default=None, init=False, repr=False)
+    _run_offsets: Floats = field(default_factory=lambda: np.zeros(len(LEVELS)), init=False, repr=False)
+
+    def fit(self, table: pd.DataFrame, cohorts: CohortStore) -> Self:
+        """Learns from the cohorts's newest cohorts and their descriptions, one row each."""
+        self.columns = tuple(map(str, table.columns))
+        self.numbers = numbers_in(table)
+        if len(table) < COHORTS_MIN:
+            return self
+        numbered = table.assign(**{COHORT: [str(place) for place in range(len(table))]})
+        made = typical_time(self.seed, scale=SCALE, device=SYSTEM, site=COHORT)
+        self._stack = made.fit(numbered, np.array([cohort.median for cohort in cohorts.newest]))
+        offsets = cohorts.offsets
+        if len(offsets) >= COHORTS_MIN:
+            self._run_offsets = quantiles_of(offsets)
+        return self
+
+    def predict(self, table: pd.DataFrame, *, nearest: Floats, distances: Floats) -> Prediction:
+        """Quantiles of a run's seconds; the nearest cohorts' usual seconds and distances have shape (n_rows,)."""
+        if self._stack is None:
+            return around(nearest, CAUTIOUS, distances)
+        seen = as_learned(table, self.columns, self.numbers).assign(**{COHORT: ""})
+        return self.of_runs(self._stack.predict(seen), distances)
+
+    def of_runs(self, usual: Prediction, distances: Floats) -> Prediction:
+        """Quantiles of single runs from those of cohorts' usual seconds; wider by distances (n_rows,) above 1."""
+        medians = usual.at(0.5)
+        offsets = np.log(usual.values) - np.log(medians)[:, None]
+        return around(medians, np.sign(offsets) * np.hypot(offsets, self._run_offsets), distances)
+
+
+def around(medians: Floats, offsets: Floats, distances: Floats) -> Prediction:
+    """Offsets of log seconds, (n_levels,) or (n_rows, n_levels), around medians, wider by distances above 1."""
+    return monotone(LEVELS, medians[:, None] * np.exp(offsets * np.clip(distances, 1.0, STRETCH_MAX)[:, None]))

@@ -1,0 +1,1 @@
+"""SearchCache for several objectives at once."""

@@ -1,0 +1,59 @@
+"""A tuner that measures a close rival again, instead of something new, where that promises more."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from crosswind.data.schema.errors import NotFoundError
+from crosswind.data.schema.trial import Configuration, Trial
+from crosswind.models.tuner.search.incumbents import SHARE_MAX, Answer, Beliefs, next_replicate
+from crosswind.models.tuner.search.knowledge import Knowledge
+from crosswind.models.tuner.search.repeats import Repeats
+from crosswind.models.tuner.search.tuner import Tuner, check_count
+from crosswind.models.tuner.space.space import Space
+
+
+class ReplicatingTuner:
+    """Suggests what another tuner does, or a configuration already measured, and knows the answer with its doubt.
+
+    Of the suggestions asked for at once, at most one is a repeat. A repeat is a trial of its own, so trials need ids.
+    """
+
+    name: ClassVar[str] = "replicating"
+
+    def __init__(self, space: Space, seed: int, explorer: Tuner, *, share: float = SHARE_MAX) -> None:
+        self._space, self._seed, self._explorer, self._share = space, seed, explorer, share
+        self._knowledge = Knowledge(space)
+
+    def suggest(self, count: int) -> list[Configuration]:
+        """The next configurations; at most one of them was measured before. Raises: InvalidInputError."""
+        check_count(count)
+        new = self._explorer.suggest(count)
+        repeated = self._repeated(new)
+        return new if repeated is None else [repeated, *new[: count - 1]]
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        """Learns the newest state of these trials. Raises: InvalidInputError."""
+        self._knowledge.add(trials)
+        self._explorer.observe(trials)
+
+    def answer(self, level: float = 0.9) -> Answer:
+        """The best configuration so far. Raises: NotFoundError before the first complete trial, InvalidInputError."""
+        beliefs = self.beliefs()
+        if beliefs is None:
+            raise NotFoundError("no trial is complete yet, expected at least one before there is a best configuration")
+        return beliefs.answer(level)
+
+    def beliefs(self) -> Beliefs | None:
+        """Return what the complete trials say; None before the first."""
+        configurations, objectives = self._knowledge.done
+        return Beliefs.of(Repeats.of(self._space, configurations, objectives), self._seed) if configurations else None
+
+    def _repeated(self, new: Sequence[Configuration]) -> Configuration | None:
+        beliefs = self.beliefs()
+        if beliefs is None:
+            return None
+        gains = beliefs.gain_of_new(self._space.coordinates(new)) if new else np.zeros(1)
+        pending = frozenset(self._space.key(configuration) for configuration in self._knowledge.pending)
+        return next_replicate(beliefs, exploring=float(gains.max()), pending=pending, share=self._share)

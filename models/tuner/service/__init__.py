@@ -1,0 +1,1 @@
+"""Study services: they hand out the trials of studies under leases, from a catalog or a shared folder."""

@@ -1,0 +1,250 @@
+"""Study files: what is searched for, over which configurations, and with which budget."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from crosswind.data.schema.errors import InvalidInputError
+from crosswind.data.schema.trial import TRIALS_MAX, Parameter, Study
+from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
+from crosswind.models.tuner.space.space import Space, is_wrapped
+from crosswind.models.tuner.study.aim import DIRECTION, LIMITS, MAXIMISE, OBJECTIVES, REPEATS, REPEATS_MAX
+from crosswind.models.tuner.study.goal import Goal
+from crosswind.models.tuner.study.hours import HOURS, HOURS_MAX
+from crosswind.models.tuner.study.objective import Objective
+from crosswind.models.tuner.study.study_text import mapping_in
+from crosswind.models.tuner.templates import template_named
+
+FIELDS = (
+    "name",
+    "template",
+    "objective",
+    "direction",
+    "unit",
+    "parameters",
+    "constraints",
+    "facts",
+    "transformer",
+    "limits",
+    "budget",
+    "command",
+    "seed",
+    "details",
+)
+MINIMISE = "minimise"
+DIRECTIONS = {"minimise": MINIMISE, "minimize": MINIMISE, "maximise": MAXIMISE, "maximize": MAXIMISE}
+TEXT_MAX = 4000  # characters of a name, an objective or a command
+BUDGET = "trials, hours and repeats"
+WORD = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w.])[A-Za-z_][\w.]*""")  # quoted texts stay as they are
+OBJECTIVE = "step_p50_seconds"
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """The content of a study file, checked; `space` is JSON that `Space.from_json` reads.
+
+    `objectives` are one or several (then their trade-off is sought), each an expression of outcomes and parameters;
+    `direction` is that of a single one. `limits` bind outcomes. `repeats` is the share of the trials that may measure a
+    close rival again. `command` is what runs a trial, with `{parameter}`.
+    """
+
+    name: str
+    space: Mapping[str, object]
+    objectives: tuple[str, ...] = (OBJECTIVE,)
+    direction: str = MINIMISE
+    unit: str = "s"
+    limits: tuple[str, ...] = ()
+    trials: int | None = None
+    hours: float | None = None
+    repeats: float | None = None
+    command: tuple[str, ...] = ()
+    seed: int = 0
+    template: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The study in a .yaml, .json or .toml file; without a `name` it is called like the file.
+
+        Raises: UnavailableError, MalformedError, InvalidInputError; all name the file, the last one also the field.
+        """
+        fields = mapping_in(path)
+        try:
+            return cls.from_json({"name": path.stem, **fields})
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object]) -> Self:
+        """The study of plain JSON values. Raises: InvalidInputError that names field, value and expectation."""
+        unknown = [str(name) for name in fields if name not in FIELDS]
+        if unknown:
+            raise InvalidInputError(f"there is no field {unknown[0]!r}, expected {', '.join(FIELDS)}")
+        space, limits = _space_and_limits(fields)
+        objectives, direction = _objectives(fields)
+        trials, hours, repeats = _budget(fields.get("budget", {}))
+        read = cls(
+            name=_text(fields, "name", ""),
+            space=space,
+            objectives=objectives,
+            direction=direction,
+            unit=_text(fields, "unit", "s") if fields.get("unit") != "" else "",
+            limits=limits,
+            trials=trials,
+            hours=hours,
+            repeats=repeats,
+            command=_texts(fields.get("command", ()), "command"),
+            seed=_whole(fields.get("seed", 0), "seed", (0, 2**31 - 1)),
+            template=_text(fields, "template", "") if "template" in fields else "",
+            details=_details(fields.get("details", {})),
+        )
+        Goal.parse(objectives, limits)
+        if repeats is not None and (limits or len(objectives) > 1):
+            raise InvalidInputError(
+                f"budget: {REPEATS} is {repeats}, expected none beside limits or several objectives"
+            )
+        return read
+
+    def as_json(self) -> dict[str, object]:
+        """The study as plain JSON values that `from_json` reads, its template filled in."""
+        space = self.space if is_wrapped(self.space) else {"parameters": dict(self.space)}
+        budget = {"trials": self.trials, "hours": self.hours, "repeats": self.repeats}
+        beside = {
+            "limits": list(self.limits),
+            "budget": {name: value for name, value in budget.items() if value is not None},
+            "command": list(self.command),
+            "details": dict(self.details),
+        }
+        return {
+            "name": self.name,
+            "objective": list(self.objectives) if len(self.objectives) > 1 else self.objectives[0],
+            "direction": self.direction,
+            "unit": self.unit,
+            "seed": self.seed,
+            **space,
+            **{name: value for name, value in beside.items() if value},
+        }
+
+    def study(self, study_id: str, created_ns: int) -> Study:
+        """The study as services keep it; what has no column of its own stands in its `details`."""
+        first = Objective.parse(self.objectives[0])
+        further: dict[str, object] = {
+            DIRECTION: MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
+            OBJECTIVES: list(self.objectives) if len(self.objectives) > 1 else [],
+            LIMITS: list(self.limits),
+            HOURS: self.hours,
+            REPEATS: self.repeats,
+            "command": list(self.command),
+            "template": self.template,
+        }
+        details = {**self.details, **{name: value for name, value in further.items() if value}}
+        objective = first.expression.text
+        return Study(study_id, self.name, self.space, objective, self.unit, self.seed, created_ns, self.trials, details)
+
+
+def _space_and_limits(fields: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
+    """The space, a template's and the file's own parts together, and the limits with their facts filled in."""
+    own = {name: fields.get(name, {}) for name in ("parameters", "facts", "transformer")}
+    for name, value in own.items():
+        if not isinstance(value, Mapping):
+            raise InvalidInputError(f"{name} is {value!r:.80}, expected an object of names and values")
+    constraints, limits = (
+        _texts(fields.get("constraints", ()), "constraints"),
+        _texts(fields.get("limits", ()), "limits"),
+    )
+    parameters = dict(own["parameters"])  # type: ignore[call-overload]
+    facts: Mapping[str, Parameter] = dict(own["facts"])  # type: ignore[call-overload]
+    if "template" in fields:
+        template = template_named(fields["template"])
+        parameters = template.parameters_with(parameters)
+        names = {*parameters, *facts, *dict(own["transformer"])}  # type: ignore[call-overload]
+        names |= {FITS, NEEDED} if own["transformer"] else set()
+        constraints = (*template.constraints_for(frozenset(names), facts), *constraints)
+        limits = (*template.limits, *limits)
+    wrapped = {
+        "parameters": parameters,
+        "constraints": list(constraints),
+        "facts": facts,
+        "transformer": own["transformer"],
+    }
+    space = Space.from_json({name: value for name, value in wrapped.items() if value or name == "parameters"})
+    return space.as_json(), tuple(_filled(text, facts) for text in limits)
+
+
+def _filled(text: str, facts: Mapping[str, Parameter]) -> str:
+    """The text with facts in place of their names."""
+    return WORD.sub(lambda match: repr(facts[match[0]]) if match[0] in facts else match[0], text)
+
+
+def _objectives(fields: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
+    """The objectives and, of a single one, the direction: told beside it or in front of it."""
+    facts = fields.get("facts", {})
+    texts = _texts(fields.get("objective", OBJECTIVE), "objective")
+    if isinstance(facts, Mapping):
+        texts = tuple(_filled(text, facts) for text in texts)
+    if not texts:
+        raise InvalidInputError("objective is empty, expected an outcome such as step_p50_seconds")
+    direction = fields.get("direction", MINIMISE)
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
+        raise InvalidInputError(f"direction is {direction!r}, expected minimise or maximise")
+    if len(texts) > 1:
+        if DIRECTIONS[direction] == MAXIMISE:
+            raise InvalidInputError("direction is maximise with several objectives, expected 'maximise NAME' in each")
+        return texts, MINIMISE
+    only = Objective.parse(texts[0])
+    return (only.expression.text,), MAXIMISE if only.is_maximised else DIRECTIONS[direction]
+
+
+def _budget(value: object) -> tuple[int | None, float | None, float | None]:
+    """Trials, hours and the share of repeats."""
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"budget is {value!r:.80}, expected {BUDGET}, such as {{'trials': 20}}")
+    unknown = [str(name) for name in value if name not in ("trials", HOURS, REPEATS)]
+    if unknown:
+        raise InvalidInputError(f"budget has no field {unknown[0]!r}, expected {BUDGET}")
+    trials = value.get("trials")
+    whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
+    return whole, _positive(value, HOURS, HOURS_MAX), _positive(value, REPEATS, REPEATS_MAX)
+
+
+def _positive(budget: Mapping[object, object], name: str, most: float) -> float | None:
+    value = budget.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise InvalidInputError(f"budget: {name} is {value!r}, expected a number above 0 up to {most:g}")
+    return float(value)
+
+
+def _whole(value: object, name: str, ends: tuple[int, int]) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not ends[0] <= value <= ends[1]:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected a whole number from {ends[0]} to {ends[1]}")
+    return value
+
+
+def _text(fields: Mapping[str, object], name: str, default: str) -> str:
+    value = fields.get(name, default)
+    if not isinstance(value, str) or not value.strip() or len(value) > TEXT_MAX:
+        raise InvalidInputError(f"{name} is {value!r:.80}, expected a text of 1 to {TEXT_MAX} characters")
+    return value
+
+
+def _texts(value: object, name: str) -> tuple[str, ...]:
+    """One text or a list of texts."""
+    every: Sequence[object] = (
+        [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else [None]
+    )
+    return tuple(_text({name: text}, name, "") for text in every)
+
+
+def _details(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise InvalidInputError(f"details is {value!r:.80}, expected an object of names and values")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"details is {value!r:.80}, expected values that JSON has: {error}") from error
+    return dict(value)
