@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.checks import checked_values, place_of
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import count
 from crosswind.data.schema.errors import MalformedError, NotFoundError
 from crosswind.data.schema.hostlist import compress
@@ -66,14 +66,14 @@ class ChecksView:
     title = "Checks"
 
 
-def view(client: Local, asked: Asked) -> ChecksView:
+def view(client: Local, query: PageQuery) -> ChecksView:
     """The newest checks of a system, and one of them in detail. Raises: NotFoundError."""
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    checked = client.ask(client.store, checked_systems)
-    system = asked.word("system") or (checked[0] if checked else None)
-    checks = client.ask(client.store, past_checks, system) if system in checked and system else ()
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    checked = client.compute(client.store, checked_systems)
+    system = query.word("system") or (checked[0] if checked else None)
+    checks = client.compute(client.store, past_checks, system) if system in checked and system else ()
     systems = tuple(sorted({*checked, *([system] if system else [])}))
-    selected = _selected(checks, asked.word("check"))
+    selected = _selected(checks, query.word("check"))
     if selected is None:
         return ChecksView("", system, systems, (), None, (), (), "", (), ())
     verdict = selected.verdict

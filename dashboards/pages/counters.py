@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, percent, times
 from crosswind.data.schema.answers.effects import CounterEffect, CounterRanking
@@ -55,10 +55,10 @@ class CountersView:
     title = "Counters"
 
 
-def view(client: Local, asked: Asked) -> CountersView:
+def view(client: Local, query: PageQuery) -> CountersView:
     """The ranking of a workload's counters, or of all. Raises: InvalidInputError for a query that cannot be meant."""
-    show, limit = asked.choice("show", SHOWS) or SHOWS[0], asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(client, asked, RunState.COMPLETED)
+    show, limit = query.choice("show", SHOWS) or SHOWS[0], query.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return _nothing(scope, show)
     try:

@@ -7,7 +7,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
 from crosswind.data.schema.answers.effects import Interference, Neighbour, NeighbourEffect, NeighbourScope
@@ -53,10 +53,10 @@ class InterferenceView:
     title = "Neighbours"
 
 
-def view(client: Local, asked: Asked) -> InterferenceView:
+def view(client: Local, query: PageQuery) -> InterferenceView:
     """Return who goes with slow runs of a workload, or of all. Raises: InvalidInputError for a meaningless query."""
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(client, asked, RunState.COMPLETED)
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return _nothing(scope)
     try:

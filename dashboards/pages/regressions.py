@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.levels import levels_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, times, utc
 from crosswind.data.schema.answers.stragglers import ChangedFact, Regression, Regressions
@@ -36,14 +36,14 @@ class RegressionsView:
     title = "Regressions"
 
 
-def view(client: Local, asked: Asked) -> RegressionsView:
+def view(client: Local, query: PageQuery) -> RegressionsView:
     """Lasting changes, the newest first, and the runs of one workload."""
-    scope = scope_of(client, asked, RunState.COMPLETED)
+    scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return RegressionsView("", scope, 0, 0, 0, 0, (), None, (), (), ())
     answer = client.regressions(scope.system, scope.workload)
     drawn = _drawn(answer, scope)
-    chart = None if drawn is None else levels_plot(client.ask(client.store, history, *drawn))
+    chart = None if drawn is None else levels_plot(client.compute(client.store, history, *drawn))
     return RegressionsView(
         sentence=_sentence(answer),
         scope=scope,

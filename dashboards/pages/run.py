@@ -12,7 +12,7 @@ from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
 from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.run import Rank, Run
@@ -78,10 +78,10 @@ class RunPageView:
         return self.explanation.excess is not None
 
 
-def view(client: Local, asked: Asked) -> RunPageView:
+def view(client: Local, query: PageQuery) -> RunPageView:
     """One run with its explanation and what speaks for it. Raises: NotFoundError."""
     with client.store.catalog.read() as session:
-        run = session.runs.get(asked.run_id)
+        run = session.runs.get(query.run_id)
         ranks = tuple(session.runs.ranks(run.run_id))
         peers = peers_of(session, run)
     steps = steps_of(client.store, run.run_id)

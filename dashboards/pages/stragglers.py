@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.fleet import fleet_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
 from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
@@ -43,11 +43,11 @@ class StragglersView:
     title = "Stragglers"
 
 
-def view(client: Local, asked: Asked) -> StragglersView:
+def view(client: Local, query: PageQuery) -> StragglersView:
     """The fleet's ranking; one node of it where the query names one. Raises: InvalidInputError."""
-    kind, node = asked.choice("kind", tuple(PeerKind)), asked.word("node")
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(client, asked)
+    kind, node = query.choice("kind", tuple(PeerKind)), query.word("node")
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(client, query)
     if not scope.runs:
         return StragglersView("", scope, 0, 0, 0, None, kind, tuple(PeerKind), node, 0, 0, (), "", (), ())
     ranking = client.stragglers(scope.system, scope.workload)

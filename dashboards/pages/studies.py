@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.trials import trial_values
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
@@ -59,12 +59,12 @@ class StudiesView:
 EMPTY = StudiesView("", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
-def view(client: Local, asked: Asked) -> StudiesView:
+def view(client: Local, query: PageQuery) -> StudiesView:
     """The newest studies, and one of them in detail. Raises: NotFoundError."""
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
     with client.store.catalog.read() as session:
         newest = session.studies.all()[:STUDIES]
-    study = _selected(newest, asked.word("study"), client)
+    study = _selected(newest, query.word("study"), client)
     if study is None:
         return EMPTY
     records = CatalogStudyService(client.store.catalog).trials(study.study_id)

@@ -9,7 +9,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.run import cohort_id
 from crosswind.dashboards.wording import count, percent, scalar, seconds
 from crosswind.data.catalog.runs import RunFilter
@@ -78,16 +78,16 @@ class VariabilityView:
     title = "Variability"
 
 
-def view(client: Local, asked: Asked) -> VariabilityView:
+def view(client: Local, query: PageQuery) -> VariabilityView:
     """The cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
-    workload = asked.word("workload")
+    workload = query.word("workload")
     with client.store.catalog.read() as session:
         workloads = sorted({run.workload for run in session.runs.find(limit=NEWEST)})
     runs = all_runs(client.store, RunFilter(workload=workload), limit=NEWEST)
     by_id = {run.run_id: run for run in runs}
     outcome = summaries(client.store, runs)
     cohorts = _cohorts(outcome, by_id)
-    selected = _selected(cohorts, asked.word("cohort"))
+    selected = _selected(cohorts, query.word("cohort"))
     members = outcome[outcome["cohort"].map(cohort_id) == selected.cohort_id] if selected else outcome.iloc[:0]
     explanations = _explained(client, members, by_id)
     return VariabilityView(

@@ -58,15 +58,15 @@ class Client(Protocol):
         ...
 
     def explain(self, run_id: str) -> Explanation:
-        """Why a run took as long as it did."""
+        """Causes of a run's excess over its cohort."""
         ...
 
     def waits(self, run_id: str) -> Waits:
-        """Which ranks of a run waited for which."""
+        """Waits of the ranks of a run for one another."""
         ...
 
     def compare(self, first: str, second: str) -> Comparison:
-        """By what one of two runs took longer than the other."""
+        """Causes by which one of two runs took longer than the other."""
         ...
 
     def stragglers(
