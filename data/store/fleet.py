@@ -29,7 +29,7 @@ _SOURCES = """
 select node, device, max_by({{'up': {up}, 'reason': {reason}}}, ts_ns) as shown
 from collector where ts_ns >= ? and node between ? and ? and device is not null group by node, device order by device
 """
-TOLD = {
+REPORTED = {
     AGENT: ("lateness_seconds", "resident_bytes", "clock_error_max_seconds", "clock_synchronized"),
     COLLECTOR: ("up", "reason"),
 }
@@ -62,9 +62,9 @@ def fleet(store: Store, since_ns: int, *, after: str = "", limit: int | None = N
 
 
 def _sql(lake: Lake, name: str, sql: str) -> str:
-    """The query with null for columns that no agent has told of so far."""
+    """The query with null for columns that no agent has reported so far."""
     columns = lake.columns(name)
-    return sql.format_map({column: column if column in columns else "null::int" for column in TOLD[name]})
+    return sql.format_map({column: column if column in columns else "null::int" for column in REPORTED[name]})
 
 
 def _sources(lake: Lake, span: _Span) -> dict[str, _Sources]:

@@ -1,6 +1,5 @@
 """The asker for a trial: the job, whose restart gets the same trial back, and the process, which alone holds it."""
 
-import fcntl
 import os
 import re
 import tempfile
@@ -8,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from crosswind.data.files import lock_file, take_lock
 from crosswind.ingest.probe.place import job_id, node_name
 from crosswind.models.tuner.service.service import Lease
 
@@ -79,15 +79,15 @@ def _slot(job: str | None, environment: Mapping[str, str]) -> Iterator[int]:
     folder.mkdir(mode=0o700, exist_ok=True)
     name = re.sub(r"[^\w.-]", "_", f"{node_name(environment)}-{job}-{environment.get('SLURM_STEP_ID', '')}")[:NAME_MAX]
     for number in range(SLOTS_MAX):
-        descriptor = os.open(folder / f"{name}-{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            continue
-        try:
-            yield number
-        finally:
-            os.close(descriptor)
-        return
+        with lock_file(folder / f"{name}-{number}", 0o600) as fd:
+            if _is_free(fd):
+                yield number
+                return
     yield SLOTS_MAX
+
+
+def _is_free(fd: int) -> bool:
+    try:
+        return take_lock(fd)
+    except OSError:  # where there are no locks, none is
+        return False

@@ -1,13 +1,12 @@
 """A trial's configuration as a file that a program reads: JSON, YAML or TOML by the file's name."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
+from crosswind.data.files import published
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import Configuration, Parameter
-from crosswind.ingest.probe.place import node_name
 
 BASIC_PLANE = 0xFFFF
 
@@ -15,11 +14,10 @@ BASIC_PLANE = 0xFFFF
 def write_config(path: Path, configuration: Configuration) -> None:
     """Writes the file; a reader finds it whole or not at all. Raises: InvalidInputError, UnavailableError."""
     content = config_text(path.suffix, configuration)
-    beside = path.with_name(f".{path.name}.{node_name()}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(content, encoding="utf-8")
-        beside.replace(path)
+        with published(path, is_durable=False) as file:
+            file.write(content.encode())
     except OSError as error:
         raise UnavailableError(f"--config-file {path}: {error.strerror}") from error
 

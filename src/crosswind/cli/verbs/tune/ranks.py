@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crosswind.cli.verbs.tune.asker import job_key, restarts
+from crosswind.data.files import published
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 
 STEP = "CROSSWIND_TUNE_STEP"
@@ -64,11 +65,10 @@ def answer_file(folder: Path, environment: Mapping[str, str] = os.environ) -> Pa
 
 def leave(path: Path, answer: Answer) -> None:
     """Leaves the answer for the other ranks; it appears whole. Raises: UnavailableError."""
-    beside = path.with_suffix(f".{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(vars(answer)), encoding="utf-8")
-        beside.replace(path)
+        with published(path, is_durable=False) as file:
+            file.write(json.dumps(vars(answer)).encode())
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}: the other ranks cannot be told their trial") from error
 
