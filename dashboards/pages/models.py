@@ -1,4 +1,4 @@
-"""The Models page: which models answer, what they are worth beside naive baselines, and what became of them."""
+"""The Models page: the models that answer, their accuracy next to naive baselines, and their history."""
 
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,7 +20,7 @@ MOST_VERSIONS = 50  # the newest of one model
 
 @dataclass(frozen=True)
 class VersionRow:
-    """One version; `objection` says why it must not answer, if anything does."""
+    """One version; `objection` is the reason not to promote it, if there is one."""
 
     version: int
     state: str
@@ -69,7 +69,7 @@ class ModelsView:
 
 
 def view(client: Local, query: PageQuery) -> ModelsView:
-    """Every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
+    """Return every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
     with client.store.catalog.read() as session:
         groups = {
             name: list(records) for name, records in groupby(session.models.all(), key=lambda version: version.name)
@@ -100,9 +100,9 @@ PAGE = Page("models", "/models", "models.html", view, label="Models", section="m
 
 
 def _record(groups: dict[str, list[ModelRecord]], name: str, query: PageQuery) -> ModelRecord:
-    """The version asked for, else the one that answers, else the newest."""
+    """Return the version of the query, else the one that answers, else the newest."""
     if name not in groups:
-        raise NotFoundError(f"model {name[:60]!r} is not registered: known are {', '.join(groups)}")
+        raise NotFoundError(f"model {name[:60]!r} is not registered: expected {', '.join(groups)}")
     records = groups[name]
     if query.word("version") is None:
         return _answering(records) or records[0]

@@ -1,4 +1,4 @@
-"""The Studies page: how far a search is, what its trials came to, and the best configuration."""
+"""The Studies page: progress of a search, its trials, and the best configuration."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ STUDIES, SHOWN, MOST_SHOWN = 100, 20, 500
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One trial; `value` is the objective as its user knows it, `number` its place in the study from 1 on."""
+    """One trial; `value` is the objective in its original sign, `number` its place in the study from 1 on."""
 
     number: int
     configuration: Configuration
@@ -60,7 +60,7 @@ EMPTY = StudiesView("", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
 def view(client: Local, query: PageQuery) -> StudiesView:
-    """The newest studies, and one of them in detail. Raises: NotFoundError."""
+    """Return the newest studies, and one of them in detail. Raises: NotFoundError."""
     limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
     with client.store.catalog.read() as session:
         newest = session.studies.all()[:STUDIES]

@@ -1,4 +1,4 @@
-"""The Variability page: which cohorts differ most from run to run, and what that costs."""
+"""The Variability page: the cohorts that differ most from run to run, and the time that is lost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key, summaries
 
 NEWEST = 500  # runs that the page looks at
-FEWEST = 3  # runs with steps that make a cohort worth ranking
+FEWEST = 3  # runs with steps, from which on a cohort is ranked
 EXPLAINED = 50  # newest runs of the selected cohort that are explained
 DRAWN_COHORTS = 12
 SLOWEST = 8
@@ -79,7 +79,7 @@ class VariabilityView:
 
 
 def view(client: Local, query: PageQuery) -> VariabilityView:
-    """The cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
+    """Return the cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
     workload = query.word("workload")
     with client.store.catalog.read() as session:
         workloads = sorted({run.workload for run in session.runs.find(limit=NEWEST)})
@@ -137,7 +137,7 @@ def _cohort(group: pd.DataFrame, run: Run) -> CohortRow:
 
 
 def _names(rows: Sequence[CohortRow]) -> dict[str, str]:
-    """Cohort id -> workload, and of its configuration and scale what tells it from the others of that workload."""
+    """Cohort id -> workload, and what in its configuration and scale distinguishes it from others of the workload."""
     names = {}
     for row in rows:
         same = [other for other in rows if other.workload == row.workload]

@@ -172,7 +172,7 @@ def test_before_the_first_check_there_is_the_command(empty: Store) -> None:
     assert "No check of far is stored." in page(empty, "/checks?system=far")
 
 
-def test_models_stand_beside_their_baselines(empty: Store) -> None:
+def test_models_are_compared_with_their_baselines(empty: Store) -> None:
     registry, evidence = Registry(empty), trained().evidence
     for version_evidence in (evidence, evidence, poor(evidence)):
         registry.register("step-time", Ewma(), version_evidence)

@@ -155,7 +155,7 @@ def test_runs_that_were_all_normal_are_called_so(store: Store, record: Record) -
     assert seen(store).worst is None
 
 
-def test_runs_that_were_perhaps_slow_are_counted_beside(store: Store, slow: Explanation) -> None:
+def test_runs_that_were_perhaps_slow_are_counted_too(store: Store, slow: Explanation) -> None:
     crowd(store, 3)
     explanation = replace(slow, verdict=Verdict.PERHAPS_SLOW)
     explain = lambda _, wanted: {run.run_id: replace(explanation, run_id=run.run_id) for run in wanted}  # noqa: E731
