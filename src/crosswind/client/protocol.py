@@ -24,7 +24,7 @@ from crosswind.models.tuner.service.service import StudyService
 class Client(Protocol):
     """Answers about runs, their systems and studies; a context manager that gives back what it holds open.
 
-    Every method raises InvalidInputError for a question that cannot be asked, NotFoundError for a run, system or study
+    Every method raises InvalidInputError for a bad question, NotFoundError for a run, system or study
     that is not stored, and UnavailableError where the answer cannot be had now.
     """
 

@@ -1,4 +1,4 @@
-"""`crosswind lab`: hosts on this machine, training between them, and faults whose truth is known."""
+"""`crosswind lab`: hosts on this machine, training between them, and faults with known truth."""
 
 import argparse
 from importlib.util import find_spec
@@ -52,7 +52,7 @@ def _action(
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action."""
     if arguments.action == "faults":
-        _tell_faults(as_json=arguments.json)
+        _print_faults(as_json=arguments.json)
         return 0
     home = (arguments.store or settings.home / "lab").absolute()
     {"run": _run, "export": _export, "clean": _clean}[arguments.action](arguments, home)
@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
 def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
     bars: list[Progress] = []
 
-    def tell(step: Step) -> None:
+    def show(step: Step) -> None:
         if not bars:
             bars.append(Progress(step.total))
         else:
@@ -90,7 +90,7 @@ def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
         bars[0].start(_words(step))
 
     with leaves_in_order():
-        return run_plan(plan, store, only=only, tell=tell)
+        return run_plan(plan, store, only=only, tell=show)
 
 
 def _words(step: Step) -> str:
@@ -124,7 +124,7 @@ def _clean(arguments: argparse.Namespace, home: Path) -> None:
         say(f"removed {', '.join(removed)}" if removed else "nothing of a killed lab is left")
 
 
-def _tell_faults(*, as_json: bool) -> None:
+def _print_faults(*, as_json: bool) -> None:
     lines = [
         (kind, injector.unit, *(f"{limit:g}" for limit in injector.limits), (injector.__doc__ or "").split("\n")[0])
         for kind, injector in INJECTORS.items()
