@@ -94,8 +94,8 @@ def test_neighbours_are_told_in_one_line_each(in_lab: Ask) -> None:
     code, said, _ = in_lab("interference")
     assert code == 0
     lines = said.splitlines()
-    assert lines[1].startswith("60 runs had somebody beside: 0 users, 3 workloads, 0 jobs; 3 candidates")
-    assert lines[2].startswith("workload image-classifier: 40 runs beside it took 1.")
+    assert lines[1].startswith("60 runs had neighbours: 0 users, 3 workloads, 0 jobs; 3 candidates")
+    assert lines[2].startswith("workload image-classifier: 40 runs next to it took 1.")
     assert any(line.startswith("warning: no user is known") for line in lines)
 
 
@@ -107,7 +107,7 @@ def test_a_topology_tells_of_neighbours_on_the_switch_under_pseudonyms(in_shared
     code, said, _ = in_shared("interference", "--topology", str(topology))
     assert code == 0
     assert said.splitlines()[2].startswith("user u-")
-    assert "on the same switch: 12 runs beside it took 1.2" in said
+    assert "on the same switch: 12 runs next to it took 1.2" in said
     assert "mallory" not in said
 
 
@@ -116,7 +116,7 @@ def test_what_a_terminal_would_obey_is_not_printed() -> None:
     suspect = NeighbourEffect(candidate, 9, 0.5, 1.2, 1.2, 1.2, 0.9, 0.8, 1.0, 0.01, 0.01, 1.0)
     seen = {NeighbourKind.USER: 0, NeighbourKind.WORKLOAD: 1, NeighbourKind.JOB: 0}
     said = interference_text(Interference("s\x07", None, 30, 30, 9, seen, 1, 0, (suspect,), ()), 5)
-    assert "workload ?[2Jbert: 9 runs beside it took 1.20x the time" in said
+    assert "workload ?[2Jbert: 9 runs next to it took 1.20x the time" in said
     assert said.replace("\n", "").isprintable()
 
 

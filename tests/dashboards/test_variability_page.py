@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crosswind.client.local import Local
-from crosswind.dashboards.pages.page import Asked
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.variability import VariabilityView, view
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
@@ -13,7 +13,7 @@ Record = Callable[..., None]
 
 
 def seen(store: Store, **query: str) -> VariabilityView:
-    return view(Local(store), Asked(query))
+    return view(Local(store), PageQuery(query))
 
 
 def test_cohorts_are_ranked_by_their_cov_and_small_ones_left_out(lab: Store, record: Record) -> None:

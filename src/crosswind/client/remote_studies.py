@@ -50,8 +50,8 @@ class RemoteStudyService:
         context: Mapping[str, float] | None = None,
     ) -> list[TrialRecord]:
         """Up to `count` trials, chosen by `context` if there is one; none once the budget or the space is used up."""
-        asked = {"count": count, **_lease(lease), **_given(job=lease.job, context=context)}
-        return _trials(self._post(f"{self.path(study)}/trials:suggest", asked, request or _new_request()))
+        body = {"count": count, **_lease(lease), **_given(job=lease.job, context=context)}
+        return _trials(self._post(f"{self.path(study)}/trials:suggest", body, request or _new_request()))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
         """Lets the lease run anew from now."""
@@ -101,7 +101,7 @@ class RemoteStudyService:
         try:
             counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
         except (KeyError, TypeError, ValueError) as error:
-            raise _strange(error) from error
+            raise _malformed(error) from error
         limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
         front = tuple(map(_record, said.get("front") or ()))
         return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
@@ -129,7 +129,7 @@ class RemoteStudyService:
 
 
 def _new_request() -> RequestKey:
-    """A name of its own; what is asked for, the server takes down itself."""
+    """Return a fresh key; the server hashes the request itself."""
     return RequestKey(os.urandom(16).hex(), "")
 
 
@@ -145,7 +145,7 @@ def _trials(said: Mapping[str, Any]) -> list[TrialRecord]:
     try:
         return [_record(trial) for trial in said["trials"]]
     except (KeyError, TypeError) as error:
-        raise _strange(error) from error
+        raise _malformed(error) from error
 
 
 def _record(said: Mapping[str, Any]) -> TrialRecord:
@@ -156,15 +156,15 @@ def _record(said: Mapping[str, Any]) -> TrialRecord:
         outcomes, losses = dict(said.get("outcomes") or {}), int(said.get("losses") or 0)
         return TrialRecord(trial, **lease, outcomes=outcomes, losses=losses)
     except (KeyError, TypeError, ValueError) as error:
-        raise _strange(error) from error
+        raise _malformed(error) from error
 
 
 def _study(said: Mapping[str, Any]) -> Study:
     try:
         return Study(**{name: said[name] for name in STUDY_FIELDS if said.get(name) is not None})
     except TypeError as error:
-        raise _strange(error) from error
+        raise _malformed(error) from error
 
 
-def _strange(error: Exception) -> MalformedError:
+def _malformed(error: Exception) -> MalformedError:
     return MalformedError(f"the server's answer is not that of a service: {error!r}")

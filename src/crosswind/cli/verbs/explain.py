@@ -1,4 +1,4 @@
-"""`crosswind explain`: why a run was slow."""
+"""`crosswind explain`: the causes of a run's time."""
 
 import argparse
 from dataclasses import asdict

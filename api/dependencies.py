@@ -1,6 +1,6 @@
-"""Access of routes to the store, to answers from it, and to the runner that trains models.
+"""Dependencies of routes: the store, its client, its studies, and the runner that trains models.
 
-These wait for nothing and are asynchronous all the same: FastAPI calls other functions in a thread each.
+They are asynchronous although they wait for nothing, because FastAPI calls other functions in a thread each.
 """
 
 from typing import Annotated
@@ -14,7 +14,7 @@ from crosswind.models.tuner.service.catalog import CatalogStudyService
 
 
 async def client_of(request: Request) -> Local:
-    """The answers of this application, the same for all requests: it keeps what it learned."""
+    """Return the client of this application's store, the same for all requests: it keeps its fitted models."""
     client: Local = request.app.state.client
     return client
 
@@ -23,7 +23,7 @@ ClientOf = Annotated[Local, Depends(client_of)]
 
 
 async def store_of(request: Request) -> Store:
-    """The store that this application serves."""
+    """Return the store that this application serves."""
     client: Local = request.app.state.client
     return client.store
 
@@ -32,7 +32,7 @@ StoreOf = Annotated[Store, Depends(store_of)]
 
 
 async def study_service_of(request: Request) -> CatalogStudyService:
-    """The studies of the store, the same service for all requests: it keeps their searches."""
+    """Return the study service of the store, the same for all requests: it keeps their searches."""
     client: Local = request.app.state.client
     return client.studies
 
@@ -41,7 +41,7 @@ StudyServiceOf = Annotated[CatalogStudyService, Depends(study_service_of)]
 
 
 async def runner_of(request: Request) -> Runner:
-    """The runner that trains this application's models and knows their registry."""
+    """Return the runner that trains this application's models."""
     runner: Runner = request.app.state.runner
     return runner
 

@@ -1,4 +1,4 @@
-"""Requests that their sender names, so that sending one again makes nothing twice."""
+"""Idempotency keys of requests, so that sending one again creates nothing twice."""
 
 import hashlib
 from typing import Annotated
@@ -12,14 +12,14 @@ Key = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^
 
 
 async def request_key(request: Request, idempotency_key: Annotated[Key | None, Header()] = None) -> RequestKey | None:
-    """The request's Idempotency-Key with a hash of what it asks for; None without one.
+    """Return the request's Idempotency-Key with a hash of its content; None without a key.
 
     Source: draft-ietf-httpapi-idempotency-key-header.
     """
     if idempotency_key is None:
         return None
-    asked = hashlib.sha256(f"{request.method} {request.url.path}\n".encode() + await request.body())
-    return RequestKey(idempotency_key, asked.hexdigest())
+    digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode() + await request.body())
+    return RequestKey(idempotency_key, digest.hexdigest())
 
 
-RequestOf = Annotated[RequestKey | None, Depends(request_key)]
+RequestKeyOf = Annotated[RequestKey | None, Depends(request_key)]

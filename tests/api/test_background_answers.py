@@ -1,4 +1,4 @@
-"""Pages whose answer takes a while."""
+"""Pages that take a while to compute."""
 
 from collections.abc import Iterator
 from threading import Event
@@ -8,19 +8,19 @@ from starlette.testclient import TestClient
 
 from crosswind.api.answer_cache import AnswerCache
 from crosswind.api.app import create_app
-from crosswind.api.background_answers import MOST, BackgroundAnswers, PendingError
+from crosswind.api.background_answers import QUESTIONS_MAX, BackgroundAnswers, PendingError
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.store.store import Store
 
 
 class Slow:
-    """A question that is answered when it is let go."""
+    """A question that is answered once `go` is set."""
 
     def __init__(self) -> None:
-        self.go, self.asked = Event(), 0
+        self.go, self.calls = Event(), 0
 
     def __call__(self, _: Store, number: int = 7) -> int:
-        self.asked += 1
+        self.calls += 1
         assert self.go.wait(60)
         return number
 
@@ -32,18 +32,18 @@ def slow() -> Iterator[Slow]:
     question.go.set()
 
 
-def test_who_comes_again_finds_the_answer(store: Store, slow: Slow) -> None:
-    remembered = AnswerCache()
-    hurried, patient = (BackgroundAnswers(remembered, wait_seconds=seconds) for seconds in (0.01, 60))
+def test_the_next_request_finds_the_answer(store: Store, slow: Slow) -> None:
+    cache = AnswerCache()
+    hurried, patient = (BackgroundAnswers(cache, wait_seconds=seconds) for seconds in (0.01, 60))
     for _ in range(2):
-        with pytest.raises(PendingError, match="ask again in a moment"):
+        with pytest.raises(PendingError, match="try again in a moment"):
             hurried(store, slow)
     slow.go.set()
     assert patient(store, slow) == 7
-    assert slow.asked == 1
+    assert slow.calls == 1
 
 
-def test_a_refusal_comes_to_who_waits(store: Store) -> None:
+def test_a_refusal_reaches_the_waiting_caller(store: Store) -> None:
     def refused(_: Store) -> int:
         raise InvalidInputError("system 'x': expected one that is known")
 
@@ -51,18 +51,18 @@ def test_a_refusal_comes_to_who_waits(store: Store) -> None:
         BackgroundAnswers(AnswerCache(), wait_seconds=60)(store, refused)
 
 
-def test_only_so_many_questions_are_worked_out_at_once(store: Store, slow: Slow) -> None:
+def test_only_so_many_questions_are_computed_at_once(store: Store, slow: Slow) -> None:
     hurried = BackgroundAnswers(AnswerCache(), wait_seconds=0.01)
-    for number in range(MOST):
-        with pytest.raises(PendingError, match="ask again"):
+    for number in range(QUESTIONS_MAX):
+        with pytest.raises(PendingError, match="try again"):
             hurried(store, slow, number)
-    with pytest.raises(PendingError, match=f"{MOST} other questions"):
-        hurried(store, slow, MOST)
+    with pytest.raises(PendingError, match=f"{QUESTIONS_MAX} other pages"):
+        hurried(store, slow, QUESTIONS_MAX)
 
 
 def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: Store) -> None:
     app = create_app(store)
-    app.state.page_client.ask = BackgroundAnswers(app.state.client.ask, wait_seconds=0)
+    app.state.page_client.compute = BackgroundAnswers(app.state.client.compute, wait_seconds=0)
     with TestClient(app, base_url="http://localhost:8000") as client:
         waiting = client.get("/stragglers", headers={"Accept": "text/html"})
         assert (waiting.status_code, waiting.headers["refresh"]) == (202, "2")
