@@ -7,7 +7,7 @@ from pydantic import Field
 
 from crosswind.api.stored import StoreOf
 from crosswind.api.wire import Id, View, refuse_unknown_query
-from crosswind.models.explain.victims import waits_of
+from crosswind.models.explain.victims import victims_of
 
 router = APIRouter(prefix="/v1/runs", tags=["explain"], dependencies=[Depends(refuse_unknown_query)])
 
@@ -44,4 +44,4 @@ class WaitsView(View):
 @router.get("/{run_id}/waits")
 def get_waits(run_id: Id, store: StoreOf) -> WaitsView:
     """Return who waited how long for whom, and how a pipeline's stages compare."""
-    return WaitsView.model_validate(waits_of(store, run_id))
+    return WaitsView.model_validate(victims_of(store, run_id))
