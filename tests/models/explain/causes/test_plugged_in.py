@@ -11,7 +11,7 @@ from crosswind.models.explain.causes import CAUSES, plugged_in_causes
 from crosswind.models.explain.causes.contract import check
 
 SITE = """
-from crosswind.models.explain.evidence.indicators import Sampled
+from crosswind.models.explain.evidence.indicators import InSegments, Sampled
 from crosswind.models.explain.evidence.rate import Rate
 
 LEAKING = Sampled("leaking", (Rate("pump", ("leaked_seconds_total",)),))
@@ -42,12 +42,15 @@ class Phase(Leak):
 class Shape(Leak):
     name = "shape"
     def claims(self, excess): return {"compute": 0.0}
+class Measure(Leak):
+    name = "measure"
+    indicators = (LEAKING, InSegments("idling", lambda times: times.idle.sum()))
 class Silent(Leak):
     name = "silent"
     def evidence(self, observed): return None
 def raising(): raise PermissionError("no licence")
 """
-BROKEN = "plain taken other undeclared phase shape silent"
+BROKEN = "plain taken other undeclared phase shape measure silent"
 EXPLAINED = """
 import json, sys
 import numpy as np
@@ -104,6 +107,7 @@ def test_a_broken_cause_is_refused_with_the_reason_and_hinders_no_other(
     assert "columns ['pressure'] are of no indicator" in reasons.pop("undeclared")
     assert "expected claims of shape (3,) by phase, found {'night': (3,)}" in reasons.pop("phase")
     assert "expected claims of shape (3,) by phase, found {'compute': ()}" in reasons.pop("shape")
+    assert "expected idling of shape (3,), found " in reasons.pop("measure")
     assert "expected evidence as text, found None" in reasons.pop("silent")
     assert reasons == {}
 
