@@ -149,9 +149,9 @@ class Local:
 
     def waits(self, run_id: str) -> Waits:
         """As `Client.waits`."""
-        from crosswind.models.explain.victims import waits_of
+        from crosswind.models.explain.victims import victims_of
 
-        return waits_of(self.store, run_id)
+        return victims_of(self.store, run_id)
 
     def compare(self, first: str, second: str) -> Comparison:
         """As `Client.compare`."""
