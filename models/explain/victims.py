@@ -1,67 +1,31 @@
-"""Waits of a run's ranks for each other, as a graph of culprits and victims, and its pipeline stages beside each other.
+"""Graph of a run's culprits and victims, by how long ranks waited for each other, and comparison of pipeline stages.
 
-In a step the rank that waits least came last; what another waits beyond that, it waits for that rank. Sums over steps
-tell how many seconds each rank cost each other. Of a pipeline, ranks of one stage do the same work and stages do not:
-there a stage that spends longest by itself, step after step, is out of balance, whichever rank came last.
+In a step the rank that waits least arrived last; another rank's wait beyond that is a wait for this rank. Sums over
+steps give the seconds that each rank cost each other. In a pipeline, ranks of one stage do the same work and stages do
+not: there a stage whose own time is longest, step after step, is out of balance, whichever rank arrived last.
 
 Source: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025; POP metrics
 definitions, for load balance = mean / largest.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from crosswind.data.lake.steps_summary import time_of
+from crosswind.data.schema.answers.explanations import PipelineStage, Wait, Waits
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
-from crosswind.models.explain.step_grid import grid_of
+from crosswind.models.explain.evidence.step_grid import grid_of
 from crosswind.models.stragglers.stages import stages_of
 
-MOST_EDGES = 100  # told, the largest
+MOST_EDGES = 100  # of an answer, the largest
 DURATION, WAITED = "duration_seconds", "comm_seconds"
 _STEPS = f"select rank, step, {DURATION}, {WAITED} from step where run_id = ? and step >= {WARM_UP_STEPS}"  # noqa: S608
 
 
-@dataclass(frozen=True)
-class Wait:
-    """For how many seconds, in how many steps, one rank waited for another."""
-
-    culprit: int
-    victim: int
-    seconds: float
-    steps: int
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A pipeline's stage: the mean seconds a step of its ranks, by themselves and waiting."""
-
-    name: str
-    ranks: tuple[int, ...]
-    own_seconds: float
-    waited_seconds: float
-
-
-@dataclass(frozen=True)
-class Waits:
-    """The graph of a run: its largest `edges` first, of `lost_seconds` in all, summed over victims and steps.
-
-    `stages` are in the order of their names; none without a pipeline. `balance_ratio` is mean / largest of their own
-    seconds.
-    """
-
-    run_id: str
-    steps: int
-    lost_seconds: float
-    edges: tuple[Wait, ...]
-    stages: tuple[Stage, ...]
-    balance_ratio: float | None
-
-
-def waits_of(store: Store, run_id: str) -> Waits:
+def victims_of(store: Store, run_id: str) -> Waits:
     """Return the waits in the steps after warm-up that all ranks recorded. Raises: NotFoundError, MalformedError."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
@@ -79,7 +43,10 @@ def waits_of(store: Store, run_id: str) -> Waits:
 
 
 def _edges(ranks: Floats, waited: Floats) -> list[Wait]:
-    """Every pair in which one waited for the other, the most seconds first; `waited` has shape (n_steps, n_ranks)."""
+    """Return every pair of which one waited for the other, the most seconds first.
+
+    ranks: shape (n_ranks,); waited: seconds, shape (n_steps, n_ranks).
+    """
     culprit = np.argmin(waited, axis=1)
     lost = waited - waited[np.arange(len(waited)), culprit][:, None]
     seconds = np.zeros((len(ranks), len(ranks)))
@@ -94,8 +61,8 @@ def _edges(ranks: Floats, waited: Floats) -> list[Wait]:
     ]
 
 
-def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats) -> tuple[Stage, ...]:
-    """The stages, where every rank's is known and there are two at least."""
+def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats) -> tuple[PipelineStage, ...]:
+    """Return the stages, where every rank has one and there are two at least; own and waited: (n_steps, n_ranks)."""
     of_rank = [names.get(int(rank), "") for rank in ranks]
     if "" in of_rank or len(set(of_rank)) < 2:
         return ()
@@ -103,5 +70,5 @@ def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats
     for name in sorted(set(of_rank), key=lambda label: (len(label), label)):
         members = np.array([stage == name for stage in of_rank])
         numbers = tuple(int(rank) for rank in ranks[members])
-        stages.append(Stage(name, numbers, float(own[:, members].mean()), float(waited[:, members].mean())))
+        stages.append(PipelineStage(name, numbers, float(own[:, members].mean()), float(waited[:, members].mean())))
     return tuple(stages)

@@ -105,7 +105,7 @@ def test_a_key_used_for_something_else_is_refused(client: TestClient, study: str
 
 def test_a_taken_name_is_a_conflict(client: TestClient, study: str) -> None:
     refused = client.post("/v1/studies", json=STUDY)
-    assert (refused.status_code, refused.json()["title"]) == (409, "It contradicts what is stored")
+    assert (refused.status_code, refused.json()["title"]) == (409, "Conflict with what is stored")
     assert "'buckets' is taken" in refused.json()["detail"]
 
 

@@ -242,7 +242,7 @@ def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path, home: Path, as
     code, output, _ = ask(tmp_path / "pipe", "/dev/zero", "--format", "sacct")
     assert code == 2
     for name in (tmp_path / "pipe", "/dev/zero"):
-        assert f"problem: {name}: neither a file nor a folder: save what comes from there in a file" in output
+        assert f"problem: {name}: neither a file nor a folder: save its output in a file" in output
 
 
 BROKEN = """

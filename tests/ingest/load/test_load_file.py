@@ -190,7 +190,7 @@ def test_a_search_grows_with_its_trials(store: Store, tmp_path: Path) -> None:
     path.write_text("3\n4\n")
     load(store, path, SearchCache())
     with store.catalog.read() as session:
-        assert [trial.objective for trial in session.studies.trials("s1")] == [3.0, 4.0]
+        assert [record.trial.objective for record in session.leases.records("s1")] == [3.0, 4.0]
 
 
 def test_a_thing_that_is_written_anew_with_more_in_it_gives_only_that(store: Store, tmp_path: Path) -> None:
