@@ -42,6 +42,8 @@ async def take_batch(
 ) -> BatchView:
     """Stores a batch; 201 when it is new, 200 when it was stored before. Only then may its sender delete it."""
     coding = request.headers.get("content-encoding", "identity").strip().lower()
-    arrived = await intake.take(await request.body(), coding, name=crosswind_segment, batch_id=crosswind_batch)
-    response.status_code = 200 if arrived.fate is Fate.DUPLICATE else 201
-    return BatchView(batch_id=arrived.batch_id, status=arrived.fate, rows=arrived.rows, problems=list(arrived.problems))
+    received = await intake.take(await request.body(), coding, name=crosswind_segment, batch_id=crosswind_batch)
+    response.status_code = 200 if received.fate is Fate.DUPLICATE else 201
+    return BatchView(
+        batch_id=received.batch_id, status=received.fate, rows=received.rows, problems=list(received.problems)
+    )

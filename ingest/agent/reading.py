@@ -56,7 +56,7 @@ class InlineReader:
         self.metric_set = collector.metric_set
         self._collector = collector
         self._columns = [column.name for column in collector.metric_set.columns]
-        self._known = frozenset(self._columns)
+        self._own_columns = frozenset(self._columns)
         self._read_rows: Callable[[], Sequence[Sequence[Scalar]]] = (
             collector.read_rows if isinstance(collector, GivesRows) else self._rows_of_samples
         )
@@ -89,8 +89,8 @@ class InlineReader:
 
     def _row(self, sample: Sample) -> list[Scalar]:
         values = sample.values
-        if not self._known.issuperset(values):
-            unknown = sorted(set(values) - self._known)
+        if not self._own_columns.issuperset(values):
+            unknown = sorted(set(values) - self._own_columns)
             raise MalformedError(f"{self.metric_set.name} of {sample.device}: columns {unknown} are not in the set")
         return [sample.device, *map(values.get, self._columns)]
 
@@ -143,7 +143,7 @@ class ThreadReader:
         return readings
 
     def _ask(self) -> list[Reading]:
-        asked_ns = time.monotonic_ns()
+        now_ns = time.monotonic_ns()
         if not self._is_served:
             self._requests = queue.SimpleQueue()
             thread = threading.Thread(
@@ -153,9 +153,9 @@ class ThreadReader:
                 thread.start()
             except RuntimeError as error:  # the node, or its control group, has no room for another thread
                 reason = f"UnavailableError: {error}"
-                return [Reading(self.source, time.time_ns(), asked_ns, _seconds_since(asked_ns), reason=reason)]
+                return [Reading(self.source, time.time_ns(), now_ns, _seconds_since(now_ns), reason=reason)]
             self._is_served = True
-        self._requested_ns = asked_ns
+        self._requested_ns = now_ns
         self._requests.put(True)
         return []
 

@@ -103,7 +103,7 @@ class _Group:
 
 
 @dataclass
-class _Known:
+class _Cached:
     """The groups of the last look."""
 
     pids: frozenset[int] = frozenset()
@@ -126,7 +126,7 @@ class CgroupCollector:
     paths: tuple[str, ...] = ()
     files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
     metric_set: ClassVar[MetricSet] = CGROUP
-    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
+    _cached: _Cached = field(default_factory=_Cached, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
         """Return whether a cgroup file system is mounted."""
@@ -154,18 +154,18 @@ class CgroupCollector:
     def _forget(self, group: _Group) -> None:
         for folder in {path.rpartition("/")[0] for path, _ in group.files}:
             self.files.forget(folder)
-        self._known.until = 0.0
+        self._cached.until = 0.0
         Trees.mounted(self.root, self.files)  # are there still any?
 
     def _groups(self) -> tuple[_Group, ...]:
         pids = frozenset(self.pids())
-        cached = self._known
+        cached = self._cached
         if pids != cached.pids or time.monotonic() >= cached.until:
-            cached.groups = tuple(self._found(pids))
+            cached.groups = tuple(self._find(pids))
             cached.pids, cached.until = pids, time.monotonic() + REFRESH_SECONDS
         return cached.groups
 
-    def _found(self, pids: Iterable[int]) -> Iterator[_Group]:
+    def _find(self, pids: Iterable[int]) -> Iterator[_Group]:
         trees = Trees.mounted(self.root, self.files).folders
         wanted = groups_of(pids, self.root / "proc", self.files)
         for place in filter(is_readable_place, self.paths):

@@ -81,7 +81,7 @@ class FilesystemCollector:
     statvfs: Statvfs = field(default=os.statvfs, repr=False, compare=False)
     answer_seconds: float = ANSWER_SECONDS
     metric_set: ClassVar[MetricSet] = FILESYSTEM
-    _asked: dict[str, _Query] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _pending: dict[str, _Query] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def available(self) -> bool:
         """Return whether the kernel shows what is mounted."""
@@ -90,9 +90,9 @@ class FilesystemCollector:
     def read(self) -> Iterator[Sample]:
         """Yield a sample for every file system. Raises: UnavailableError when none is mounted, MalformedError."""
         mounts = self._mounts()
-        for gone in self._asked.keys() - {mount.path for mount in mounts}:
-            del self._asked[gone]
-        fresh = [self._ask(mount.path) for mount in mounts if mount.path not in self._asked]
+        for gone in self._pending.keys() - {mount.path for mount in mounts}:
+            del self._pending[gone]
+        fresh = [self._ask(mount.path) for mount in mounts if mount.path not in self._pending]
         for question in fresh:
             question.ask()
         until = time.monotonic() + self.answer_seconds
@@ -102,16 +102,16 @@ class FilesystemCollector:
                 yield Sample(_printable(mount.path), mount.facts | values)
 
     def _ask(self, path: str) -> _Query:
-        question = self._asked[path] = _Query(str(self.root / path.lstrip("/")), self.statvfs)
+        question = self._pending[path] = _Query(str(self.root / path.lstrip("/")), self.statvfs)
         return question
 
     def _answer(self, path: str, until: float) -> dict[str, Scalar] | None:
         """Return the file system's numbers; None when it has been unmounted meanwhile, or is hidden from this user."""
         try:
-            answer = self._asked[path].answers.get(timeout=max(0.0, until - time.monotonic()))
+            answer = self._pending[path].answers.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             return {"is_answering": False}
-        del self._asked[path]
+        del self._pending[path]
         return None if isinstance(answer, OSError) else _values(answer)
 
     def _mounts(self) -> list[_Mount]:

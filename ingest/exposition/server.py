@@ -123,7 +123,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         whole_seconds: float,
     ) -> None:
         self.address_family = family
-        self._asked_for = None if token is None else f"Bearer {token}".encode()
+        self._required = None if token is None else f"Bearer {token}".encode()
         self._renderer = Renderer(Families())
         self._rendering = threading.Lock()
         self._latest = latest
@@ -135,9 +135,9 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def lets_in(self, path: str, authorization: str) -> bool:
         """Return whether the sender of this header may read the path."""
-        if self._asked_for is None or path == "/healthz":
+        if self._required is None or path == "/healthz":
             return True
-        return hmac.compare_digest(authorization.encode("utf-8", "surrogateescape"), self._asked_for)
+        return hmac.compare_digest(authorization.encode("utf-8", "surrogateescape"), self._required)
 
     def answer(self, path: str, accept: str) -> Answer:
         """Return status, media type and body for a path."""

@@ -17,7 +17,7 @@ from crosswind.ingest.kernel.printable import printable
 # Codes of amdsmi_status_t.
 UNKNOWN_TO_IT = frozenset({1, 2, 3, 5, 10})  # arguments, support, implementation, symbol, permission
 CLOSED = frozenset({32, 34, 51})  # not initialised, driver not loaded, no driver
-NOT_KNOWN = "N/A"
+UNKNOWN = "N/A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class AmdSession:
     def devices(self) -> list[AmdDevice]:
         """Return every GPU that is listed. Raises: UnavailableError when there is none."""
         self._open()
-        handles = self._asked("amdsmi_get_processor_handles") or []
+        handles = self._call("amdsmi_get_processor_handles") or []
         devices: dict[str, AmdDevice] = {}
         for index, handle in enumerate(handles):
             device = self._device(index, handle, devices)
@@ -58,7 +58,7 @@ class AmdSession:
     def ask(self, device: AmdDevice, call: str, *arguments: Any) -> Any:
         """Return the answer to a call about a device; None if there is none. Raises: UnavailableError."""
         question = (device.name, call, arguments)
-        return None if self.refusals.holds(question) else self._asked(call, device.handle, *arguments, note=question)
+        return None if self.refusals.holds(question) else self._call(call, device.handle, *arguments, note=question)
 
     def close(self) -> None:
         """Close AMD SMI; the next call opens it again."""
@@ -80,7 +80,7 @@ class AmdSession:
             raise UnavailableError(f"AMD SMI: {_line(error)}") from error
         self._is_open = True
 
-    def _asked(self, call: str, *arguments: Any, note: Hashable = None) -> Any:
+    def _call(self, call: str, *arguments: Any, note: Hashable = None) -> Any:
         try:
             return getattr(self.library, call)(*arguments)
         except AttributeError:  # another version
@@ -95,12 +95,12 @@ class AmdSession:
         return None
 
     def _device(self, index: int, handle: Any, devices: dict[str, AmdDevice]) -> AmdDevice:
-        place = _text(self._asked("amdsmi_get_gpu_device_bdf", handle))
-        name = _text(self._asked("amdsmi_get_gpu_device_uuid", handle)) or place or f"gpu{index}"
+        place = _text(self._call("amdsmi_get_gpu_device_bdf", handle))
+        name = _text(self._call("amdsmi_get_gpu_device_uuid", handle)) or place or f"gpu{index}"
         if name in devices:  # partitions of one GPU may share its UUID
             name = f"{name}/{place or index}"
-        model = self._asked("amdsmi_get_gpu_asic_info", handle) or {}
-        driver = self._asked("amdsmi_get_gpu_driver_info", handle) or {}
+        model = self._call("amdsmi_get_gpu_asic_info", handle) or {}
+        driver = self._call("amdsmi_get_gpu_driver_info", handle) or {}
         facts: dict[str, Scalar] = {
             "index": index,
             "name": _text(model.get("market_name")),
@@ -119,7 +119,7 @@ def _imported() -> Any:
 
 
 def _text(answer: object) -> str:
-    return printable(answer.encode("utf-8", "replace")) if isinstance(answer, str) and answer != NOT_KNOWN else ""
+    return printable(answer.encode("utf-8", "replace")) if isinstance(answer, str) and answer != UNKNOWN else ""
 
 
 def _line(error: Exception) -> str:

@@ -60,8 +60,8 @@ class NvmlSession:
     def devices(self) -> list[NvmlDevice]:
         """Return every GPU that answers, with its parts behind it. Raises: UnavailableError when there is none."""
         self._open()
-        count = self._asked("nvmlDeviceGetCount") or 0
-        driver = _text(self._asked("nvmlSystemGetDriverVersion"))
+        count = self._call("nvmlDeviceGetCount") or 0
+        driver = _text(self._call("nvmlSystemGetDriverVersion"))
         devices = [device for index in range(count) for device in self._gpu(index, driver)]
         if not devices:
             raise UnavailableError(f"NVML: none of {count} GPUs answers")
@@ -115,7 +115,7 @@ class NvmlSession:
     def _judge(self, error: Any) -> None:
         self.judge_code(error.value, str(error))
 
-    def _asked(self, call: str, *arguments: Any) -> Any:
+    def _call(self, call: str, *arguments: Any) -> Any:
         try:
             return getattr(self.library, call)(*arguments)
         except (AttributeError, UnicodeDecodeError):  # it lacks the call, or decodes a text that is none
@@ -126,30 +126,30 @@ class NvmlSession:
 
     def _gpu(self, index: int, driver: str) -> Iterator[NvmlDevice]:
         with suppress(LostError):
-            handle = self._asked("nvmlDeviceGetHandleByIndex", index)
-            uuid = _text(self._asked("nvmlDeviceGetUUID", handle)) if handle is not None else ""
+            handle = self._call("nvmlDeviceGetHandleByIndex", index)
+            uuid = _text(self._call("nvmlDeviceGetUUID", handle)) if handle is not None else ""
             if not uuid:
                 return
             facts: dict[str, Scalar] = {
                 "index": index,
-                "name": _text(self._asked("nvmlDeviceGetName", handle)) or None,
+                "name": _text(self._call("nvmlDeviceGetName", handle)) or None,
                 "pci_bus_id": self._bus_id(handle),
                 "driver_version": driver or None,
             }
             parts = self._parts(handle, uuid, facts)
-            yield NvmlDevice(handle, uuid, _known(facts), has_parts=bool(parts))
+            yield NvmlDevice(handle, uuid, _without_missing(facts), has_parts=bool(parts))
             yield from parts
 
     def _bus_id(self, handle: Any) -> str | None:
-        answer = self._asked("nvmlDeviceGetPciInfo", handle)
+        answer = self._call("nvmlDeviceGetPciInfo", handle)
         return _text(answer.busId) or None if answer is not None else None
 
     def _parts(self, handle: Any, uuid: str, facts: dict[str, Scalar]) -> Sequence[NvmlDevice]:
-        mode = self._asked("nvmlDeviceGetMigMode", handle)
+        mode = self._call("nvmlDeviceGetMigMode", handle)
         if not mode or mode[0] != ENABLED:
             return ()
-        places = range(self._asked("nvmlDeviceGetMaxMigDeviceCount", handle) or 0)
-        handles = [self._asked("nvmlDeviceGetMigDeviceHandleByIndex", handle, place) for place in places]
+        places = range(self._call("nvmlDeviceGetMaxMigDeviceCount", handle) or 0)
+        handles = [self._call("nvmlDeviceGetMigDeviceHandleByIndex", handle, place) for place in places]
         return [
             part
             for part_handle in handles
@@ -157,17 +157,17 @@ class NvmlSession:
         ]
 
     def _part(self, handle: Any, parent: str, facts: dict[str, Scalar]) -> NvmlDevice | None:
-        uuid = _text(self._asked("nvmlDeviceGetUUID", handle))
+        uuid = _text(self._call("nvmlDeviceGetUUID", handle))
         instance = (
-            self._asked("nvmlDeviceGetGpuInstanceId", handle),
-            self._asked("nvmlDeviceGetComputeInstanceId", handle),
+            self._call("nvmlDeviceGetGpuInstanceId", handle),
+            self._call("nvmlDeviceGetComputeInstanceId", handle),
         )
         if not uuid:
             return None
-        own: dict[str, Scalar] = {"name": _text(self._asked("nvmlDeviceGetName", handle)) or None, "parent": parent}
+        own: dict[str, Scalar] = {"name": _text(self._call("nvmlDeviceGetName", handle)) or None, "parent": parent}
         if None not in instance:
             own["mig_instance"] = f"{instance[0]}/{instance[1]}"
-        return NvmlDevice(handle, uuid, _known(facts | own), is_part=True)
+        return NvmlDevice(handle, uuid, _without_missing(facts | own), is_part=True)
 
 
 def _imported(proc: Path) -> Any:
@@ -185,5 +185,5 @@ def _text(answer: Any) -> str:
     return printable(answer) if isinstance(answer, bytes) else ""
 
 
-def _known(facts: dict[str, Scalar]) -> dict[str, Scalar]:
+def _without_missing(facts: dict[str, Scalar]) -> dict[str, Scalar]:
     return {name: value for name, value in facts.items() if value is not None}

@@ -23,7 +23,7 @@ def install(mark: Callable[[], None]) -> None:
 
     def stepped(optimizer: Any, *_: object) -> None:
         if not is_compiling():  # a compiler that follows us in here would find nothing that it can compile
-            loop.stepped(optimizer)
+            loop.optimizer_stepped(optimizer)
 
     register_optimizer_step_post_hook(stepped)
     DataLoader.__iter__ = _iterating(DataLoader.__iter__, loop)
@@ -34,9 +34,9 @@ def install(mark: Callable[[], None]) -> None:
 def _iterating(original: Callable[[Any], Any], loop: WatchedLoop) -> Callable[[Any], Any]:
     @functools.wraps(original)
     def iterate(loader: Any) -> Any:
-        loop.waits()
+        loop.data_requested()
         iterator = original(loader)
-        loop.pauses()
+        loop.loader_ready()
         return iterator
 
     return iterate
@@ -45,13 +45,13 @@ def _iterating(original: Callable[[Any], Any], loop: WatchedLoop) -> Callable[[A
 def _fetching(original: Callable[[Any], Any], loop: WatchedLoop) -> Callable[[Any], Any]:
     @functools.wraps(original)
     def fetch(iterator: Any) -> Any:
-        loop.waits()
+        loop.data_requested()
         try:
             batch = original(iterator)
         except StopIteration:
-            loop.exhausted()
+            loop.data_ended()
             raise
-        loop.arrived()
+        loop.data_arrived()
         return batch
 
     return fetch
@@ -61,6 +61,6 @@ def _building(original: Callable[..., None], loop: WatchedLoop) -> Callable[...,
     @functools.wraps(original)
     def build(model: Any, *arguments: Any, **options: Any) -> None:
         original(model, *arguments, **options)
-        loop.built(model)
+        loop.model_built(model)
 
     return build

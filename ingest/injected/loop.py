@@ -82,7 +82,7 @@ class WatchedLoop:
             probe.__exit__(None, None, None)
 
     @_noted
-    def waits(self) -> None:
+    def data_requested(self) -> None:
         """Note that the loop requests data, or begins to."""
         if not self._learns():
             return
@@ -95,14 +95,14 @@ class WatchedLoop:
         self._is_waiting = True
 
     @_noted
-    def pauses(self) -> None:
+    def loader_ready(self) -> None:
         """Note that the loader is ready, and no data were requested yet."""
         if self._is_waiting and self._is_step_open and not self._batches:
             self._enter_gap()
         self._is_waiting = False
 
     @_noted
-    def arrived(self) -> None:
+    def data_arrived(self) -> None:
         """Note that the data are there."""
         if not self._is_waiting:
             return
@@ -113,7 +113,7 @@ class WatchedLoop:
         self._watch_models()
 
     @_noted
-    def exhausted(self) -> None:
+    def data_ended(self) -> None:
         """Note that there are no more data. A loop that fetches one batch ahead still has a last step to do."""
         if not self._is_waiting:
             return
@@ -125,7 +125,7 @@ class WatchedLoop:
             self._opened().batch_arrived()
 
     @_noted
-    def stepped(self, optimizer: object) -> None:
+    def optimizer_stepped(self, optimizer: object) -> None:
         """Note that an optimizer has made its step; of several, the first one's count."""
         chosen = self._optimizer()
         if chosen is None:
@@ -147,7 +147,7 @@ class WatchedLoop:
             probe.batch_arrived()
 
     @_noted
-    def built(self, model: object) -> None:
+    def model_built(self, model: object) -> None:
         """Note a data-parallel model; it is watched once it trains, when the script has set it up."""
         self._models.append(weakref.ref(model))
 

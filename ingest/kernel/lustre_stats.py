@@ -53,19 +53,19 @@ class LustreStats:
     proc: Path = Path("/proc")
     sysfs: Path = Path("/sys")
     files: KernelFiles = field(default_factory=KernelFiles, repr=False, compare=False)
-    _known: dict[str, StatsFile] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _files_before: dict[str, StatsFile] = field(default_factory=dict, init=False, repr=False, compare=False)
     _renewed: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def are_readable(self) -> bool:
         """Return whether there is any that this user may read."""
-        return any(self.files.is_readable(file.path) for file in self._found().values())
+        return any(self.files.is_readable(file.path) for file in self._find().values())
 
     def read(self) -> Iterator[tuple[str, dict[str, int | str]]]:
         """Yield the device and the values of each file that can be read. Raises: UnavailableError, MalformedError."""
         self._renew_now_and_then()
         failure: UnavailableError | MalformedError | None = None
         readings = []
-        for device, file in self._known.items():
+        for device, file in self._files_before.items():
             try:
                 readings.append((device, self._values(file)))
             except (UnavailableError, MalformedError) as error:
@@ -102,18 +102,18 @@ class LustreStats:
         now = time.monotonic()
         if self._renewed and now - self._renewed[0] < REFRESH_SECONDS:
             return
-        files = self._found()
-        for gone in self._known.values():
+        files = self._find()
+        for gone in self._files_before.values():
             if gone not in files.values():
                 self.files.forget(gone.path.rpartition("/")[0])
-        self._known.clear()
-        self._known.update(files)
+        self._files_before.clear()
+        self._files_before.update(files)
         self._renewed[:] = [now]
 
     def _roots(self) -> list[str]:
         return [f"{self.proc}/fs/lustre", *(f"{self.sysfs}/{place}" for place in PLACES)]
 
-    def _found(self) -> dict[str, StatsFile]:
+    def _find(self) -> dict[str, StatsFile]:
         """Return files by device: the name without the mount's address, unless a file system is mounted twice."""
         files: dict[str, StatsFile] = {}
         seen: set[str] = set()

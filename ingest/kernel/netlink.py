@@ -51,7 +51,7 @@ class Netlink:
         """
         try:
             for _ in range(ATTEMPTS):
-                messages = self._asked(request, body)
+                messages = self._query(request, body)
                 if messages is not None:
                     return messages
         except OSError as error:
@@ -66,7 +66,7 @@ class Netlink:
         """Close the socket; the next query opens another."""
         close_all(self._open)
 
-    def _asked(self, request: int, body: bytes) -> list[bytes] | None:
+    def _query(self, request: int, body: bytes) -> list[bytes] | None:
         if not self._open:
             self._open.append(self._connect())
             self._open[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, WAIT)

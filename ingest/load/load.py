@@ -166,11 +166,11 @@ def load_segment(
     is_understood = not content.refused_frames and reader.report.reason is None
     if quarantine is not None and not is_understood:
         keep_copy(path, quarantine)
-    is_news = _note(store, identity, path.name, content)
+    is_new = _note(store, identity, path.name, content)
     loaded.problems += content.problems
-    loaded.batches += is_news
-    loaded.duplicates += not is_news
-    loaded.rows += content.row_count() if is_news else 0
+    loaded.batches += is_new
+    loaded.duplicates += not is_new
+    loaded.rows += content.row_count() if is_new else 0
     loaded.runs |= {run.run_id for run in content.runs}
     return is_understood
 

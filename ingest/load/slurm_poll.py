@@ -155,8 +155,8 @@ class Poller:
 
     def _note(self, reached: int) -> None:
         with self.store.catalog.write() as session:
-            known_ns = session.positions.of(SOURCE, self.system) or 0
-            session.positions.put(SOURCE, self.system, max(known_ns, reached * 1_000_000_000))
+            stored_ns = session.positions.of(SOURCE, self.system) or 0
+            session.positions.put(SOURCE, self.system, max(stored_ns, reached * 1_000_000_000))
 
     def _take(self, begin: int, end: int, polled: Polled) -> int:
         """Query one span. Return the last end of a job in it, or 0."""

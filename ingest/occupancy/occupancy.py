@@ -20,7 +20,7 @@ from crosswind.ingest.occupancy.ranks import Tree, passes_on, ranks_among
 from crosswind.ingest.spool.registration import Announcement, announced, changed_ns
 
 LOG = logging.getLogger("crosswind.agent")
-MAX_NEWS = 10_000  # records that wait; the spool would have to refuse them for a long time
+MAX_CHANGES = 10_000  # records that wait; the spool would have to refuse them for a long time
 MAX_JOBS = 1024  # a user may name any job in any number of processes
 MAX_RANKS = 4096
 LOOK_SECONDS = 5.0  # between looks at all processes
@@ -88,7 +88,7 @@ class Occupancy:
         self._placed: dict[ProcessKey, Placement] = {}
         self._refused: set[str] = set()
         self._filed: dict[str, Allocation] = {}
-        self._news: deque[tuple[str, Allocation | Placement, JobFile | None]] = deque()
+        self._changes: deque[tuple[str, Allocation | Placement, JobFile | None]] = deque()
         self._lost_records = 0
         self._is_behind = True  # the last look may have been cut short
 
@@ -127,10 +127,10 @@ class Occupancy:
 
         The file of an ended job is removed once its end was taken, if this user may.
         """
-        while self._news:
-            record, place, file = self._news[0]
+        while self._changes:
+            record, place, file = self._changes[0]
             yield record, _as_record(place)
-            self._news.popleft()
+            self._changes.popleft()
             if file is not None:
                 file.remove()
 
@@ -204,7 +204,7 @@ class Occupancy:
         for name, file in files.items():
             if self._filed.get(name) != file.allocation:
                 has_ended = file.allocation.ended_ns is not None
-                self._tell("allocation", file.allocation, file if has_ended else None)
+                self._note_change("allocation", file.allocation, file if has_ended else None)
         self._filed = {name: file.allocation for name, file in files.items()}
 
     def _find_ranks(self, now_ns: int) -> None:
@@ -225,10 +225,10 @@ class Occupancy:
             earlier = self._placed.get(key)
             merged = placement if earlier is None else merge_places(earlier, placement)
             if merged != earlier:
-                self._tell("placement", merged)
+                self._note_change("placement", merged)
             now[key] = merged
         for key in self._placed.keys() - now.keys():
-            self._tell("placement", replace(self._placed[key], ended_ns=now_ns))
+            self._note_change("placement", replace(self._placed[key], ended_ns=now_ns))
         self._placed = now
 
     def _trusted(self) -> dict[int, Process]:
@@ -298,10 +298,10 @@ class Occupancy:
             earlier = self._jobs.get(key)
             now[key] = allocation if earlier is None else merge_places(earlier, allocation)
             if now[key] != earlier:
-                self._tell("allocation", now[key])
+                self._note_change("allocation", now[key])
         for key in self._jobs.keys() - now.keys():
             if key[1] not in filed:
-                self._tell("allocation", replace(self._jobs[key], ended_ns=now_ns))
+                self._note_change("allocation", replace(self._jobs[key], ended_ns=now_ns))
         self._jobs = now
 
     def _first_processes(self, filed: Collection[str]) -> dict[AllocationKey, Process]:
@@ -342,11 +342,11 @@ class Occupancy:
         garbled = self._garbled_announcements + (self._job_files.garbled if self._job_files else 0)
         self.seen = Seen(tuple(sorted(jobs)), len(self._placed), self._processes.hidden, garbled, self._lost_records)
 
-    def _tell(self, record: str, place: Allocation | Placement, file: JobFile | None = None) -> None:
-        if len(self._news) >= MAX_NEWS:
-            self._lose(f"{MAX_NEWS} wait for the spool")
+    def _note_change(self, record: str, place: Allocation | Placement, file: JobFile | None = None) -> None:
+        if len(self._changes) >= MAX_CHANGES:
+            self._lose(f"{MAX_CHANGES} wait for the spool")
             return
-        self._news.append((record, place, file))
+        self._changes.append((record, place, file))
 
     def _lose(self, why: str) -> None:
         self._lost_records += 1

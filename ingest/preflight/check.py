@@ -38,7 +38,7 @@ def check(peers: Peers, names: Sequence[str], folder: Path, seconds: float) -> C
     Nodes measure the same at the same time. A failure on one node is reported, and the rest goes on.
     Raises: UnavailableError naming ranks whose results do not come.
     """
-    budget = shares(_possible(peers, names), seconds)
+    budget = shares(_feasible(peers, names), seconds)
     measured: list[Measured] = []
     failed: list[Failed] = []
     try:
@@ -61,7 +61,7 @@ def check(peers: Peers, names: Sequence[str], folder: Path, seconds: float) -> C
     )
 
 
-def _possible(peers: Peers, names: Sequence[str]) -> list[str]:
+def _feasible(peers: Peers, names: Sequence[str]) -> list[str]:
     """Return the measures for which there are enough nodes and ranks."""
     least = {"pairs": len(set(peers.nodes)), "allreduce": peers.place.world_size}
     return [name for name in names if least.get(name, 2) > 1]

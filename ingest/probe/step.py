@@ -46,7 +46,7 @@ class Step:
     marked_total: int = 0
     arrivals: list["Arrival"] = field(default_factory=list)
     blocked: list[Stretch] = field(default_factory=list)
-    waits: list["Wait"] = field(default_factory=list)  # noted in haste; arrivals and stretches when it is settled
+    noted_waits: list["Wait"] = field(default_factory=list)  # noted in haste; arrivals and stretches when it is settled
     marks: list[Mark] = field(default_factory=list)
     awaited: list[tuple[Mark, "Happened"]] = field(default_factory=list)  # on the device, in this order
     _phases: list[tuple[int, int]] = field(default_factory=list)  # open ones: begin, and what was marked by then
@@ -99,9 +99,9 @@ class Step:
 
     def replay(self) -> None:
         """Apply the events noted in haste, and those of the device, now that the times are known."""
-        for wait in self.waits:
+        for wait in self.noted_waits:
             self._see_wait(wait)
-        self.waits.clear()
+        self.noted_waits.clear()
         for arrival in self.arrivals:
             if arrival.came and arrival.came.ns is not None:
                 arrival.time = arrival.came.ns

@@ -24,7 +24,7 @@ class Stops:
     def __init__(self) -> None:
         self._usage = ThreadUsageReader()
         self._waited = 0  # for a core, at the last look, ns
-        self._found: deque[Stop] = deque(maxlen=KEPT)
+        self._stops: deque[Stop] = deque(maxlen=KEPT)
 
     def follow(self, thread: int | None) -> None:
         """Follow this napping thread, by the kernel's number; call it before the user's code can close any file."""
@@ -41,7 +41,7 @@ class Stops:
 
     def since(self, begin: int) -> list[Stop]:
         """Return the stops that ended after `begin`."""
-        return [stop for stop in self._found if stop[1] > begin]
+        return [stop for stop in self._stops if stop[1] > begin]
 
     def close(self) -> None:
         """Close the file."""
@@ -59,7 +59,7 @@ class Stops:
     def note(self, begin: int, end: int) -> None:
         """Note that the process stood still from `begin` to `end`, if that is long enough."""
         if end - begin > LEAST_NS:
-            self._found.append((begin, end))
+            self._stops.append((begin, end))
 
     def _run_queue_wait(self) -> int:
         return usage_of(self._usage.read()).run_queue_wait_ns or 0

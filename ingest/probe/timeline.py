@@ -162,7 +162,7 @@ class Timeline:
 
     def collective_until(self, end: int | None, arrival: Arrival, what: What, blocked_since: int | None = None) -> None:
         """Note the end of a collective then, or an unknown end; `what` is its bytes, operation and group."""
-        if step := self._step_in_which_the_loop_waits():
+        if step := self._waiting_step():
             seen = partial(Step.see_end, arrival=arrival, blocked_since=None if end is None else blocked_since)
             self._note_at(step, end or time.perf_counter_ns(), seen)
         with self._lock:
@@ -184,9 +184,9 @@ class Timeline:
                 arrival.time = came
                 self.collective_until(end, arrival, what, came)
             return
-        step.waits.append((came, end, what, step.marked_total, step.is_in_body and not step.open_phases))
+        step.noted_waits.append((came, end, what, step.marked_total, step.is_in_body and not step.open_phases))
 
-    def _step_in_which_the_loop_waits(self) -> Step | None:
+    def _waiting_step(self) -> Step | None:
         """Return the running step if an end now costs the loop time; None if it does not, or a device times it."""
         step = self._current
         is_exposed = step and step.is_in_body and not step.open_phases and self._is_of_the_loop()
@@ -223,7 +223,7 @@ class Timeline:
         `blocked_since` is the mark from which its queue stood still for it, if it did; a queue other than that in which
         the step began runs concurrently with the training's work.
         """
-        if step := self._step_in_which_the_loop_waits():
+        if step := self._waiting_step():
             since = blocked_since if went.queue == step.marks[0].queue else None
             step.awaited.append((went, partial(Step.see_end, arrival=arrival, blocked_since=since)))
         with self._lock:

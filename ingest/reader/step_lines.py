@@ -27,7 +27,7 @@ class LinePattern:
 # Source: Megatron-LM megatron/training/training.py, training_log; DeepSpeed deepspeed/utils/timer.py, ThroughputTimer;
 # Lightning's TQDMProgressBar; Caffe src/caffe/solver.cpp, Step; Keras keras/src/utils/progbar.py; FlexFlow
 # src/metrics_functions/metrics_functions.cc, PerfMetrics::print; tqdm's bar_format "{l_bar}{bar}{r_bar}".
-KNOWN: Mapping[str, LinePattern] = {
+FORMS: Mapping[str, LinePattern] = {
     "megatron": LinePattern(
         r"iteration +(?P<done>\d{1,15})/ *\d{1,15} \|.{0,400}?elapsed time per iteration \(ms\): (?P<ms>[\d.]{1,40})"
         rf"(?:.{{0,1000}}?lm loss: (?P<loss>{NUMBER}))?"
@@ -146,9 +146,9 @@ def line_pattern(text: str) -> LinePattern:
 
     Raises: InvalidInputError for text that is no regular expression, or has no groups for steps or values.
     """
-    if text in KNOWN:
-        return KNOWN[text]
-    wanted = f"expected {', '.join(KNOWN)}, or a regular expression with named groups such as step, seconds or ms, loss"
+    if text in FORMS:
+        return FORMS[text]
+    wanted = f"expected {', '.join(FORMS)}, or a regular expression with named groups such as step, seconds or ms, loss"
     if len(text) > MAX_PATTERN:
         raise InvalidInputError(f"--step-lines {text!r:.200}: expected at most {MAX_PATTERN} characters")
     try:

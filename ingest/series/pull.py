@@ -95,7 +95,7 @@ class Puller:
 
     def _windows(self, pulled: Pulled) -> None:
         start, until, window, longest = pulled.since_ms, pulled.until_ms, FIRST_WINDOW_MS, LONGEST_WINDOW_MS
-        series = self._known()
+        series = self._series_so_far()
         while start < until:
             end = min(start + window, until)
             try:
@@ -115,7 +115,7 @@ class Puller:
         identity = [self.server.url.rstrip("/"), sorted(self.wanted.selectors), self.wanted.step_ms]
         return f"prometheus-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:24]}"
 
-    def _known(self) -> KnownSeries:
+    def _series_so_far(self) -> KnownSeries:
         series = KnownSeries()
         try:
             metadata = self.server.ask("metadata", {})

@@ -53,10 +53,10 @@ def watch(thing: Any, timeline: Timeline) -> Any:
 def _optimizer(thing: Any) -> type | None:
     """Return the class that DistributedOptimizer derived: it has the given optimizer's name, in Horovod's module."""
     classes = type(thing).__mro__
-    return next((base for base in classes if f"{base.__module__}.".startswith(f"{MODULE}.") and _waits(base)), None)
+    return next((base for base in classes if f"{base.__module__}.".startswith(f"{MODULE}.") and _has_wait(base)), None)
 
 
-def _waits(kind: type) -> bool:
+def _has_wait(kind: type) -> bool:
     return "synchronize" in vars(kind)
 
 

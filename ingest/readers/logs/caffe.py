@@ -10,13 +10,13 @@ from typing import ClassVar
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
+from crosswind.ingest.reader.step_lines import FORMS, NUMBER, step_report
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.logs.log_values import finite, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
 
 LOGGED = re.compile(PREFIX + r"\w{0,60}solver\.(?:cpp|cc|hpp):\d{1,9}\] (?P<text>.*)$")
-ITERATION = re.compile(KNOWN["caffe"].expression)
+ITERATION = re.compile(FORMS["caffe"].expression)
 SPEED = re.compile(rf"\((?P<rate>{NUMBER}) iter/s, (?P<seconds>{NUMBER})s/\d+ iters?\)")
 RATE = re.compile(rf"Iteration (?P<step>\d+), lr = (?P<learning_rate>{NUMBER})")
 OUTPUT = re.compile(rf"(?P<net>Train|Test) net output #(?P<index>\d+): (?P<name>\S+) = (?P<value>{NUMBER})")
@@ -48,7 +48,7 @@ class Caffe:
         """Return the contents of a solver's line. Raises: MalformedError."""
         if match := LOGGED.search(line):
             self._is_in_parameters = BEGINS in match["text"]
-            return self._said(match)
+            return self._line(match)
         if match := CREATED.match(line):
             self.glog.year = int(match[1])
         elif self._is_in_parameters and (match := PARAMETER.match(line)):
@@ -60,7 +60,7 @@ class Caffe:
         """Return notes on doubtful lines."""
         return self.glog.clock.notes()
 
-    def _said(self, match: re.Match[str]) -> LogLine | None:
+    def _line(self, match: re.Match[str]) -> LogLine | None:
         text = match["text"]
         progress = ITERATION.search(text) or RATE.search(text)
         if progress and (entry := step_report(progress)) and entry.step is not None:

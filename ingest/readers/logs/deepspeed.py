@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
+from crosswind.ingest.reader.step_lines import FORMS, NUMBER, step_report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 
 STEP = re.compile(r"\[Rank 0\] step=(?P<done>\d{1,15}), skipped=(?P<skipped_steps>\d{1,15}), lr=\[(?P<lr>[^\]]*)\]")
-SPEED = re.compile(KNOWN["deepspeed"].expression)
+SPEED = re.compile(FORMS["deepspeed"].expression)
 RATE = re.compile(rf"\[timer\.py:\d{{1,9}}:stop\].{{0,300}}?(?:Curr|, )SamplesPerSec=({NUMBER})")
 MEMORY = re.compile(r"(Max)?MemAllocated=([\d.]+)GB")
 TIMERS = re.compile(r"(?:^|\] |rank=0 )time \(ms\) \| (.*)")

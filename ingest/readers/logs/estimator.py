@@ -48,15 +48,15 @@ class Estimator:
         """Return a step, a rate, an evaluation or the end. Raises: MalformedError."""
         if match := TIMED.search(line):
             self._is_timed = True
-            return self._said(match["text"], self.glog.nanoseconds(match.groupdict()))
+            return self._line(match["text"], self.glog.nanoseconds(match.groupdict()))
         match = None if self._is_timed else PLAIN.search(line)
-        return self._said(match["text"], None) if match else None
+        return self._line(match["text"], None) if match else None
 
     def notes(self) -> list[str]:
         """Return notes on doubtful lines."""
         return self.glog.clock.notes()
 
-    def _said(self, text: str, ts_ns: int | None) -> LogLine | None:
+    def _line(self, text: str, ts_ns: int | None) -> LogLine | None:
         if match := LOSS.match(text):
             return self._loss(match, ts_ns)
         if match := SLIM.match(text):

@@ -9,11 +9,11 @@ from typing import ClassVar
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER
+from crosswind.ingest.reader.step_lines import FORMS, NUMBER
 from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 
-METRICS = re.compile(KNOWN["flexflow"].expression)
+METRICS = re.compile(FORMS["flexflow"].expression)
 METRIC = re.compile(rf"(?<!\w)(\w{{1,100}}): ({NUMBER})(%?)")
 ELAPSED = re.compile(
     r"(?:epochs (?P<epochs>\d{1,9}), )?"

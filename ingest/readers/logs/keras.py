@@ -10,13 +10,13 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import LINE_LIMIT, plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER
+from crosswind.ingest.reader.step_lines import FORMS, NUMBER
 from crosswind.ingest.readers.binary import BLOCK_BYTES, Bytes
 from crosswind.ingest.readers.logs.log_values import finite, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
 
 EPOCH = re.compile(r"^Epoch (\d{1,9})/(\d{1,9})\s*$")
-BAR = re.compile(KNOWN["keras"].expression)
+BAR = re.compile(FORMS["keras"].expression)
 QUIET = re.compile(r"^(?P<done>\d{1,12})/(?P<total>\d{1,12})(?= - \d{1,12}s)")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 PER_STEP = re.compile(r"(?<!\d)(\d{1,12})(s|ms|us)/step\b")

@@ -10,13 +10,13 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
+from crosswind.ingest.reader.step_lines import FORMS, NUMBER, step_report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
 
 ELAPSED = "elapsed time per iteration (ms)"
-ITERATION = re.compile(KNOWN["megatron"].expression)
+ITERATION = re.compile(FORMS["megatron"].expression)
 TOTAL = re.compile(r"iteration +\d{1,15}/ *(\d{1,15}) \|")
 VALUE = re.compile(rf"({NUMBER})([A-Za-z]*)")
 TIME = r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:[.,](\d{1,30}))?"

@@ -150,7 +150,7 @@ def _event(line: int, rank: int, kind: bytes, rest: bytes) -> Event:
         event = _usual(rest)
     except MsgspecError:  # followed by another process's text, a time that is no integer, NaN
         return _checked(Event(line, rest, rank, *_unusual(rest.decode())))
-    return _checked(Event(line, rest, rank, _possible(event.time_ms * MS), event.key, event.value, event.metadata))
+    return _checked(Event(line, rest, rank, _time_ns(event.time_ms * MS), event.key, event.value, event.metadata))
 
 
 def _usual(rest: bytes) -> _EventJson:
@@ -237,12 +237,12 @@ def _from_ms(value: object) -> int | None:
     milliseconds = number(value)
     if milliseconds is None:
         return None
-    return _possible(value * MS if isinstance(value, int) else round(milliseconds * 1000) * 1000)
+    return _time_ns(value * MS if isinstance(value, int) else round(milliseconds * 1000) * 1000)
 
 
 def _from_seconds(text: str) -> int | None:
-    return _possible(int(Decimal(text) * 10**9))
+    return _time_ns(int(Decimal(text) * 10**9))
 
 
-def _possible(time_ns: int) -> int | None:
+def _time_ns(time_ns: int) -> int | None:
     return time_ns if EARLIEST_NS <= time_ns <= LATEST_NS else None

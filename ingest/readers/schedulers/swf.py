@@ -96,7 +96,7 @@ class Reading:
         kept = KEPT if self.start_seconds and started is not None else (*SINCE_START, *KEPT)
         return Job(
             system=self.system,
-            job_id=_known("job", values[0]),
+            job_id=_unless_missing("job", values[0]),
             user=_integer("user", values[11]),
             partition=_integer("queue", values[14]),
             state=STATES[values[10]],
@@ -153,7 +153,7 @@ def _integer(name: str, text: str) -> str | None:
     return None if text == UNKNOWN else text
 
 
-def _known(name: str, text: str) -> str:
+def _unless_missing(name: str, text: str) -> str:
     number = _integer(name, text)
     if number is None:
         raise MalformedError(f"{name} {text}; expected a number")

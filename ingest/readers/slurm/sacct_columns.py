@@ -54,7 +54,7 @@ class BlockJobs:
         """Return their rows, with the numbers of their lines; `number` is the block's first one."""
         facts = {name: self.facts[name] for name in self.facts.column_names}
         texts = {name: self.layout.column(self.cells, column, self.rows).texts() for name, column in TEXTS.items()}
-        owners = {name: _known(texts[name]) for name in ("user", "account", "partition")}
+        owners = {name: _unless_empty(texts[name]) for name in ("user", "account", "partition")}
         lines = pa.array(self.cells.lines[self.rows].astype(np.int64) + number)
         system_texts = pa.repeat(pa.scalar(system, pa.string()), len(self.rows))
         others = {"system": system_texts, "fields": self._fields(), "line": lines}
@@ -144,7 +144,7 @@ def _with_steps(columns: pa.Table, folded: Folded) -> pa.Table:
     return columns
 
 
-def _known(texts: pa.Array) -> pa.Array:
+def _unless_empty(texts: pa.Array) -> pa.Array:
     """Return the texts, null if empty."""
     if not pc.any(pc.equal(pc.binary_length(texts), 0)).as_py():
         return texts

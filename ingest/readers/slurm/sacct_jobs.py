@@ -21,7 +21,7 @@ from crosswind.ingest.readers.slurm.text_values import Values, Words, whole_numb
 
 TEXTS = {"name": "JobName", "user": "User", "account": "Account", "partition": "Partition"}
 TIMES = {"submitted_ns": "Submit", "started_ns": "Start", "ended_ns": "End"}
-TOLD_OF_STEPS = ("steps", "energy_from", "max_rss_bytes")
+STEPS_FIELDS = ("steps", "energy_from", "max_rss_bytes")
 SECOND = 1_000_000_000
 
 
@@ -43,7 +43,7 @@ class Layout:
     @property
     def is_plain(self) -> bool:
         """Return whether no column is repeated, or has our name of a figure of the steps."""
-        return len(set(self.columns)) == len(self.columns) and not {*self.columns} & {*TOLD_OF_STEPS}
+        return len(set(self.columns)) == len(self.columns) and not {*self.columns} & {*STEPS_FIELDS}
 
     @property
     def as_written(self) -> list[str]:

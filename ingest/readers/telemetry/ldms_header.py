@@ -16,7 +16,6 @@ TIMES = {"Time": 1_000_000, "Time_msec": 1_000}  # microseconds are 1 / so many 
 PRODUCER = "ProducerName"
 KINDS = re.compile("#!ldms-(array-)?kinds")
 ROLLED = re.compile(r"(?P<schema>.+?)[.-](?P<epoch>[0-9]{9,11})")
-FILE_OF = re.compile(r"(?P<schema>.+)\.(HEADER|KIND)(\.[0-9]{9,11})?")
 DATA = re.compile(r'"?[0-9]{9,13}(\.[0-9]{6})?"?, ?"?[0-9]{1,6}"?,')
 LONGEST = 64  # characters of a name in the lake
 

@@ -45,7 +45,7 @@ FACTS = {
 }
 REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 UUIDS = ("uuid", "gpu_uuid")
-KNOWN = {*PLACES, *FACTS, *REASONS, *UUIDS, "timestamp", "pstate"}
+NAMES = {*PLACES, *FACTS, *REASONS, *UUIDS, "timestamp", "pstate"}
 NAME = re.compile(r"([a-z][A-Za-z0-9_.]*)(?: \[([^\[\]]{1,12})\])?")
 TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?")
 MISSING = re.compile(r"|N/A|\[[^\]]*\]")  # [N/A], [Not Supported], [GPU requires reset], ...
@@ -85,7 +85,7 @@ def header_of(line: str) -> list[Heading] | None:
     """Return the columns that a line names; None if it is no header of nvidia-smi."""
     matches = [NAME.fullmatch(cell.strip()) for cell in line.split(",")]
     headings = [Heading(match[1], match[2] or "") for match in matches if match]
-    names = {heading.name for heading in headings} & KNOWN
+    names = {heading.name for heading in headings} & NAMES
     is_header = len(headings) == len(matches) and len(names) > 1 and any("." in name for name in names)
     return headings if is_header else None
 

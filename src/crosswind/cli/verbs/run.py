@@ -6,7 +6,7 @@ import sys
 
 from crosswind.cli.text.output import say_json
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.ingest.reader.step_lines import KNOWN
+from crosswind.ingest.reader.step_lines import FORMS
 from crosswind.ingest.wrapper.wrapper import Launch, launch
 from crosswind.settings import Settings
 
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step-lines",
         metavar="PATTERN",
-        help=f"read steps off the output: {', '.join(KNOWN)}, or a regular expression with named groups: docs/run.md",
+        help=f"read steps off the output: {', '.join(FORMS)}, or a regular expression with named groups: docs/run.md",
     )
     parser.add_argument("--no-ingest", action="store_true", help="leave the record in the spool")
     parser.add_argument("command", nargs="*", metavar="CMD", help="the program and its arguments, after --")
