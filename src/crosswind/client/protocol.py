@@ -24,7 +24,7 @@ from crosswind.models.tuner.service.service import StudyService
 class Client(Protocol):
     """Answers about runs, their systems and studies; a context manager that gives back what it holds open.
 
-    Every method raises InvalidInputError for a bad question, NotFoundError for a run, system or study
+    Every method raises InvalidInputError for a question that cannot be asked, NotFoundError for a run, system or study
     that is not stored, and UnavailableError where the answer cannot be had now.
     """
 
@@ -58,15 +58,15 @@ class Client(Protocol):
         ...
 
     def explain(self, run_id: str) -> Explanation:
-        """Causes of a run's excess over its cohort."""
+        """Why a run took as long as it did."""
         ...
 
     def waits(self, run_id: str) -> Waits:
-        """Waits of the ranks of a run for one another."""
+        """The waits of a run: which of its ranks waited for which."""
         ...
 
     def compare(self, first: str, second: str) -> Comparison:
-        """Causes by which one of two runs took longer than the other."""
+        """By what one of two runs took longer than the other."""
         ...
 
     def stragglers(
