@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
+from tests.ingest.trees import RECORDINGS
 
 from crosswind.api.app import create_app
 from crosswind.api.settings import ServerSettings
@@ -20,7 +21,7 @@ WRITE_HEADERS = {
     "Content-Encoding": "snappy",
     "X-Prometheus-Remote-Write-Version": "0.1.0",
 }
-RECORDED = Path(__file__).parents[1] / "ingest/recorded/otlp"
+RECORDED = RECORDINGS / "otlp"
 MS = 1_795_300_000_123
 STALE = struct.unpack("<d", (0x7FF0000000000002).to_bytes(8, "little"))[0]
 LABELS = {"__name__": "up", "instance": "n7:9100", "job": "node"}

@@ -20,11 +20,11 @@ from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
-from crosswind.ingest.lab.crew import as_user
 from crosswind.ingest.lab.folders import MARKER, SCRATCH, Folders
-from crosswind.ingest.lab.hosts import NAMESPACES
+from crosswind.ingest.lab.hosts.hosts import NAMESPACES
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.plan import Plan
+from crosswind.ingest.lab.plans.plan import Plan
+from crosswind.ingest.lab.workers.crew import as_user
 
 Ask = Callable[..., tuple[int, str, str]]
 SECOND, MILLISECOND = 1_000_000_000, 1_000_000

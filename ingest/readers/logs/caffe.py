@@ -10,7 +10,7 @@ from typing import ClassVar
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
 from crosswind.ingest.readers.logs.glog import PREFIX, GlogClock, glog_clock
 from crosswind.ingest.readers.logs.log_values import finite, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
@@ -63,7 +63,7 @@ class Caffe:
     def _said(self, match: re.Match[str]) -> LogLine | None:
         text = match["text"]
         progress = ITERATION.search(text) or RATE.search(text)
-        if progress and (entry := told_by(progress)) and entry.step is not None:
+        if progress and (entry := step_report(progress)) and entry.step is not None:
             return self._iteration(text, entry.step, entry.values, self.glog.nanoseconds(match.groupdict()))
         if output := OUTPUT.search(text):
             return LogLine(ts_ns=self.glog.nanoseconds(match.groupdict()), values=self._output(output))

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LogLine, TrainingLog
@@ -53,7 +53,7 @@ class DeepSpeed:
 
     def _step(self, line: str) -> LogLine | None:
         match = STEP.search(line) or SPEED.search(line)
-        entry = told_by(match) if match else None
+        entry = step_report(match) if match else None
         if entry is None or entry.step is None or match is None:
             return None
         if entry.step < 0:  # told once, when the engine is made

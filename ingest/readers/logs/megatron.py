@@ -10,7 +10,7 @@ from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.run import RunState
 from crosswind.ingest.reader.lines import plain_head
 from crosswind.ingest.reader.reader import Context, Record, Report
-from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, told_by
+from crosswind.ingest.reader.step_lines import KNOWN, NUMBER, step_report
 from crosswind.ingest.readers.clock import Clock
 from crosswind.ingest.readers.logs.log_values import finite, moment, setting, snake
 from crosswind.ingest.readers.logs.training_log import LOOKED_AT, LogLine, TrainingLog
@@ -71,7 +71,7 @@ class Megatron:
 
     def _iteration(self, line: str) -> LogLine:
         match, total = ITERATION.search(line), TOTAL.search(line)
-        entry = told_by(match) if match else None
+        entry = step_report(match) if match else None
         if entry is None or entry.step is None or entry.seconds is None or total is None:
             raise MalformedError("an iteration that tells no time of less than thirty years")
         if entry.step >= int(total[1]):

@@ -119,7 +119,8 @@ def load(verb: Verb) -> VerbModule:
 
 def _advice(verb: str | None, error: ModuleNotFoundError | OSError) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"{verb} needs {error.name}: pip install 'crosswind[server]'"
+        extra = "lab" if verb == "lab" else "server"
+        return f"{verb} needs {error.name}: pip install 'crosswind[{extra}]'"
     return f"{verb}: {error}"
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.serving import serving
-from tests.ingest.test_shipper import fill
+from tests.ingest.ship.test_shipper import fill
 
 from crosswind.cli.verbs.tune.records import records_of, shipped
 from crosswind.client.remote_studies import RemoteStudyService

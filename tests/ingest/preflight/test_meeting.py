@@ -35,9 +35,9 @@ def test_a_batch_script_waits_for_nobody_and_says_how_to_measure_all(step: Mappi
     assert isinstance(peers, Alone)
     assert "srun --ntasks-per-node=1 crosswind check" in peers.note
     assert (peers.place.world_size, peers.place.job_id) == (1, "7")
-    told_by_nodes = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURMD_NODENAME": "n1"}
-    assert "srun" in meet(60.0, {**told_by_nodes, **step}).note
-    assert meet(60.0, {**told_by_nodes, **step, "SLURM_JOB_NUM_NODES": "1"}).note == ""
+    from_nodes = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURMD_NODENAME": "n1"}
+    assert "srun" in meet(60.0, {**from_nodes, **step}).note
+    assert meet(60.0, {**from_nodes, **step, "SLURM_JOB_NUM_NODES": "1"}).note == ""
 
 
 def test_ranks_that_nothing_tells_where_to_meet_stay_alone_and_say_so() -> None:

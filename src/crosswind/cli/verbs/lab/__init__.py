@@ -1,4 +1,4 @@
-"""`crosswind lab`: hosts on this machine, training between them, and faults with known truth."""
+"""`crosswind lab`: hosts on this machine, training between them, and faults whose truth is known."""
 
 import argparse
 from importlib.util import find_spec
@@ -14,12 +14,12 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
 from crosswind.ingest.lab.folders import Folders
-from crosswind.ingest.lab.hosts import remove_abandoned
+from crosswind.ingest.lab.hosts.hosts import remove_abandoned
+from crosswind.ingest.lab.hosts.machine_lock import alone
+from crosswind.ingest.lab.hosts.programs import require_lab
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.kernel import require_lab
-from crosswind.ingest.lab.machine_lock import alone
-from crosswind.ingest.lab.plan import Plan
 from crosswind.ingest.lab.plans import PLANS, SEEDS
+from crosswind.ingest.lab.plans.plan import Plan
 from crosswind.settings import Settings
 
 FAULT_HEADINGS = ("fault", "strength in", "from", "to", "what it is")
@@ -52,7 +52,7 @@ def _action(
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     """Does the action."""
     if arguments.action == "faults":
-        _print_faults(as_json=arguments.json)
+        _tell_faults(as_json=arguments.json)
         return 0
     home = (arguments.store or settings.home / "lab").absolute()
     {"run": _run, "export": _export, "clean": _clean}[arguments.action](arguments, home)
@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
         raise InvalidInputError(f"--only {arguments.only}: expected 1 or more")
     require_lab()
     if find_spec("torch") is None:
-        raise UnavailableError("the lab trains with PyTorch, which is not installed: pip install 'crosswind[torch]'")
+        raise UnavailableError("the lab trains with PyTorch, which is not installed: pip install 'crosswind[lab]'")
     remove_abandoned()
     plan = PLANS[arguments.plan](SEEDS[arguments.plan] if arguments.seed is None else arguments.seed)
     with Store.open(home) as store:
@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
 def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
     bars: list[Progress] = []
 
-    def show(step: Step) -> None:
+    def report(step: Step) -> None:
         if not bars:
             bars.append(Progress(step.total))
         else:
@@ -90,7 +90,7 @@ def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
         bars[0].start(_words(step))
 
     with leaves_in_order():
-        return run_plan(plan, store, only=only, tell=show)
+        return run_plan(plan, store, only=only, report=report)
 
 
 def _words(step: Step) -> str:
@@ -124,7 +124,7 @@ def _clean(arguments: argparse.Namespace, home: Path) -> None:
         say(f"removed {', '.join(removed)}" if removed else "nothing of a killed lab is left")
 
 
-def _print_faults(*, as_json: bool) -> None:
+def _tell_faults(*, as_json: bool) -> None:
     lines = [
         (kind, injector.unit, *(f"{limit:g}" for limit in injector.limits), (injector.__doc__ or "").split("\n")[0])
         for kind, injector in INJECTORS.items()

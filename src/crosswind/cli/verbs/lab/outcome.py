@@ -15,7 +15,7 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import WARM_UP_STEPS, all_runs, cohort_key
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import position_in
-from crosswind.ingest.lab.plan import Plan
+from crosswind.ingest.lab.plans.plan import Plan
 from crosswind.ingest.lab.run_records import NO_INJECTION
 
 ONE_BY_ONE = 20  # runs; more are summarised by fault
