@@ -21,8 +21,8 @@ def study(client: TestClient) -> str:
     return study_id
 
 
-def suggested(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
-    answer = client.post("/v1/studies/buckets/trials:suggest", json={"owner": "job 5", **asked})
+def suggested(client: TestClient, **fields: Any) -> list[dict[str, Any]]:
+    answer = client.post("/v1/studies/buckets/trials:suggest", json={"owner": "job 5", **fields})
     assert answer.status_code == 200, answer.text
     trials: list[dict[str, Any]] = answer.json()["trials"]
     return trials

@@ -18,8 +18,8 @@ TRIALS = "/v1/studies/leases/trials"
 WORKERS = 200
 
 
-def suggested(client: TestClient, **asked: Any) -> list[dict[str, Any]]:
-    answer = client.post(f"{TRIALS}:suggest", json={"owner": "a", **asked})
+def suggested(client: TestClient, **fields: Any) -> list[dict[str, Any]]:
+    answer = client.post(f"{TRIALS}:suggest", json={"owner": "a", **fields})
     assert answer.status_code == 200, answer.text
     trials: list[dict[str, Any]] = answer.json()["trials"]
     return trials
@@ -95,8 +95,8 @@ def test_two_hundred_workers_at_once_get_trials_of_their_own(url: str) -> None:
         got: list[dict[str, Any]] = []
 
         def work(number: int) -> None:
-            asked = {"owner": f"worker {number}", "job": f"7_{number}"}
-            got.extend(client.post(f"{TRIALS}:suggest", json=asked).json()["trials"])
+            request = {"owner": f"worker {number}", "job": f"7_{number}"}
+            got.extend(client.post(f"{TRIALS}:suggest", json=request).json()["trials"])
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(WORKERS)]
         for thread in threads:

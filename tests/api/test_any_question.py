@@ -1,4 +1,4 @@
-"""Whatever is asked about runs to come is answered whole, or refused with words; never a 500."""
+"""Any question about runs to come gets a whole answer or a refusal with words, never a 500."""
 
 import math
 import shutil
@@ -30,7 +30,7 @@ RUNS = {
     "world_size": RANKS,
 }
 COUNTS = st.sets(RANKS, min_size=1, max_size=4).map(sorted)
-ASKED = {
+REQUESTS = {
     "/v1/predictions": st.fixed_dictionaries(RUNS, optional={"limit_seconds": SECONDS, "node_count": RANKS}),
     "/v1/predictions:batch": st.fixed_dictionaries({**RUNS, "world_size": st.lists(RANKS, min_size=1, max_size=3)}),
     "/v1/walltime-advice": st.fixed_dictionaries(RUNS, optional={"confidence": SECONDS, "startup_seconds": SECONDS}),
@@ -43,21 +43,21 @@ ASKED = {
 
 @pytest.fixture(scope="module")
 def lasting_client(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A client of the filled store for all examples: what is asked stores nothing."""
-    with Store.open(Path(shutil.copytree(filled, tmp_path_factory.mktemp("asked") / "store"))) as opened:
+    """A client of the filled store for all examples, which store nothing."""
+    with Store.open(Path(shutil.copytree(filled, tmp_path_factory.mktemp("requests") / "store"))) as opened:
         yield TestClient(create_app(opened), base_url="http://localhost", raise_server_exceptions=False)
 
 
-@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("path", REQUESTS)
 @settings(
     max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_anything_is_answered_or_refused(lasting_client: TestClient, path: str, data: st.DataObject) -> None:
-    asked = data.draw(ASKED[path])
+    request = data.draw(REQUESTS[path])
     if data.draw(st.booleans()):  # spoils one field of half of the examples
-        asked[data.draw(st.sampled_from(sorted(asked)))] = data.draw(JUNK | st.lists(JUNK, max_size=3))
-    answer = lasting_client.post(path, json=asked)
+        request[data.draw(st.sampled_from(sorted(request)))] = data.draw(JUNK | st.lists(JUNK, max_size=3))
+    answer = lasting_client.post(path, json=request)
     if answer.status_code == 200:
         for quantiles in _quantiles(answer.json()):
             assert all(math.isfinite(seconds) and seconds > 0 for seconds in quantiles)
