@@ -70,8 +70,9 @@ class IpmiCollector:
                 env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
             )
         except subprocess.TimeoutExpired as error:
-            asked = " ".join(question)
-            raise UnavailableError(f"{self.command} {asked}: no answer within {timeout_seconds} s") from error
+            raise UnavailableError(
+                f"{self.command} {' '.join(question)}: no answer within {timeout_seconds} s"
+            ) from error
         except OSError as error:
             raise UnavailableError(f"{self.command}: {error.strerror}") from error
         complaint = answer.stderr.decode("utf-8", "replace").strip().partition("\n")[0]

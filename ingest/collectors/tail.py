@@ -119,7 +119,7 @@ class Tail:
 
     def _was_replaced(self) -> bool:
         try:
-            status = os.stat(self.path)  # noqa: PTH116 - asked at every look
+            status = os.stat(self.path)  # noqa: PTH116 - called at every look
         except FileNotFoundError:
             if os.fstat(self._fd).st_nlink == 0:
                 raise

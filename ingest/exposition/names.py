@@ -34,8 +34,8 @@ class Name:
     """An established name for a column.
 
     `of` gives a row's labels, or None if the name does not fit it. `family` may hold `{part}`, which `part`
-    takes from the device. `is_raw` asks for the number as the kernel gave it, without its scale. `help` stands for the
-    column's description where several columns share the name.
+    takes from the device. `is_raw` shows the kernel's number, without its scale. `help` replaces the column's
+    description if several columns share the name.
     """
 
     family: str

@@ -96,7 +96,7 @@ def _clear(path: Path) -> None:
     """Remove a socket that nobody listens on any more. Raises: UnavailableError when somebody does."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise UnavailableError(f"metrics.listen unix:{path}: something that is no socket stands there")
+            raise UnavailableError(f"metrics.listen unix:{path}: something that is no socket is there")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as probe:

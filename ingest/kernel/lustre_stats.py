@@ -14,7 +14,7 @@ from crosswind.ingest.kernel.kernel_files import KernelFiles
 from crosswind.ingest.kernel.printable import printable
 
 REFRESH_SECONDS: Final = 10.0
-PLACES = ("kernel/debug/lustre", "fs/lustre")  # below /sys; /proc/fs/lustre, of before 2.12, is asked first
+PLACES = ("kernel/debug/lustre", "fs/lustre")  # below /sys; /proc/fs/lustre, of before 2.12, is tried first
 STAMP = re.compile(rb"(\d{1,10})\.(\d{9})")  # older versions write microseconds without leading zeros: no stamp
 MICROSECONDS = (b"[usec]", b"[usecs]")
 STAMPS = {

@@ -74,7 +74,7 @@ def _raise_first(errors: Sequence[BaseException | None]) -> None:
 
 def _sweep(core: int, length: int, gate: threading.Barrier, is_over: threading.Event) -> None:
     """Do one core's part: its thread stays on it, and touches its arrays first, so that they are in its own memory."""
-    import numpy as np  # noqa: PLC0415 - beside a job nothing heavy is imported before it is used
+    import numpy as np  # noqa: PLC0415 - no heavy import during a job before it is needed
 
     try:
         os.sched_setaffinity(0, {core})  # of this thread, which ends with the measure

@@ -27,7 +27,7 @@ class TorchPeers:
 
         Raises: UnavailableError naming those that have not come.
         """
-        import torch  # noqa: PLC0415 - beside a job nothing heavy is imported before it is used
+        import torch  # noqa: PLC0415 - no heavy import during a job before it is needed
         from torch import distributed  # noqa: PLC0415
 
         self._torch, self._distributed = torch, distributed
@@ -82,7 +82,7 @@ class TorchPeers:
     def gather(self, value: object, seconds: float) -> list[Any] | None:
         """Gather through the store, which works when a rank hangs. Raises: UnavailableError."""
         self._gathered += 1
-        key = f"told/{self._gathered}"
+        key = f"values/{self._gathered}"
         self._talk(lambda: self._store.set(f"{key}/{self.place.rank}", json.dumps(value)))
         if self.place.rank:
             return None

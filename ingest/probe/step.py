@@ -77,8 +77,8 @@ class Step:
         """Note that a collective ended, for which the loop stood still since then, if it did."""
         arrival.marked = self.marked_total
         since = blocked_since.ns if isinstance(blocked_since, Mark) else blocked_since
-        if since is not None and arrival.beside and arrival.beside.ns:
-            since = max(since, arrival.beside.ns)  # until then the device had work to do
+        if since is not None and arrival.host_mark and arrival.host_mark.ns:
+            since = max(since, arrival.host_mark.ns)  # until then the device had work to do
         if since is not None:
             self.blocked.append(Stretch(max(since, self.body), now, self.marked_total))
 
@@ -129,7 +129,7 @@ class Arrival:
     number: int | None = None
     marked: int = 0  # the step's time in marked phases at the end
     came: Mark | None = None  # on a device: when the rank had come
-    beside: Mark | None = None  # on the host beside a device: where that was when the rank had come
+    host_mark: Mark | None = None  # on the host, with a device: the device's place when the rank had come
     went: Mark | None = None  # and when it was done
 
     def settle_end(self) -> bool:

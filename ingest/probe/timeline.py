@@ -146,7 +146,7 @@ class Timeline:
         now = time.perf_counter_ns() if utc_ns is None else utc_ns - step.to_utc
         arrival = Arrival(step, now, step.is_in_body and not step.open_phases, came=came)
         if came is None and self._device:
-            arrival.beside = self.mark()
+            arrival.host_mark = self.mark()
         step.arrivals.append(arrival)
         return arrival
 

@@ -78,13 +78,13 @@ class Puller:
         until = latest if until_ms is None else min(until_ms, latest)
         with self.store.catalog.read() as session:
             reached = session.positions.of(self.source, self.system)
-        asked = self.now_ms() - DEFAULT_AGE_MS if since_ms is None else since_ms
-        pulled = Pulled(asked if reached is None else reached // NS, until)
+        since = self.now_ms() - DEFAULT_AGE_MS if since_ms is None else since_ms
+        pulled = Pulled(since if reached is None else reached // NS, until)
         if reached is not None and since_ms is not None:
             pulled.notes.append("goes on where it was: --since counts for the first pull alone")
         if until_ms is not None and until_ms <= pulled.since_ms:
             if reached is None:
-                raise InvalidInputError(f"until {_moment(until_ms)}: expected later than {_moment(asked)} (--since)")
+                raise InvalidInputError(f"until {_moment(until_ms)}: expected later than {_moment(since)} (--since)")
             if until_ms < pulled.since_ms:
                 pulled.notes.append(f"nothing to pull: it was pulled up to {_moment(pulled.since_ms)} before")
             return pulled

@@ -141,7 +141,7 @@ class Decoder:
             if number == LABEL:
                 name, text = _label(octets_of(value))
                 if name in labels or len(labels) == MOST_LABELS:
-                    raise MalformedError(f"label {name[:40]!r} stands twice, or more than {MOST_LABELS} labels")
+                    raise MalformedError(f"label {name[:40]!r} is repeated, or more than {MOST_LABELS} labels")
                 labels[name] = text
             elif number == SAMPLE:
                 sample = {number: value for number, _, value in fields(octets_of(value))}

@@ -106,7 +106,7 @@ class Scrapes:
         if self.finished and last:
             notes.append(
                 f"the last scrape, of {last} samples so far, waits: it may still be written; ingest the file again "
-                f"when another stands behind it, or end it with a line `{END}`"
+                f"when another follows it, or end it with a line `{END}`"
             )
             self._timed(joined(self.held))  # which refuses a second one without a time
             self.held = []

@@ -45,7 +45,7 @@ def _labels(text: str) -> dict[str, str]:
             label, value = NAME_LABEL, label
         label = unquoted(label) if label.startswith('"') else label
         if label in labels or len(labels) == MOST_LABELS:
-            raise MalformedError(f"label {label[:40]!r} stands twice, or more than {MOST_LABELS} labels")
+            raise MalformedError(f"label {label[:40]!r} is repeated, or more than {MOST_LABELS} labels")
         labels[label] = unquoted(value)
         place = match.end()
     return labels

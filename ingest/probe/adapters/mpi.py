@@ -167,11 +167,11 @@ def _waiting(method: Any) -> Callable[..., Any]:
 def _asking(method: Any) -> Callable[..., Any]:
     @wraps(method)
     def test(request: Any, *arguments: Any, **named: Any) -> Any:
-        value, asked = method(request, *arguments, **named), time.perf_counter_ns()
+        value, called = method(request, *arguments, **named), time.perf_counter_ns()
         if value is True or (isinstance(value, tuple) and value[0]):
-            _done(request, seen_end(asked, open_at=request._open_at, since=asked), None)
+            _done(request, seen_end(called, open_at=request._open_at, since=called), None)
         else:
-            request._open_at = asked
+            request._open_at = called
         return value
 
     return test

@@ -16,7 +16,7 @@ from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import History
 from crosswind.ingest.reader.reader import Context, Reader, Record, Report
 from crosswind.ingest.readers import READERS, reader_for
-from crosswind.ingest.readers.search import found_below
+from crosswind.ingest.readers.search import candidates_below
 
 EACH = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 
@@ -31,7 +31,7 @@ def read(reader: Reader, path: Path) -> tuple[list[Record], Report]:
 
 
 def recognised(path: Path) -> Reader | None:
-    return next(iter(found_below(path))).reader if path.is_dir() else reader_for(path)
+    return next(iter(candidates_below(path))).reader if path.is_dir() else reader_for(path)
 
 
 def row_count(records: list[Record]) -> int:

@@ -17,7 +17,7 @@ from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers import READERS, format_names, reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
-from crosswind.ingest.readers.search import found_below
+from crosswind.ingest.readers.search import candidates_below
 from crosswind.ingest.readers.slurm.sacct import sacct_command
 from crosswind.settings import Settings
 
@@ -110,7 +110,7 @@ class _Taking:
             add(self.loaded, load_spool(self.store, folder))
             return
         readable = 0
-        for candidate in found_below(folder, self.format):
+        for candidate in candidates_below(folder, self.format):
             if candidate.reader is None:
                 (self.failures if candidate.is_failure else self.unknown).append(candidate.reason)
                 continue

@@ -95,4 +95,4 @@ def test_the_hour_that_comes_twice_is_told(tmp_path: Path) -> None:
 def test_a_day_that_never_was_is_skipped(tmp_path: Path) -> None:
     log = read_text(READER, tmp_path, said(2, 30, "10:00:00", "Iteration 0, loss = 1"))
     assert (log.runs, log.report.skipped, log.report.quoted[0].line) == ([], 1, 1)
-    assert log.report.notes == ["no line tells of a step"]
+    assert log.report.notes == ["no line has a step"]

@@ -63,4 +63,4 @@ def test_an_evaluation_is_of_the_newest_step(tmp_path: Path) -> None:
 
 def test_a_log_of_rates_alone_tells_no_steps(tmp_path: Path) -> None:
     log = read_text(READER, tmp_path, "INFO:tensorflow:global_step/sec: 1.73561\n")
-    assert (log.runs, log.report.notes) == ([], ["no line tells of a step"])
+    assert (log.runs, log.report.notes) == ([], ["no line has a step"])

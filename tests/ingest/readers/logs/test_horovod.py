@@ -89,7 +89,7 @@ def test_collectives_from_the_cache_name_no_rank(tmp_path: Path) -> None:
     log = read_text(READER, tmp_path, text)
     assert "collective" not in log.rows
     assert [row["name"] for row in log.rows["series"]] == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE"]
-    assert "1 collectives of which no rank's arrival is told (HOROVOD_CACHE_CAPACITY=0 tells them)" in log.report.notes
+    assert "1 collectives without any rank's arrival (HOROVOD_CACHE_CAPACITY=0 records them)" in log.report.notes
 
 
 def test_events_that_are_none_are_skipped_and_the_rest_is_read(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_an_epoch_is_a_row_with_the_mean_that_the_last_bar_before_the_validation
         CHANGED - 5 * SECOND,
         {"epochs": 2},
     )
-    what = "means of each epoch as the last bar before the validation told, rounded as drawn"
+    what = "means of each epoch as in the last bar before the validation, rounded as drawn"
     assert run.tags["durations_from"] == what
 
 

@@ -74,4 +74,4 @@ def test_the_processes_are_the_world(tmp_path: Path) -> None:
 def test_an_epoch_without_its_headline_is_skipped(tmp_path: Path) -> None:
     text = "Model 0 training epoch 3 mini-batch time statistics : 0.1s mean, 0.2s max, 0.1s min, 0.1s stdev\n"
     [skipped] = read_text(READER, tmp_path, text).report.quoted
-    assert (skipped.line, skipped.reason) == (1, "no line told how many steps epoch 3 has")
+    assert (skipped.line, skipped.reason) == (1, "no line has the number of steps of epoch 3")

@@ -98,7 +98,7 @@ def test_old_lines_follow_the_last_moment_that_is_named(tmp_path: Path) -> None:
     assert log.steps() == [(NEW, 0, SECOND), (NEW + SECOND, 1, 500 * MS)]
     [run] = log.runs
     assert (run.state, run.started_ns, run.ended_ns) == (RunState.COMPLETED, NEW, NEW + 4 * SECOND)
-    assert run.tags["time_from"] == "durations of the log, added up from the last moment that it names"
+    assert run.tags["time_from"] == "durations of the log, added up from the last time in it"
 
 
 def test_times_are_of_the_zone_that_was_given(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_restart_in_the_same_file_is_a_run_of_its_own(tmp_path: Path) -> None:
     by_run = [(row["run_id"], row["step"]) for row in log.rows["step"]]
     first, second = (run.run_id for run in log.runs)
     assert by_run == [(first, 2), (first, 3), (second, 2), (second, 99)]
-    assert [(skipped.line, skipped.reason) for skipped in log.report.quoted] == [(3, "step 3 was told already")]
+    assert [(skipped.line, skipped.reason) for skipped in log.report.quoted] == [(3, "step 3 is repeated")]
 
 
 def test_arguments_that_are_printed_again_begin_another_run(tmp_path: Path) -> None:
@@ -147,12 +147,12 @@ def test_what_is_no_iteration_after_all_is_skipped_with_its_reason(tmp_path: Pat
     log = read_text(READER, tmp_path, text)
     assert [step for _, step, _ in log.steps()] == [0]
     assert [(skipped.line, skipped.reason) for skipped in log.report.quoted] == [
-        (2, "an iteration that tells no time of less than thirty years"),
+        (2, "an iteration without a time of less than thirty years"),
         (3, "iteration 101 of 100"),
         (4, "time '2024-13-06T02:59:36' is no time; expected seconds since 1970 (SLURM_TIME_FORMAT=%s) or "
         "YYYY-MM-DDTHH:MM:SS"),
         (5, "its time is later than the file was changed; expected one before"),
-        (6, "an iteration that tells no time of less than thirty years"),
+        (6, "an iteration without a time of less than thirty years"),
     ]  # fmt: skip
 
 

@@ -105,8 +105,8 @@ def test_a_log_becomes_its_run() -> None:
     assert (report.read, report.skipped) == (15, 0)
     assert report.notes == [
         "1 events with a person's name or address, which are not kept",
-        "1 run_start told again, by another process: the first holds",
-        "1 run_stop told again, by another process: the first holds",
+        "1 run_start repeated by another process: the first counts",
+        "1 run_stop repeated by another process: the first counts",
     ]
 
 
@@ -207,7 +207,7 @@ def test_progress_that_never_moves_is_no_progress(log: Path) -> None:
     [run], rows, report = read(log)
     assert "progress" not in run.tags
     assert len(rows) == 4
-    assert "1 runs that say nothing of their progress at the last evaluation" in report.notes
+    assert "1 runs without progress at the last evaluation" in report.notes
 
 
 def test_a_diverged_loss_is_a_row_without_a_value(log: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_benchmark_that_the_log_does_not_name_is_named_by_who_ingests_it(log: 
     log.write_text("".join(line for line in trained().splitlines(keepends=True) if "submission" not in line))
     [run], _, report = read(log)
     assert run.workload == ""
-    assert "1 runs whose benchmark is not told: name it by --workload" in report.notes
+    assert "1 runs without a benchmark: name it by --workload" in report.notes
     assert read(log, Context("test", workload="bert"))[0] == [replace(run, workload="bert")]
 
 

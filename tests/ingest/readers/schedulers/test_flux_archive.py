@@ -17,7 +17,7 @@ from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers import reader_for
 from crosswind.ingest.readers.schedulers.flux import f58
 from crosswind.ingest.readers.schedulers.flux_archive import FluxArchiveReader, idset_size, job_number
-from crosswind.ingest.readers.search import found_below
+from crosswind.ingest.readers.search import candidates_below
 
 RECORDED = RECORDINGS / "flux_archive"
 LINES = RECORDED / "jobs.jsonl"
@@ -89,7 +89,7 @@ def test_folders_of_jobs_are_found_by_their_names_and_files(tmp_path: Path) -> N
         shutil.copytree(FOLDER, tmp_path / name)
     shutil.copytree(FOLDER, tmp_path / "18")
     (tmp_path / "18" / "eventlog").unlink()
-    readers = [(file.path.name, file.reader.name) for file in found_below(tmp_path) if file.reader]
+    readers = [(file.path.name, file.reader.name) for file in candidates_below(tmp_path) if file.reader]
     assert readers == [
         (name, "flux_archive")
         for name in ("0017.e9fb.8df1.6c2e", "6731191091817518", "fuZZybuNNy", "job.17", "ƒuZZybuNNy")

@@ -166,7 +166,7 @@ def test_a_job_told_twice_and_one_that_ends_before_it_starts_are_remarked(tmp_pa
     backwards = END.replace("end=1700000020", "end=1700000005")
     jobs, report = read(log(tmp_path, f"E;1.s;{END}", f"E;1.s;{backwards}"))
     assert jobs["1.s"].ended_ns == 1700000005 * SECOND
-    assert report.notes == ["1 jobs are told again: the later account holds", "1 jobs end before they start"]
+    assert report.notes == ["1 jobs are repeated: the later account counts", "1 jobs end before they start"]
 
 
 def test_a_job_in_the_future_is_remarked(tmp_path: Path) -> None:

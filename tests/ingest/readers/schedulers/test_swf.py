@@ -40,7 +40,7 @@ def test_each_line_is_a_job_and_parts_of_a_job_are_none() -> None:
         ("6", "CANCELLED", None),
     ]
     assert (report.read, report.skipped) == (6, 0)
-    assert report.notes == ["2 lines of parts of jobs: another line tells of the whole"]
+    assert report.notes == ["2 lines of parts of jobs: another line has the whole"]
 
 
 def test_a_job_has_everything_that_its_line_tells() -> None:

@@ -48,7 +48,7 @@ def test_a_real_export_becomes_its_jobs() -> None:
     assert (report.read, report.skipped) == (12, 0)
     assert report.notes == [
         "13 job steps folded into their jobs",
-        "1 jobs appear again (requeued or resized): the later line holds",
+        "1 jobs are repeated (requeued or resized): the later line counts",
     ]
 
 
@@ -237,7 +237,7 @@ def test_exports_in_one_file_keep_their_own_columns(export: Path) -> None:
     assert [(job.state, job.ended_ns) for job in jobs] == [("RUNNING", None), ("COMPLETED", 1795200070 * SECOND)]
     assert report.notes == [
         "1 further header lines: several exports in one file",
-        "1 jobs appear again (requeued or resized): the later line holds",
+        "1 jobs are repeated (requeued or resized): the later line counts",
     ]
 
 

@@ -47,7 +47,7 @@ def test_every_line_of_a_real_export_is_understood(jobs: dict[str, list[Job]], r
     assert report.read == sum(map(len, jobs.values()))
     job_count = sum(len(group) for name, group in jobs.items() if name != "held")  # which accounting may know or not
     assert job_count == 14  # ten submitted, two more array elements, one more component, one requeued
-    assert "1 jobs appear again (requeued or resized): the later line holds" in report.notes
+    assert "1 jobs are repeated (requeued or resized): the later line counts" in report.notes
 
 
 @pytest.mark.parametrize(

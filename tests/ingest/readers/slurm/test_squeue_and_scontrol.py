@@ -242,8 +242,8 @@ RECORD = (RECORDINGS / "scontrol/one-line-22.05.txt").read_text().split("\n")[1]
 @pytest.mark.parametrize(
     ("before", "after", "reason"),
     [
-        ("JobName=ok", "JobName=ok UserId=ada(5) GroupId=ada(5)", "UserId stands there twice: a name or comment of"),
-        ("WorkDir=/", "Comment=x EndTime=2020-01-01T00:00:00 WorkDir=/", "EndTime stands there twice"),
+        ("JobName=ok", "JobName=ok UserId=ada(5) GroupId=ada(5)", "UserId is repeated: a name or comment of"),
+        ("WorkDir=/", "Comment=x EndTime=2020-01-01T00:00:00 WorkDir=/", "EndTime is repeated"),
         ("JobState=COMPLETED", "JobState=done", "State 'done'; expected a word"),
         ("JobState=COMPLETED", "", "State ''; expected a word"),
         ("ExitCode=0:0", "ExitCode=zero", "ExitCode 'zero'; expected code:signal"),

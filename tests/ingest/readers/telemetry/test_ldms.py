@@ -119,7 +119,7 @@ def test_procstat_becomes_all_and_each_core_that_is_up() -> None:
     ]
     assert rows["cpu"][0]["forks_total"] == 8853
     assert report.notes == [
-        "processor times are taken for ticks of 1/100 s, as on all Linux but alpha; sc_clk_tck=1 would tell"
+        "processor times are taken for ticks of 1/100 s, as on all Linux but alpha; sc_clk_tck=1 would show"
     ]
 
 
@@ -130,7 +130,7 @@ def test_ticks_of_another_length_stay_out_of_our_set(tmp_path: Path) -> None:
     rows, report = read(path)
     assert list(rows) == ["ldms_procstat"]
     assert rows["ldms_procstat"][0]["user"] == 99477
-    assert report.notes == ["processor times are not in ticks of 1/100 s: they stand in the schema's own set alone"]
+    assert report.notes == ["processor times are not in ticks of 1/100 s: they are in the schema's own set alone"]
     path.write_text(f"{header},sc_clk_tck\n{row},100\n")
     rows, report = read(path)
     assert [row["device"] for row in rows["cpu"]] == ["all", "cpu0", "cpu1"]

@@ -49,7 +49,7 @@ def test_host_kind_and_efficiency_may_be_told(tmp_path: Path) -> None:
         (1715341080_337_000_000, "n1", "power DC", 2090.5),
         (1715341080_338_000_000, "sw_0", "interconnect DC", 700),
     ]
-    assert report.notes == ["readings are as told, not times the efficiency of conversion 0.94"]
+    assert report.notes == ["readings are as given, not times the efficiency of conversion 0.94"]
 
 
 def test_bad_lines_are_quoted_and_the_others_read(tmp_path: Path) -> None:

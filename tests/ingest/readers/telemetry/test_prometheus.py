@@ -209,7 +209,7 @@ def test_what_is_no_sample_is_skipped_with_its_line_and_reason(tmp_path: Path) -
         ("a", form),
         ("a{x=1} 1", form),
         ('a{x="1} 1', form),
-        ('a{x="1",x="2"} 1', "label 'x' stands twice, or more than 100 labels"),
+        ('a{x="1",x="2"} 1', "label 'x' is repeated, or more than 100 labels"),
         ('{x="1"} 1', "a series without a name, or with two"),
         ("a 1 12", f"time '12' {time}"),
         ("a 1 -1789999999", f"time '-1789999999' {time}"),
@@ -312,7 +312,7 @@ def test_a_last_scrape_that_nothing_ends_waits_and_the_report_says_what_to_do(tm
     assert [row["value"] for row in sets["series"] if row["name"] == "x"] == [1.0]
     assert report.notes == [
         "the last scrape, of 2 samples so far, waits: it may still be written; ingest the file again when another "
-        "stands behind it, or end it with a line `# EOF`"
+        "follows it, or end it with a line `# EOF`"
     ]
 
 

@@ -56,9 +56,7 @@ def test_of_a_folder_of_checkpoints_the_last_state_is_one_run(state: Path) -> No
         folder = state.parent / f"checkpoint-{step}"
         folder.mkdir()
         shutil.copy(state, folder)
-    assert read(state.parent / "checkpoint-8" / state.name)[2].notes == [
-        f"{state} tells all of this and more: left out"
-    ]
+    assert read(state.parent / "checkpoint-8" / state.name)[2].notes == [f"{state} has all of this and more: left out"]
     state.unlink()
     assert read(state.parent / "checkpoint-4" / state.name)[0] == []
     assert len(read(state.parent / "checkpoint-8" / state.name)[0]) == 32

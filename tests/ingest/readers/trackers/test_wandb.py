@@ -204,5 +204,5 @@ def test_where_the_record_of_the_run_is_lost_the_files_name_tells_its_id(tmp_pat
 
 def test_a_file_that_no_longer_tells_its_run_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, fragment(1, step(1, loss="1"))).rename(tmp_path / "x.wandb")
-    with pytest.raises(MalformedError, match="no record tells of a run"):
+    with pytest.raises(MalformedError, match="no record has a run"):
         read(path)

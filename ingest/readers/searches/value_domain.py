@@ -1,4 +1,4 @@
-"""The domain of a parameter of which nothing but values is known."""
+"""The domain of a parameter, derived from its values alone."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.trial import Parameter
 
-LISTED_MAX = 100  # different numbers seen that are taken for all there are; more are a range
+LISTED_MAX = 100  # up to so many different numbers are a list of all; more are a range
 
 
 def domain_of_values(values: Iterable[Parameter], *, listed_max: int = LISTED_MAX) -> Mapping[str, object]:
-    """Numbers become an ordered list, or a range when there are many; texts and mixtures an unordered one.
+    """Return an ordered list of numbers, or a range when there are many; for texts and mixtures an unordered list.
 
-    Raises: MalformedError where two values count as one (1 and true).
+    Raises: MalformedError when two values are equal (1 and true).
     """
     distinct = list(dict.fromkeys((type(value) is bool, value) for value in values))
     unique: list[Parameter] = [value for _, value in distinct]
