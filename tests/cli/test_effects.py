@@ -90,7 +90,7 @@ def test_counters_are_a_table_with_what_matters_first(in_lab: Ask) -> None:
     assert lines[7].endswith("counters more: --limit")
 
 
-def test_neighbours_are_told_in_one_line_each(in_lab: Ask) -> None:
+def test_neighbours_are_printed_one_a_line(in_lab: Ask) -> None:
     code, said, _ = in_lab("interference")
     assert code == 0
     lines = said.splitlines()
@@ -136,7 +136,7 @@ def test_without_samples_counters_say_what_to_record(in_shared: Ask) -> None:
         (("interference", "--topology", "/nowhere/topology.conf"), 2, "No such file"),
     ],
 )
-def test_what_cannot_be_told_is_refused(in_shared: Ask, words: tuple[str, ...], code: int, message: str) -> None:
+def test_unanswerable_questions_are_refused(in_shared: Ask, words: tuple[str, ...], code: int, message: str) -> None:
     exit_code, said, complaint = in_shared(*words)
     assert (exit_code, said) == (code, "")
     assert message in complaint

@@ -56,7 +56,9 @@ def until(claim: Callable[[], bool], seconds: float = 60) -> None:
 
 
 @pytest.mark.thorough
-def test_a_server_told_to_end_in_mid_training_ends_well_and_leaves_it_to_the_next(store: Store, tmp_path: Path) -> None:
+def test_a_server_asked_to_end_in_mid_training_ends_well_and_leaves_it_to_the_next(
+    store: Store, tmp_path: Path
+) -> None:
     runner, uds = Runner(store, {NAME: Trainer(train)}), tmp_path / "uds"
     asked = runner.ask(NAME)
     with serving(store.home, "--uds", str(uds), stderr=subprocess.PIPE) as (url, process):

@@ -68,7 +68,7 @@ def test_runs_of_long_ago_are_no_weather(ask: Ask, regressed: Path) -> None:
         (("--system", "nowhere"), "system 'nowhere': no completed run is stored, known are lab"),
     ],
 )
-def test_what_cannot_be_told_is_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
+def test_unanswerable_questions_are_refused(ask: Ask, words: tuple[str, ...], message: str) -> None:
     code, said, complaint = ask("weather", *words)
     assert (code, said) == (2, "")
     assert message in complaint

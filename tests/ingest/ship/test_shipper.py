@@ -465,7 +465,7 @@ def test_files_that_are_no_segments_do_not_hold_up_the_others(tmp_path: Path) ->
     assert (tmp_path / "spool" / "0-notes.rejected").exists()
 
 
-def test_a_link_or_a_pipe_is_never_sent_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_link_or_a_pipe_is_never_sent_and_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "00000000000000000001-00000000.n1.segment").symlink_to(tmp_path / "secret")
