@@ -42,7 +42,7 @@ def metered(store: Store) -> Iterator[TestClient]:
         yield opened
 
 
-def test_a_metered_run_is_told_with_its_joules(metered: TestClient) -> None:
+def test_a_metered_run_is_reported_with_its_joules(metered: TestClient) -> None:
     energy = metered.get("/v1/runs/r3").json()["energy"]
     assert energy["joules"] == pytest.approx(WATTS * 30)
     assert (energy["origin"], energy["scope"], energy["meter"]) == ("measured", "node", "pm_counters")
@@ -106,7 +106,7 @@ def test_carbon_of_an_energy_that_nobody_tells_is_refused(client: TestClient) ->
     assert "goes with node_watts" in answer.json()["detail"]
 
 
-def test_damaged_samples_leave_the_time_to_be_told(metered: TestClient, store: Store) -> None:
+def test_damaged_samples_leave_the_time_to_be_reported(metered: TestClient, store: Store) -> None:
     [part] = store.lake.root.glob("set=pm_counters/date=*/part-meter.parquet")
     part.write_bytes(b"PAR1 no more")
     prediction = metered.post("/v1/predictions", json=REQUEST | {"outcome": "run_seconds"}).json()

@@ -32,7 +32,7 @@ def versions(store: Store) -> Store:
     return store
 
 
-def test_a_version_is_told_with_its_worth(client: TestClient, versions: Store) -> None:
+def test_a_version_is_listed_with_its_worth(client: TestClient, versions: Store) -> None:
     answer = client.get(f"{VERSIONS}/1").json()
     evidence = trained().evidence
     assert (answer["name"], answer["version"], answer["state"], answer["parent"]) == ("step-time", 1, "candidate", None)

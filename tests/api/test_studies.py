@@ -28,7 +28,7 @@ def suggested(client: TestClient, **fields: Any) -> list[dict[str, Any]]:
     return trials
 
 
-def test_a_study_is_told_by_id_and_by_name(client: TestClient, study: str) -> None:
+def test_a_study_is_returned_by_id_and_by_name(client: TestClient, study: str) -> None:
     answer = client.get("/v1/studies/buckets").json()
     assert answer == client.get(f"/v1/studies/{study}").json()
     assert (answer["space"], answer["objective"], answer["unit"], answer["seed"]) == (SPACE, "step_p50_seconds", "s", 3)

@@ -50,7 +50,7 @@ def test_outcomes_are_kept_and_those_that_are_no_numbers_refused(client: TestCli
 JSON = {"content-type": "application/json"}
 
 
-def test_a_budget_is_kept_and_told(client: TestClient) -> None:
+def test_a_budget_is_kept_and_reported(client: TestClient) -> None:
     made = client.post("/v1/studies", json=STUDY | {"trials_max": 2}).json()
     assert (made["trials_max"], made["details"]) == (2, {"goals": ["time"]})
     trials = suggested(client, count=5)
@@ -109,7 +109,7 @@ def test_two_hundred_workers_at_once_get_trials_of_their_own(url: str) -> None:
     assert {trial["owner"] for trial in stored} == {f"worker {number}" for number in range(WORKERS)}
 
 
-def test_limits_and_hours_are_heeded_and_told(client: TestClient) -> None:
+def test_limits_and_hours_are_heeded_and_reported(client: TestClient) -> None:
     details = {"limits": ["memory_bytes <= 8"], "hours": 2}
     made = client.post("/v1/studies", json=STUDY | {"details": details}).json()
     for memory, seconds in ((9, 1.0), (8, 2.0)):

@@ -38,7 +38,7 @@ def search(store: Store, study: Study, values: list[float | None]) -> CatalogStu
     return service
 
 
-def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
+def test_a_study_is_described_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
     service = search(store, STUDY, [0.4, None, 0.2])
     [running] = service.suggest("ddp", 1, Lease("job 8", 60.0))
     view = shown(store)
