@@ -45,7 +45,7 @@ from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
 from crosswind.models.training.trainers import TRAINERS
-from crosswind.models.tuner.evidence.for_study import StoredEarlier
+from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 
 ROUTERS = (  # asked one after the other: first those that programs ask again and again
@@ -75,7 +75,7 @@ def create_app(
     app.state.store = store
     app.state.runner = Runner(store, trainers)
     app.state.run_predictor = run_predictor(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
-    app.state.study_service = CatalogStudyService(store.catalog, find_earlier=StoredEarlier(store))
+    app.state.study_service = CatalogStudyService(store.catalog, find_prior_studies=StoredPriorStudies(store))
     app.state.weather_service = WeatherService(store, fresh_seconds=WEATHER_FRESH_SECONDS)
     app.state.explanations = ExplanationCache()
     app.state.answers = AnswerCache()

@@ -116,7 +116,7 @@ class StudyView(View):
     @classmethod
     def of(cls, study: Study) -> Self:
         """The study as it looks on the wire."""
-        return cls.model_validate(study_fields(study))
+        return cls.model_validate(_fields(study))
 
 
 class StudyStatusView(StudyView):
@@ -142,7 +142,7 @@ class StudyStatusView(StudyView):
         best = TrialView.of(status.best) if status.best else None
         return cls.model_validate(
             {
-                **study_fields(status.study),
+                **_fields(status.study),
                 "trials": status.counts,
                 "best": best,
                 "front": [TrialView.of(record) for record in status.front],
@@ -184,18 +184,8 @@ def get_study(study_id: Id, service: StudyServiceOf) -> StudyStatusView:
 
 def new_study(asked: StudyAsk) -> Study:
     """The study that is asked for, under a fresh id."""
-    space = _plain(asked.space)
-    return Study(
-        new_ulid(),
-        asked.name,
-        space,
-        asked.objective,
-        asked.unit,
-        asked.seed,
-        time.time_ns(),
-        asked.trials_max,
-        asked.details,
-    )
+    fields = {**asked.model_dump(), "space": _plain(asked.space)}
+    return Study.from_json({**fields, "study_id": new_ulid(), "created_ns": time.time_ns()})
 
 
 def _plain(space: dict[str, DomainAsk] | SpaceAsk) -> dict[str, object]:
@@ -204,6 +194,5 @@ def _plain(space: dict[str, DomainAsk] | SpaceAsk) -> dict[str, object]:
     return {name: domain.model_dump(exclude_none=True) for name, domain in space.items()}
 
 
-def study_fields(study: Study) -> dict[str, Any]:
-    """The study's fields, with its time as text beside the number."""
-    return {**vars(study), "created_at": rfc3339(study.created_ns)}
+def _fields(study: Study) -> dict[str, Any]:
+    return {**study.as_json(), "created_at": rfc3339(study.created_ns)}

@@ -8,10 +8,11 @@ from pydantic import Field, StringConstraints
 from crosswind.api.requests import RequestOf
 from crosswind.api.stored import StudyServiceOf
 from crosswind.api.wire import Ask, Id, Name, Value, View, refuse_unknown_query, rfc3339
+from crosswind.data.schema.context import NUMBERS_MAX
 from crosswind.data.schema.trial import TrialRecord, TrialState
 from crosswind.models.tuner.service.rules import OUTCOMES_MAX, TEXT_MAX
 from crosswind.models.tuner.service.service import COUNT_MAX, LEASE_SECONDS_MAX, Lease
-from crosswind.models.tuner.variants.contexts import NUMBERS_MAX, choosing_by
+from crosswind.models.tuner.variants.for_context import tuner_for_context
 
 router = APIRouter(prefix="/v1/studies/{study_id}", tags=["trials"], dependencies=[Depends(refuse_unknown_query)])
 Seconds = Annotated[float, Field(gt=0, le=LEASE_SECONDS_MAX, allow_inf_nan=False)]
@@ -87,9 +88,7 @@ class TrialView(View):
     @classmethod
     def of(cls, record: TrialRecord) -> Self:
         """The trial as it looks on the wire."""
-        fields = {name: value for name, value in vars(record).items() if name != "trial"}
-        expires_at = rfc3339(record.lease_expires_ns)
-        return cls.model_validate({**vars(record.trial), **fields, "lease_expires_at": expires_at})
+        return cls.model_validate({**record.as_json(), "lease_expires_at": rfc3339(record.lease_expires_ns)})
 
 
 class TrialList(View):
@@ -116,8 +115,9 @@ def suggest(study_id: Id, asked: SuggestAsk, service: StudyServiceOf, request: R
     With a context, earlier trials of the study decide that were told with theirs, as outcomes `context.NAME`.
     """
     lease = Lease(asked.owner, asked.lease_seconds, asked.job)
-    asks = service.choosing(choosing_by(asked.context, service.trials(study_id))) if asked.context else service
-    return TrialList.of(asks.suggest(study_id, asked.count, lease, request=request))
+    if asked.context:
+        service = service.with_tuner(tuner_for_context(asked.context, service.trials(study_id)))
+    return TrialList.of(service.suggest(study_id, asked.count, lease, request=request))
 
 
 @router.get("/trials/{trial_id}")

@@ -45,7 +45,7 @@ def test_an_imported_study_gives_a_configuration_that_nobody_has_tried(store: St
         tried = [record.trial.configuration for record in service.trials(study)]
         assert len(tried) >= 4
         [record] = service.suggest(study, 1, Lease("me", 60.0))
-        space = Space.from_json(service.standing(study).study.space)
+        space = Space.from_json(service.status(study).study.space)
         assert space.contains(record.trial.configuration)
         assert space.key(record.trial.configuration) not in {space.key(configuration) for configuration in tried}
 

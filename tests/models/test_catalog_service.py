@@ -7,7 +7,7 @@ from tests.models.tuner.service_contract import ALICE, BOB, SECOND, STUDY, Study
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.request_key import RequestKey
-from crosswind.data.schema.trial import Configuration, Trial, TrialState
+from crosswind.data.schema.trial import Configuration, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 from crosswind.models.tuner.service.service import LEASE_SECONDS_MAX, Lease, Limits
 from crosswind.models.tuner.space.space import Space
@@ -87,7 +87,7 @@ def test_a_full_study_takes_no_more_trials(service: CatalogStudyService, catalog
     with catalog.write() as session:
         for number in range(2):
             trial = Trial({"batch": number + 1, "fused": True}, TrialState.FAILED, None, f"t{number}")
-            session.studies.add_trial("s1", trial, owner="x", lease_expires_ns=0)
+            session.leases.add(TrialRecord(trial, "s1", owner="x"))
     small = CatalogStudyService(catalog, limits=Limits(trials=2))
     with pytest.raises(InvalidInputError, match="has 2 trials, expected at most 2"):
         small.suggest("s1", 1, ALICE)

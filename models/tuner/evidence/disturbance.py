@@ -10,13 +10,13 @@ class Basis(StrEnum):
     """The grounds of a verdict, the surest first."""
 
     OWN_RUNS = "own_runs"  # other runs of the same configuration
-    OTHER_RUNS = "other_runs"  # runs of other configurations, and its own ranks beside each other
+    OTHER_RUNS = "other_runs"  # runs of other configurations, and its own ranks compared
     NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
 class Lost:
-    """The share of the run's time that one external cause took, with the ends of its interval."""
+    """The share of the run's time that one external cause took, in [0, 1], with the ends of its interval."""
 
     cause: str
     ratio: float
@@ -44,10 +44,10 @@ class Disturbance:
     sentence: str
 
     def corrected(self, objective: float) -> Corrected:
-        """Return what the objective would have been, for when no repeat is left; it grows with the time of a step.
+        """Return the objective without the losses, for when no repeat is left; it grows with the time of a step.
 
-        A negative one is taken as a negated rate, which falls with it. Undisturbed, it is what was measured; the
-        interval is that of the shares lost and knows nothing of other noise. Raises: InvalidInputError unless finite.
+        A negative one counts as a negated rate, which falls with it. Undisturbed, it is as measured; the interval is
+        that of the shares lost and leaves out other noise. Raises: InvalidInputError unless finite.
         """
         if not abs(objective) < float("inf"):
             raise InvalidInputError(f"objective is {objective}, expected a finite number")

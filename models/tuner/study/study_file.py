@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import TRIALS_MAX, Parameter, Study
+from crosswind.data.schema.trial import HOURS_MAX, MAXIMISE, REPEATS_MAX, TRIALS_MAX, Parameter, Study
 from crosswind.models.tuner.space.memory_fit import FITS, NEEDED
 from crosswind.models.tuner.space.space import Space, is_wrapped
-from crosswind.models.tuner.study.aim import DIRECTION, LIMITS, MAXIMISE, OBJECTIVES, REPEATS, REPEATS_MAX
 from crosswind.models.tuner.study.goal import Goal
-from crosswind.models.tuner.study.hours import HOURS, HOURS_MAX
 from crosswind.models.tuner.study.objective import Objective
 from crosswind.models.tuner.study.study_text import mapping_in
 from crosswind.models.tuner.templates import template_named
@@ -103,9 +101,7 @@ class StudyFile:
         )
         Goal.parse(objectives, limits)
         if repeats is not None and (limits or len(objectives) > 1):
-            raise InvalidInputError(
-                f"budget: {REPEATS} is {repeats}, expected none beside limits or several objectives"
-            )
+            raise InvalidInputError(f"budget: repeats is {repeats}, expected none beside limits or several objectives")
         return read
 
     def as_json(self) -> dict[str, object]:
@@ -129,20 +125,29 @@ class StudyFile:
         }
 
     def study(self, study_id: str, created_ns: int) -> Study:
-        """The study as services keep it; what has no column of its own stands in its `details`."""
+        """Return the study as services keep it; `details` may hold further facts of it, such as its workload."""
         first = Objective.parse(self.objectives[0])
-        further: dict[str, object] = {
-            DIRECTION: MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
-            OBJECTIVES: list(self.objectives) if len(self.objectives) > 1 else [],
-            LIMITS: list(self.limits),
-            HOURS: self.hours,
-            REPEATS: self.repeats,
-            "command": list(self.command),
+        facts: dict[str, object] = {
+            "direction": MAXIMISE if first.is_maximised or self.direction == MAXIMISE else "",
+            "objectives": self.objectives if len(self.objectives) > 1 else (),
+            "limits": self.limits,
+            "hours": self.hours,
+            "repeats": self.repeats,
+            "command": self.command,
             "template": self.template,
         }
-        details = {**self.details, **{name: value for name, value in further.items() if value}}
-        objective = first.expression.text
-        return Study(study_id, self.name, self.space, objective, self.unit, self.seed, created_ns, self.trials, details)
+        fields = {
+            "study_id": study_id,
+            "name": self.name,
+            "space": self.space,
+            "objective": first.expression.text,
+            "unit": self.unit,
+            "seed": self.seed,
+            "created_ns": created_ns,
+            "trials_max": self.trials,
+            "details": {**self.details, **{name: value for name, value in facts.items() if value}},
+        }
+        return Study.from_json(fields)
 
 
 def _space_and_limits(fields: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
@@ -202,12 +207,12 @@ def _budget(value: object) -> tuple[int | None, float | None, float | None]:
     """Trials, hours and the share of repeats."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"budget is {value!r:.80}, expected {BUDGET}, such as {{'trials': 20}}")
-    unknown = [str(name) for name in value if name not in ("trials", HOURS, REPEATS)]
+    unknown = [str(name) for name in value if name not in ("trials", "hours", "repeats")]
     if unknown:
         raise InvalidInputError(f"budget has no field {unknown[0]!r}, expected {BUDGET}")
     trials = value.get("trials")
     whole = None if trials is None else _whole(trials, "budget: trials", (1, TRIALS_MAX))
-    return whole, _positive(value, HOURS, HOURS_MAX), _positive(value, REPEATS, REPEATS_MAX)
+    return whole, _positive(value, "hours", HOURS_MAX), _positive(value, "repeats", REPEATS_MAX)
 
 
 def _positive(budget: Mapping[object, object], name: str, most: float) -> float | None:

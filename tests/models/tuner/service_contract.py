@@ -209,10 +209,9 @@ class StudyServiceContract:
         assert status.counts[TrialState.FAILED] == 0
 
     def test_limits_and_several_objectives_decide_what_is_best(self, service: StudyService) -> None:
-        limited = {"limits": ["memory_bytes <= 8"]}
-        both = {"objectives": ["step_p50_seconds", "energy_joules"], **limited}
-        service.create(replace(STUDY, study_id="s2", name="limited", details=limited))
-        service.create(replace(STUDY, study_id="s3", name="both", details=both))
+        limits, objectives = ("memory_bytes <= 8",), ("step_p50_seconds", "energy_joules")
+        service.create(replace(STUDY, study_id="s2", name="limited", limits=limits))
+        service.create(replace(STUDY, study_id="s3", name="both", limits=limits, objectives=objectives))
         measured = [(1.0, 9.0, 1.0), (2.0, 8.0, 5.0), (3.0, 8.0, 6.0), (4.0, 1.0, 4.0)]
         for name, front in (("limited", [1]), ("both", [1, 3])):
             ids = []
@@ -228,7 +227,7 @@ class StudyServiceContract:
             assert service.best(name) == service.trial(name, ids[1]).trial
 
     def test_a_study_whose_hours_are_over_hands_out_nothing(self, service: StudyService, clock: Clock) -> None:
-        study = service.create(replace(STUDY, study_id="s2", name="hour", created_ns=clock.ns, details={"hours": 1.0}))
+        study = service.create(replace(STUDY, study_id="s2", name="hour", created_ns=clock.ns, hours=1.0))
         request = RequestKey("k3", "suggest 2")
         clock.pass_seconds(3599)
         held, given_back = service.suggest("hour", 2, ALICE, request=request)
@@ -247,7 +246,7 @@ class StudyServiceContract:
         self, service: StudyService, details: dict[str, object]
     ) -> None:
         with pytest.raises(InvalidInputError, match=r"hours is -1|limit 'memory'|first of objectives is 'a'"):
-            service.create(replace(STUDY, study_id="s2", name="n", details=details))
+            service.create(Study.from_json({**STUDY.as_json(), "study_id": "s2", "name": "n", "details": details}))
         with pytest.raises(NotFoundError, match="'n'"):
             service.trials("n")
 

@@ -6,15 +6,14 @@ from dataclasses import replace
 import pytest
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.trial import Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import HOUR_NS, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.search import search_for
 from crosswind.models.tuner.study.aim import Aim
-from crosswind.models.tuner.study.hours import HOUR_NS
 
 SPACE = {"clock": {"kind": "int", "low": 0, "high": 30}, "batch": {"kind": "ordinal", "values": [1, 2, 4]}}
 STUDY = Study("s1", "s", SPACE, "step_seconds", "s", 0, 1_000)
-CAPPED = replace(STUDY, details={"limits": ["power_watts <= 300"]})
-BOTH = replace(STUDY, details={"objectives": ["step_seconds", "maximise samples"]})
+CAPPED = replace(STUDY, limits=("power_watts <= 300",))
+BOTH = replace(STUDY, objectives=("step_seconds", "maximise samples"))
 
 
 def done(number: int, objective: float, outcomes: Mapping[str, float]) -> TrialRecord:
@@ -29,7 +28,7 @@ def test_a_trial_beyond_a_limit_is_not_best_and_one_that_tells_nothing_of_it_nei
 
 
 def test_a_limit_may_bind_the_objective_itself_as_its_readers_see_it() -> None:
-    study = replace(STUDY, details={"direction": "maximise", "limits": ["step_seconds <= 5"]})
+    study = replace(STUDY, direction="maximise", limits=("step_seconds <= 5",))
     ranked = Aim.of(study).ranked([done(0, -7.0, {}), done(1, -4.0, {}), done(2, -2.0, {})])
     assert ([record.trial.trial_id for record in ranked.front], ranked.outside) == (["t1"], 1)
 
@@ -43,10 +42,10 @@ def test_of_several_objectives_the_front_is_told_by_the_first() -> None:
 
 
 def test_hours_run_from_the_creation() -> None:
-    aim = Aim.of(replace(STUDY, details={"hours": 0.5}))
-    assert aim.ends_ns == 1_000 + HOUR_NS // 2
-    assert [aim.is_over(now) for now in (aim.ends_ns - 1, aim.ends_ns)] == [False, True]
-    assert not Aim.of(STUDY).is_over(2**62)
+    study = replace(STUDY, hours=0.5)
+    assert study.ends_ns == 1_000 + HOUR_NS // 2
+    assert [study.is_over(now) for now in (study.ends_ns - 1, study.ends_ns)] == [False, True]
+    assert not STUDY.is_over(2**62)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_what_no_study_can_be_after_is_told_by_word_value_and_expectation(
     details: dict[str, object], says: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=says):
-        Aim.of(replace(STUDY, details=details))
+        Aim.of(Study.from_json({**STUDY.as_json(), "details": details}))
 
 
 def power(clock: float) -> float:

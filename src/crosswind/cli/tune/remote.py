@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 UNKNOWN, CONFLICT, TOO_MANY, SERVER_FAULT = 404, 409, 429, 500
 ANSWER_BYTES = 64 * 1024 * 1024  # the trials of the largest study
 AGAIN_SECONDS = (0.1, 0.5)  # between attempts to get any answer at all
-LEASE_FIELDS = ("study_id", "owner", "lease_expires_ns", "run_id", "reason", "job", "checkpoint")
-STUDY_FIELDS = ("study_id", "name", "space", "objective", "unit", "seed", "created_ns", "trials_max", "details")
 
 
 class RemoteStudyService:
@@ -41,16 +39,9 @@ class RemoteStudyService:
 
     def create(self, study: Study, *, request: RequestKey | None = None) -> Study:
         """Stores a new study, under an id of the server's choice."""
-        asked: dict[str, Any] = {
-            "name": study.name,
-            "space": dict(study.space),
-            "objective": study.objective,
-            "unit": study.unit,
-            "seed": study.seed,
-        }
-        asked |= {"trials_max": study.trials_max} if study.trials_max is not None else {}
-        asked |= {"details": dict(study.details)} if study.details else {}
-        return _study(self._post("/v1/studies", asked, request or _new_request()))
+        body = {name: value for name, value in study.as_json().items() if value is not None and value != {}}
+        del body["study_id"], body["created_ns"]
+        return _study(self._post("/v1/studies", body, request or _new_request()))
 
     def suggest(
         self,
@@ -67,13 +58,13 @@ class RemoteStudyService:
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
         """Lets the lease run anew from now."""
-        return _told(self._post(f"{self._path(study, trial_id)}:heartbeat", _lease(lease)))
+        return _record(self._post(f"{self._path(study, trial_id)}:heartbeat", _lease(lease)))
 
     def release(
         self, study: str, trial_id: str, *, owner: str | None = None, checkpoint: str | None = None
     ) -> TrialRecord:
         """Gives a trial back unmeasured, with the checkpoint to go on from."""
-        return _told(self._post(f"{self._path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
+        return _record(self._post(f"{self._path(study, trial_id)}:release", _given(owner=owner, checkpoint=checkpoint)))
 
     def complete(  # noqa: PLR0913 - as every service has it
         self,
@@ -90,14 +81,14 @@ class RemoteStudyService:
             if not math.isfinite(value):
                 raise InvalidInputError(f"{name} is {value}, expected a finite number")
         facts = _given(owner=owner, run_id=run_id, outcomes=dict(outcomes) if outcomes else None)
-        return _told(self._post(f"{self._path(study, trial_id)}:complete", {"objective": objective, **facts}))
+        return _record(self._post(f"{self._path(study, trial_id)}:complete", {"objective": objective, **facts}))
 
     def fail(
         self, study: str, trial_id: str, reason: str, *, state: TrialState = TrialState.FAILED, owner: str | None = None
     ) -> TrialRecord:
         """Ends a trial without an objective."""
         facts = {"reason": reason, "state": str(state), **_given(owner=owner)}
-        return _told(self._post(f"{self._path(study, trial_id)}:fail", facts))
+        return _record(self._post(f"{self._path(study, trial_id)}:fail", facts))
 
     def trials(self, study: str) -> list[TrialRecord]:
         """The study's trials, oldest first."""
@@ -105,7 +96,7 @@ class RemoteStudyService:
 
     def trial(self, study: str, trial_id: str) -> TrialRecord:
         """One trial."""
-        return _told(self._get(self._path(study, trial_id)))
+        return _record(self._get(self._path(study, trial_id)))
 
     def status(self, study: str) -> StudyStatus:
         """Return how far the study is."""
@@ -115,7 +106,7 @@ class RemoteStudyService:
         except (KeyError, TypeError, ValueError) as error:
             raise _strange(error) from error
         limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
-        front = tuple(map(_told, said.get("front") or ()))
+        front = tuple(map(_record, said.get("front") or ()))
         return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
 
     def best(self, study: str) -> Trial | None:
@@ -198,26 +189,22 @@ def _given(**values: object) -> dict[str, Any]:
 
 def _trials(said: Mapping[str, Any]) -> list[TrialRecord]:
     try:
-        return [_told(trial) for trial in said["trials"]]
+        return [_record(trial) for trial in said["trials"]]
     except (KeyError, TypeError) as error:
         raise _strange(error) from error
 
 
-def _told(said: Mapping[str, Any]) -> TrialRecord:
+def _record(said: Mapping[str, Any]) -> TrialRecord:
     try:
-        state = TrialState(said["state"])
-        trial = Trial(dict(said["configuration"]), state, said["objective"], str(said["trial_id"]))
-        lease: dict[str, Any] = {name: said.get(name) for name in LEASE_FIELDS}
-        outcomes, losses = dict(said.get("outcomes") or {}), int(said.get("losses") or 0)
-        return TrialRecord(trial, **lease, outcomes=outcomes, losses=losses)
+        return TrialRecord.from_json(said)
     except (KeyError, TypeError, ValueError) as error:
         raise _strange(error) from error
 
 
 def _study(said: Mapping[str, Any]) -> Study:
     try:
-        return Study(**{name: said[name] for name in STUDY_FIELDS if said.get(name) is not None})
-    except TypeError as error:
+        return Study.from_json(said)
+    except (KeyError, TypeError, ValueError, InvalidInputError) as error:
         raise _strange(error) from error
 
 

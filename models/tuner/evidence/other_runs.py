@@ -1,7 +1,7 @@
-"""The losses of a run to external causes, judged beside runs of other configurations: of its own there are too few.
+"""The losses of a run to external causes, by comparison with runs of other configurations: of its own are too few.
 
-The other runs are stretched to the run's time a step, so that shares of time and counts a second compare. Nothing
-tells then how long the run should have taken; what tells is who else ran on its cores, what its links met, and by how
+The other runs are stretched to the run's time a step, so that shares of time and counts a second compare. How long the
+run should have taken is unknown then; the evidence is who else ran on its cores, the trouble on its links, and by how
 much one rank came after the others.
 """
 
@@ -20,21 +20,23 @@ from crosswind.models.tuner.evidence.external import AGAINST_OTHERS, ON_ONE_RANK
 # Chosen on the lab's runs of `train` and `calibrate`.
 SPREADS = 2.75  # of a cause's evidence in the other runs, within which a share is usual
 COUNTS_BEYOND = 1.5  # times the most of any other run: counts depend on the configuration, too
-OTHERS_LEAST = 0.15  # of the cores' time, below which others cost nothing that could be told
+OTHERS_LEAST = 0.15  # of the cores' time, below which the cost of others is within the noise
 OTHERS_USUAL_MOST = 0.1  # what others take in most runs is usual, up to here
 CONTENTION = "cpu_contention"
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A run: its segments, and the share of its cores' busy time that was others', None where nobody sampled it."""
+class SampledRun:
+    """A run: its segments, and the share of its cores' busy time that was others', None where it was not sampled."""
 
     segments: Segments
     others_share: float | None = None
 
 
-def lost_beside(run: Seen, others: Sequence[Seen], parameters: Collection[str], least: float) -> list[Lost]:
-    """The external causes that took at least this share of the run's time, the largest first."""
+def losses_by_others(
+    run: SampledRun, others: Sequence[SampledRun], parameters: Collection[str], least: float
+) -> list[Lost]:
+    """Return the external causes that took at least this share of the run's time, the largest first."""
     stretched = [_stretched(other.segments, run.segments.time) for other in others]
     ratios = {CONTENTION: _others(run, others)} if _others(run, others) >= max(least, OTHERS_LEAST) else {}
     if len(stretched) >= FEWEST_RUNS:
@@ -52,8 +54,8 @@ def _stretched(segments: Segments, time: float) -> Segments:
     )
 
 
-def _others(run: Seen, others: Sequence[Seen]) -> float:
-    """The share of its time that the run lost to others on its cores.
+def _others(run: SampledRun, others: Sequence[SampledRun]) -> float:
+    """Return the share of its time that the run lost to others on its cores.
 
     On full cores what others take is lost; no more than it waited for a core, or for ranks and links meanwhile.
     """
@@ -71,7 +73,7 @@ def _whole(run: Segments, stretched: Sequence[Segments]) -> Mapping[str, float]:
     beyond = dict(zip(COLUMNS, (run.means - reference.usual)[:, None], strict=True))
     most = dict(zip(COLUMNS, np.nan_to_num([other.means for other in stretched]).max(axis=0).tolist(), strict=True))
     means = dict(zip(COLUMNS, run.means.tolist(), strict=True))
-    beyond |= {phase: np.array([means[phase]]) for phase in LOCAL_PHASES}  # all of it may be too much: nobody knows
+    beyond |= {phase: np.array([means[phase]]) for phase in LOCAL_PHASES}  # all of it may be too much
     shares = {}
     for name, signs in AGAINST_OTHERS.items():
         if not signs or any(means[sign] > COUNTS_BEYOND * most[sign] for sign in signs):
@@ -80,9 +82,9 @@ def _whole(run: Segments, stretched: Sequence[Segments]) -> Mapping[str, float]:
 
 
 def _share(cause: Cause, excess: Excess, means: Mapping[str, float], reference: Reference) -> float:
-    """Seconds that it claims where they stand out, else 0.
+    """Return the seconds that a cause claims where they stand out, else 0.
 
-    Excess is that of a share of the time: without what was lost, a usual share u of the rest would be left, so that
+    Excess is that of a share of the time: without the loss, a usual share u of the rest would be left, so that
     beyond / (1 - u) was lost.
     """
     total = 0.0
@@ -96,7 +98,7 @@ def _share(cause: Cause, excess: Excess, means: Mapping[str, float], reference: 
 
 
 def _ranks(run: Segments, stretched: Sequence[Segments]) -> list[tuple[str, float]]:
-    """Return what one rank took more than the others of its run, where that stands out of what ranks differ by."""
+    """Return the excess of one rank over the others of its run, by cause, where ranks usually differ by less."""
     alike = [other for other in stretched if other.ranks == run.ranks]
     compared = Compared.ranks(run, alike) if len(alike) >= FEWEST_RUNS else None
     notable = compared.notable(run.time) if compared else ()
@@ -104,10 +106,10 @@ def _ranks(run: Segments, stretched: Sequence[Segments]) -> list[tuple[str, floa
 
 
 def _interval(name: str, ratio: float, run: Segments) -> tuple[float, float]:
-    """Half of the share to all that it can have been.
+    """Return the ends of a share's interval: half of it, and the most that it can have been.
 
-    That of links is bounded by the time of the links, the others' by half as much again: how far a share lies from
-    the truth in the lab's runs.
+    A share of links is bounded by the time of the links, others by half as much again: how far a share lies from the
+    truth in the lab's runs.
     """
     is_link = BY_NAME[name].columns == ("fabric",)
     most = float(run.means[COLUMNS.index("fabric")]) / run.time if is_link else 1.5 * ratio

@@ -1,4 +1,4 @@
-"""The question of a study about runs that it was never part of, and the evidence that answers it."""
+"""A study's query for runs that it was never part of, and the evidence that answers it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,23 @@ from crosswind.models.tuner.space.space import Space
 
 
 @dataclass(frozen=True)
-class Sought:
-    """The question of a study: `world_size` None means every scale, where the space decides on it.
+class RunQuery:
+    """A query for evidence about a space.
 
-    `objective` is an expression over outcomes.OUTCOMES, the space's parameters and those of `fixed`, lower is better.
-    `fixed` are parameters of the runs that the study does not tune: runs that have others there are sources. `related`
-    are other workloads of the family. `study_id` is the study itself, whose own runs are no further evidence;
-    `studies` are earlier ones, by id or name, that count though nothing tells what they ran. Of each workload the
-    newest `runs_max` runs count.
+    Args:
+        workload: The study's workload.
+        system: The study's system.
+        space: The parameters that are tuned.
+        objective: An expression over run_outcomes.OUTCOMES, parameters of the space and of `fixed`; lower is better.
+        world_size: Ranks of the study's runs; None for every scale, where the space decides on it.
+        fixed: Parameters of the runs that the study does not tune: runs with other values there are sources.
+        related: Other workloads of the family.
+        study_id: The study itself, whose own runs are no further evidence.
+        studies: Other studies, by id or name, that count though they name no workload.
+        runs_max: Of each workload the newest so many runs count.
+
+    Raises:
+        InvalidInputError: For an empty name, or a parameter both tuned and fixed.
     """
 
     workload: str

@@ -16,21 +16,21 @@ from crosswind.models.tuner.space.expression import Expression
 STEP_TIMES = tuple(f"step_{name}_seconds" for name in ("p05", "p50", "p95", "mean"))
 PHASE_TIMES = tuple(f"{phase}_seconds" for phase in PHASES)
 OF_STEPS = (*STEP_TIMES, "step_cov_ratio", *PHASE_TIMES)
-OF_WHOLE_RUN = ("run_seconds", "steps")  # of a run that was cut short they tell nothing
+OF_WHOLE_RUN = ("run_seconds", "steps")  # of a run that was cut short they mean nothing
 OF_PLACE = ("world_size", "node_count")
 OUTCOMES = (*OF_STEPS, *OF_WHOLE_RUN, *OF_PLACE)
-TOLD_MAX = 10  # names in a message
+NAMES_MAX = 10  # in a message
 
 
 def objective_of(text: str, parameters: Collection[str] = ()) -> Expression:
-    """The expression of an objective over OUTCOMES and the names in `parameters` besides.
+    """Return the expression of an objective over OUTCOMES and the names in `parameters`.
 
-    Raises: InvalidInputError that quotes the text and names what it asks for in vain.
+    Raises: InvalidInputError that quotes the text and a name that is neither.
     """
     expression = Expression.parse(text)
     unknown = sorted(expression.names - {*OUTCOMES, *parameters})
     if unknown:
-        others = ", ".join(sorted(parameters)[:TOLD_MAX])
+        others = ", ".join(sorted(parameters)[:NAMES_MAX])
         raise InvalidInputError(
             f"objective {text!r}: {unknown[0]} is no outcome of a run, expected one of {', '.join(OUTCOMES)}"
             f"{f', or a parameter: {others}' if others else ''}"
@@ -39,7 +39,7 @@ def objective_of(text: str, parameters: Collection[str] = ()) -> Expression:
 
 
 def outcomes_of(store: Store, runs: Sequence[Run]) -> list[dict[str, float]]:
-    """Return what is stored of each run, in the order given: those of OUTCOMES that are finite numbers."""
+    """Return the outcomes of the runs, in the order given: those of OUTCOMES that are finite numbers."""
     if not runs:
         return []
     table = summaries(store, runs)
@@ -51,7 +51,7 @@ def outcomes_of(store: Store, runs: Sequence[Run]) -> list[dict[str, float]]:
 def value_at(
     objective: Expression, configuration: Configuration, outcomes: Mapping[str, float]
 ) -> tuple[float | None, str]:
-    """The objective where it is a finite number, else why there is none."""
+    """Return the objective where it is a finite number, else why there is none."""
     values: dict[str, Parameter] = {**configuration, **outcomes}
     missing = sorted(objective.names - values.keys())
     if missing:
