@@ -9,10 +9,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crosswind.data.catalog.catalog import Ingested
 from crosswind.data.catalog.runs import ANY_RUN
+from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
-from crosswind.models.explain.explanation import Explanation
 from crosswind.models.next_run.cases import jobs_stand
 
 MOST = 5000  # explanations kept; each is some kilobytes

@@ -39,14 +39,11 @@ from crosswind.api.security_headers import FailureHandler, SecurityHeaders, Vali
 from crosswind.api.series_intake import SeriesIntake, series_rules
 from crosswind.api.settings import ServerSettings
 from crosswind.api.telemetry import Tally, Telemetry
+from crosswind.client.local import Local
 from crosswind.data.store.store import Store
-from crosswind.models.forecast.weather_service import WeatherService
-from crosswind.models.next_run.registered import run_predictor
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
 from crosswind.models.training.trainers import TRAINERS
-from crosswind.models.tuner.evidence.stored_prior_studies import StoredPriorStudies
-from crosswind.models.tuner.service.catalog import CatalogStudyService
 
 ROUTERS = (  # asked one after the other: first those that programs ask again and again
     *(predictions, batches, trials, health),
@@ -72,14 +69,17 @@ def create_app(
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # it counts for itself, see telemetry.py
     )
-    app.state.store = store
     app.state.runner = Runner(store, trainers)
-    app.state.run_predictor = run_predictor(store, fresh_seconds=FRESH_SECONDS, intensity=settings.intensity)
-    app.state.study_service = CatalogStudyService(store.catalog, find_prior_studies=StoredPriorStudies(store))
-    app.state.weather_service = WeatherService(store, fresh_seconds=WEATHER_FRESH_SECONDS)
-    app.state.explanations = ExplanationCache()
-    app.state.answers = AnswerCache()
-    app.state.pending = BackgroundAnswers(app.state.answers)
+    app.state.client = client = Local(
+        store,
+        ask=AnswerCache(),
+        explain_runs=ExplanationCache(),
+        intensity=lambda: settings.intensity,
+        fresh_seconds=FRESH_SECONDS,
+        weather_fresh_seconds=WEATHER_FRESH_SECONDS,
+    )
+    client.prepare()
+    app.state.page_client = client.asking(BackgroundAnswers(client.ask))
     app.state.tally = Tally()
     app.state.intake = Intake(store, settings)
     app.state.series_intake = SeriesIntake(store, settings)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from crosswind.api.answer_cache import AnswerCache, key_of_question
+from crosswind.api.answer_cache import key_of_question
+from crosswind.client.local import Ask
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.store.store import Store
 
@@ -29,7 +30,7 @@ class _Task:
 class BackgroundAnswers:
     """The same answers as those remembered, for those who do not wait longer than so many seconds."""
 
-    def __init__(self, answers: AnswerCache, *, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, answers: Ask, *, wait_seconds: float = WAIT_SECONDS) -> None:
         self._answers = answers
         self._wait_seconds = wait_seconds
         self._lock = Lock()

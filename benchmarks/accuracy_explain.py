@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy.table import tell
-from crosswind.cli.demo.loop import DemoLoop, Explained
-from crosswind.cli.demo.plan import STRENGTHS
-from crosswind.cli.demo.summary import is_false_alarm, score_line
+from crosswind.cli.verbs.demo.loop import DemoLoop, Explained
+from crosswind.cli.verbs.demo.plan import STRENGTHS
+from crosswind.cli.verbs.demo.summary import is_false_alarm, score_line
 from crosswind.data.store.store import Store
 from crosswind.settings import Settings
 

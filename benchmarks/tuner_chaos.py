@@ -30,7 +30,7 @@ from crosswind.api.app import create_app
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.api.stored import study_service_of
-from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.schema.errors import ConflictError, UnavailableError

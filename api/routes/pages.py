@@ -9,14 +9,14 @@ from fastapi.routing import APIRoute
 
 from crosswind.api.background_answers import PendingError
 from crosswind.api.problems import OF_ERROR
-from crosswind.api.stored import AnswersOf, StoreOf
+from crosswind.api.stored import ClientOf
 from crosswind.api.wire import cursor_of, place_of
+from crosswind.client.local import Local
 from crosswind.dashboards.assets import asset
 from crosswind.dashboards.pages.listed import FIRST, LISTED
-from crosswind.dashboards.pages.page import Answers, Asked, Page, Sources, View
+from crosswind.dashboards.pages.page import Asked, Page, View
 from crosswind.dashboards.pages.render import Address, as_json, render, render_error, render_waiting
 from crosswind.data.schema.errors import ProjectError
-from crosswind.data.store.store import Store
 
 REMEDIES = {
     404: "Look for it in the list of runs, or search.",
@@ -92,30 +92,30 @@ def _path(request: Request) -> str:
     return path.removeprefix(request.scope.get("root_path", ""))
 
 
-def _answer(page: Page, store: Store, request: Request, answers: Answers) -> tuple[View, Address]:
+def _answer(page: Page, client: Local, request: Request) -> tuple[View, Address]:
     query = dict(request.query_params)
     run_id = request.path_params.get("run_id", "")
     asked = Asked(query, run_id, place_of(query.get("cursor"), int, str))
-    view = page.view(Sources(store, request.app.state.explanations, answers), asked)
+    view = page.view(client, asked)
     path = page.path.replace("{run_id}", run_id)
     cursor = None if view.next_place is None else cursor_of(*view.next_place)
     return view, Address(root_of(request), path, query, cursor)
 
 
 def _as_html(page: Page) -> Callable[..., HTMLResponse]:
-    def show(request: Request, store: StoreOf) -> HTMLResponse:
-        view, address = _answer(page, store, request, request.app.state.pending)
+    def show(request: Request) -> HTMLResponse:
+        view, address = _answer(page, request.app.state.page_client, request)
         return HTMLResponse(render(page, view, address))
 
     return show
 
 
 def _as_json(page: Page) -> Callable[..., JSONResponse]:
-    def tell(request: Request, store: StoreOf, answers: AnswersOf) -> JSONResponse:
-        view, address = _answer(page, store, request, answers)
+    def show(request: Request, client: ClientOf) -> JSONResponse:
+        view, address = _answer(page, client, request)
         return JSONResponse(as_json(page, view, address))
 
-    return tell
+    return show
 
 
 for _page in LISTED:

@@ -21,12 +21,12 @@ from tests.models.interference.scenes import counted, scene
 
 from benchmarks.accuracy.row import Row
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.effects import CounterColumn
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.association.outcomes import Outcomes
 from crosswind.models.counters.counters import counters, ranked
-from crosswind.models.counters.rates import Shown
 from crosswind.models.interference.exposure import enough
 from crosswind.models.interference.interference import exposures_of, interference, ranking
 
@@ -85,7 +85,9 @@ def _counters() -> Row:
     rates: dict[str, list[dict[str, float]]] = {}
     for trial in range(TRIALS):
         made = counted(SEEDS["counters"] + trial)
-        names = [Shown("set", f"c{number}_total", "", "second", "", "") for number in range(made.counters.shape[1])]
+        names = [
+            CounterColumn("set", f"c{number}_total", "", "second", "", "") for number in range(made.counters.shape[1])
+        ]
         table = {name: pd.Series(column) for name, column in zip(names, made.counters.T, strict=True)}
         mattering = {names.index(counter.shown) for counter in ranked(_runs(made.log_excess), table) if counter.matters}
         p, r = _pearson(made.counters, made.log_excess)

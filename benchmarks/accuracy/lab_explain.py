@@ -23,13 +23,13 @@ from benchmarks.accuracy.lab_before import STEPS
 from benchmarks.accuracy.lost import delays_of, injected_and_lost
 from benchmarks.accuracy.row import Row
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.culprit_node import culprit_node
 from crosswind.models.explain.explain import explain
-from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.explain.segments import COLUMNS, Segments
 
 CORES_TAKEN = frozenset({"cpu_contention"})

@@ -13,7 +13,7 @@ from crosswind.dashboards.figures.chart import TABLE_ROWS, Table, label, paper
 from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.palette import BLUE, PEER, translucent
 from crosswind.dashboards.wording import count, moment, percent, seconds, times, unit_of, utc
-from crosswind.models.explain.explanation import Verdict
+from crosswind.data.schema.answers.explanations import Verdict
 
 ECDF_POINTS = 400
 

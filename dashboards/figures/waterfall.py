@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from crosswind.dashboards.figures.chart import Table, label, paper
 from crosswind.dashboards.palette import BLUE, GREEN, INK, MUTED, ORANGE, PEER, VERMILION, hatched
 from crosswind.dashboards.wording import axis_unit, estimate, percent, seconds
+from crosswind.data.schema.answers.explanations import Explanation, Interval
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.words import opening, words
-from crosswind.models.explain.explanation import Explanation, Interval
 
 ROW_PIXELS, AROUND_PIXELS = 46, 92
 UNEXPLAINED = "unexplained"

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.checks import checked_values, place_of
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.wording import count
 from crosswind.data.schema.errors import MalformedError, NotFoundError
 from crosswind.data.schema.hostlist import compress
@@ -65,12 +66,12 @@ class ChecksView:
     title = "Checks"
 
 
-def view(sources: Sources, asked: Asked) -> ChecksView:
+def view(client: Local, asked: Asked) -> ChecksView:
     """The newest checks of a system, and one of them in detail. Raises: NotFoundError."""
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    checked = sources.ask(checked_systems)
+    checked = client.ask(client.store, checked_systems)
     system = asked.word("system") or (checked[0] if checked else None)
-    checks = sources.ask(past_checks, system) if system in checked and system else ()
+    checks = client.ask(client.store, past_checks, system) if system in checked and system else ()
     systems = tuple(sorted({*checked, *([system] if system else [])}))
     selected = _selected(checks, asked.word("check"))
     if selected is None:

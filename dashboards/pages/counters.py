@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, percent, times
+from crosswind.data.schema.answers.effects import CounterEffect, CounterRanking
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import RunState
 from crosswind.models.association.design import RUNS_MIN
-from crosswind.models.counters.counters import CounterEffect, CounterRanking, counters
 
 SHOWN, MOST_SHOWN = 25, 500
 SHOWS = ("tested", "all")
@@ -54,14 +55,14 @@ class CountersView:
     title = "Counters"
 
 
-def view(sources: Sources, asked: Asked) -> CountersView:
+def view(client: Local, asked: Asked) -> CountersView:
     """The ranking of a workload's counters, or of all. Raises: InvalidInputError for a query that cannot be meant."""
     show, limit = asked.choice("show", SHOWS) or SHOWS[0], asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(sources, asked, RunState.COMPLETED)
+    scope = scope_of(client, asked, RunState.COMPLETED)
     if not scope.runs:
         return _nothing(scope, show)
     try:
-        ranking = sources.ask(counters, scope.workload, scope.system)
+        ranking = client.counters(scope.workload, scope.system)
     except InvalidInputError as error:  # runs are there, of which none tells its time
         return _nothing(scope, show, "No counter can be ranked yet.", str(error))
     informative = [counter for counter in ranking.counters if not counter.follows_duration]

@@ -3,18 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.dose import DoseLine, dose_plot
 from crosswind.dashboards.figures.effects import Effect, effects_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
+from crosswind.data.schema.answers.effects import Interference, Neighbour, NeighbourEffect, NeighbourScope
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import RunState
-from crosswind.models.interference.exposure import Candidate
-from crosswind.models.interference.exposure import Scope as Where
-from crosswind.models.interference.interference import Interference, interference
-from crosswind.models.interference.suspects import Suspect
 
 SHOWN, MOST_SHOWN = 25, 400
 VERDICTS = ("slows runs", "is not shown to")
@@ -25,7 +23,7 @@ class NeighbourRow:
     """One line of the table; who is not `is_blamed` is not shown to slow anybody down."""
 
     name: str
-    suspect: Suspect
+    suspect: NeighbourEffect
     explained_by: str | None
     is_blamed: bool
 
@@ -55,14 +53,14 @@ class InterferenceView:
     title = "Neighbours"
 
 
-def view(sources: Sources, asked: Asked) -> InterferenceView:
+def view(client: Local, asked: Asked) -> InterferenceView:
     """Return who goes with slow runs of a workload, or of all. Raises: InvalidInputError for a meaningless query."""
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(sources, asked, RunState.COMPLETED)
+    scope = scope_of(client, asked, RunState.COMPLETED)
     if not scope.runs:
         return _nothing(scope)
     try:
-        answer = sources.ask(interference, scope.workload, scope.system)
+        answer = client.interference(scope.workload, scope.system)
     except InvalidInputError as error:  # runs are there, of which none tells its time
         return _nothing(scope, "Nobody can be judged yet.", str(error))
     return InterferenceView(
@@ -92,13 +90,13 @@ def _nothing(scope: Scope, sentence: str = "", *warnings: str) -> InterferenceVi
     return InterferenceView(sentence, scope, None, 0, 0, 0, {}, 0, 0, 0, 0, (), warnings, None, None, ())
 
 
-def _row(suspect: Suspect) -> NeighbourRow:
+def _row(suspect: NeighbourEffect) -> NeighbourRow:
     by = None if suspect.rides_with is None else _name(suspect.rides_with)
     return NeighbourRow(_name(suspect.candidate), suspect, by, suspect.is_blamed)
 
 
-def _name(candidate: Candidate) -> str:
-    where = "" if candidate.scope is Where.NODE else " on the same switch"
+def _name(candidate: Neighbour) -> str:
+    where = "" if candidate.scope is NeighbourScope.NODE else " on the same switch"
     return f"{candidate.kind} {candidate.name}{where}"
 
 

@@ -5,9 +5,10 @@ from itertools import groupby
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.coverage import coverage_plot, leaderboard
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.wording import count, percent
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.model import Change, ModelRecord, ModelState
@@ -67,9 +68,9 @@ class ModelsView:
     title = "Models"
 
 
-def view(sources: Sources, asked: Asked) -> ModelsView:
+def view(client: Local, asked: Asked) -> ModelsView:
     """Every model, and one version of one of them. Raises: NotFoundError, InvalidInputError."""
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         groups = {
             name: list(records) for name, records in groupby(session.models.all(), key=lambda version: version.name)
         }

@@ -2,46 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Protocol
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.data.schema.run import Run
-from crosswind.data.store.store import Store
-from crosswind.models.explain.explanation import Explanation
 
-Explain = Callable[[Store, Sequence[Run]], Mapping[str, Explanation]]
 Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class Answers(Protocol):
-    """Asks a question about a store, or remembers what was answered."""
-
-    def __call__(
-        self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """The answer."""
-        ...
-
-
-def asked_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The answer, remembering nothing."""
-    return question(store, *args, **kwargs)
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The store, explanations and answers from which pages get what they show."""
-
-    store: Store
-    explain: Explain
-    answers: Answers = asked_anew
-
-    def ask(self, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The answer to a question about the whole store, whose arguments can be hashed."""
-        return self.answers(self.store, question, *args, **kwargs)
 
 
 @dataclass(frozen=True)
@@ -99,6 +66,6 @@ class Page:
     name: str
     path: str
     template: str
-    view: Callable[[Sources, Asked], View]
+    view: Callable[[Local, Asked], View]
     label: str | None = None
     section: str = ""  # name of the page in the rail that it belongs to

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.levels import levels_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, times, utc
+from crosswind.data.schema.answers.stragglers import ChangedFact, Regression, Regressions
 from crosswind.data.schema.run import RunState
-from crosswind.models.stragglers.coincidences import Suspect
 from crosswind.models.stragglers.history import history
-from crosswind.models.stragglers.regressions import Regression, Regressions, regressions
 
 MOST_SHOWN = 50  # changes, the newest
 
@@ -36,14 +36,14 @@ class RegressionsView:
     title = "Regressions"
 
 
-def view(sources: Sources, asked: Asked) -> RegressionsView:
+def view(client: Local, asked: Asked) -> RegressionsView:
     """Lasting changes, the newest first, and the runs of one workload."""
-    scope = scope_of(sources, asked, RunState.COMPLETED)
+    scope = scope_of(client, asked, RunState.COMPLETED)
     if not scope.runs:
         return RegressionsView("", scope, 0, 0, 0, 0, (), None, (), (), ())
-    answer = sources.ask(regressions, scope.system, scope.workload)
+    answer = client.regressions(scope.system, scope.workload)
     drawn = _drawn(answer, scope)
-    chart = None if drawn is None else levels_plot(sources.ask(history, *drawn))
+    chart = None if drawn is None else levels_plot(client.ask(client.store, history, *drawn))
     return RegressionsView(
         sentence=_sentence(answer),
         scope=scope,
@@ -87,5 +87,5 @@ def _sentence(answer: Regressions) -> str:
     return f"{newest.workload} on {newest.system} {since}{_because(newest.suspects)}."
 
 
-def _because(suspects: Sequence[Suspect]) -> str:
+def _because(suspects: Sequence[ChangedFact]) -> str:
     return f"; {suspects[0].fact} changed just then" if suspects else "; no recorded fact changed just then"

@@ -19,8 +19,8 @@ from crosswind.dashboards.figures.verdicts import LOOKS
 from crosswind.dashboards.pages.listed import LISTED
 from crosswind.dashboards.pages.page import Page, View
 from crosswind.dashboards.palette import VARIABLES
+from crosswind.data.schema.answers.explanations import Interval
 from crosswind.data.schema.words import words
-from crosswind.models.explain.explanation import Interval
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

@@ -6,17 +6,18 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.phases import phase_stack
 from crosswind.dashboards.figures.ranks import rank_heat_map
 from crosswind.dashboards.figures.steps import step_ribbon
 from crosswind.dashboards.figures.waterfall import waterfall
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.queries import NodeSource, cohort_band, node_samples, peers_of
+from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.run import Rank, Run
 from crosswind.data.store.features import WARM_UP_STEPS, cohort_key, steps_of
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -77,22 +78,22 @@ class RunPageView:
         return self.explanation.excess is not None
 
 
-def view(sources: Sources, asked: Asked) -> RunPageView:
+def view(client: Local, asked: Asked) -> RunPageView:
     """One run with its explanation and what speaks for it. Raises: NotFoundError."""
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         run = session.runs.get(asked.run_id)
         ranks = tuple(session.runs.ranks(run.run_id))
         peers = peers_of(session, run)
-    steps = steps_of(sources.store, run.run_id)
-    explanation = sources.explain(sources.store, [run])[run.run_id]
+    steps = steps_of(client.store, run.run_id)
+    explanation = client.explain_runs(client.store, [run])[run.run_id]
     return RunPageView(
         run=run,
         ranks=ranks,
         explanation=explanation,
-        coverage=_coverage(sources.store, run, ranks, steps),
+        coverage=_coverage(client.store, run, ranks, steps),
         cohort_id=cohort_id(cohort_key(run)),
         leads=_leads(run, explanation),
-        charts=_charts(sources.store, explanation, steps, peers),
+        charts=_charts(client.store, explanation, steps, peers),
     )
 
 

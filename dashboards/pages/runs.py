@@ -6,17 +6,18 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.runs import runs_over_time
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.wording import count, seconds, short_configuration
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.words import words
 from crosswind.data.store.features import summaries
-from crosswind.models.explain.explanation import Explanation, Verdict
 
 SHOWN, MOST_SHOWN = 50, 200
 MOST_SEARCHED = 5000  # runs looked through for one page of search results
@@ -104,14 +105,14 @@ class RunsView:
         return any(row.injected for row in self.rows)
 
 
-def view(sources: Sources, asked: Asked) -> RunsView:
+def view(client: Local, asked: Asked) -> RunsView:
     """The newest runs that match, explained. Raises: InvalidInputError."""
     wanted = _wanted(asked)
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         runs, next_place = _matching(session, wanted, asked.before)
         stored = session.runs.count()
         workloads = sorted({run.workload for run in session.runs.find(limit=WORKLOADS_OF)})
-    every = _rows(sources, runs)
+    every = _rows(client, runs)
     rows = [row for row in every if wanted.verdict in (None, row.explanation.verdict)]
     chart = runs_over_time(_points(rows))
     return RunsView(
@@ -170,11 +171,11 @@ def _mentions(run: Run, text: str) -> bool:
     return all(any(word in part.lower() for part in everything) for word in text.lower().split())
 
 
-def _rows(sources: Sources, runs: list[Run]) -> list[RunRow]:
+def _rows(client: Local, runs: list[Run]) -> list[RunRow]:
     if not runs:
         return []
-    outcome = summaries(sources.store, runs).set_index("run_id")
-    explanations = sources.explain(sources.store, runs)
+    outcome = summaries(client.store, runs).set_index("run_id")
+    explanations = client.explain_runs(client.store, runs)
     varying = _varying(runs)
     return [
         RunRow(

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.client.local import Local
+from crosswind.dashboards.pages.page import Asked
 from crosswind.data.catalog.runs import RunFilter
 from crosswind.data.schema.run import RunState
 
@@ -27,10 +28,10 @@ class Scope:
         return f"{of} on {self.system}" if self.system else of
 
 
-def scope_of(sources: Sources, asked: Asked, state: RunState | None = None) -> Scope:
+def scope_of(client: Local, asked: Asked, state: RunState | None = None) -> Scope:
     """The system and the workload of the query, among runs of a state, or of all."""
     system, workload = asked.word("system"), asked.word("workload")
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         newest = session.runs.find(RunFilter(state=state), limit=NEWEST)
         runs = session.runs.stand(RunFilter(system=system, workload=workload, state=state))[0]
         stored = session.runs.count()

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.fleet import fleet_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
+from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.hostlist import compress
-from crosswind.models.stragglers.fleet import fleet_ranking
-from crosswind.models.stragglers.ranking import Kind, Ranked
 
 SHOWN, MOST_SHOWN = 25, 500
 
@@ -34,7 +34,7 @@ class StragglersView:
     node: str | None
     named: int
     listed: int
-    rows: tuple[Ranked, ...]
+    rows: tuple[RankedPeer, ...]
     exclude: str
     warnings: tuple[str, ...]
     charts: tuple[Chart, ...]
@@ -43,16 +43,16 @@ class StragglersView:
     title = "Stragglers"
 
 
-def view(sources: Sources, asked: Asked) -> StragglersView:
+def view(client: Local, asked: Asked) -> StragglersView:
     """The fleet's ranking; one node of it where the query names one. Raises: InvalidInputError."""
-    kind, node = asked.choice("kind", tuple(Kind)), asked.word("node")
+    kind, node = asked.choice("kind", tuple(PeerKind)), asked.word("node")
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(sources, asked)
+    scope = scope_of(client, asked)
     if not scope.runs:
-        return StragglersView("", scope, 0, 0, 0, None, kind, tuple(Kind), node, 0, 0, (), "", (), ())
-    ranking = sources.ask(fleet_ranking, scope.system, scope.workload)
+        return StragglersView("", scope, 0, 0, 0, None, kind, tuple(PeerKind), node, 0, 0, (), "", (), ())
+    ranking = client.stragglers(scope.system, scope.workload)
     listed = [entry for entry in ranking.ranked if kind in (None, entry.kind) and (node is None or _is_of(entry, node))]
-    chart = fleet_plot(Kind(kind) if kind else _telling(ranking.ranked), ranking.ranked)
+    chart = fleet_plot(PeerKind(kind) if kind else _telling(ranking.ranked), ranking.ranked)
     return StragglersView(
         sentence=_sentence(ranking.named, len(ranking.ranked)),
         scope=scope,
@@ -61,7 +61,7 @@ def view(sources: Sources, asked: Asked) -> StragglersView:
         runs=ranking.runs,
         noise_ratio=ranking.noise_ratio,
         kind=kind,
-        kinds=tuple(Kind),
+        kinds=tuple(PeerKind),
         node=node,
         named=len(ranking.named),
         listed=len(listed),
@@ -75,19 +75,19 @@ def view(sources: Sources, asked: Asked) -> StragglersView:
 PAGE = Page("stragglers", "/stragglers", "stragglers.html", view, label="Stragglers", section="stragglers")
 
 
-def _is_of(entry: Ranked, node: str) -> bool:
+def _is_of(entry: RankedPeer, node: str) -> bool:
     """Return whether the entry is the node, or a device of it."""
-    return entry.name == node if entry.kind is Kind.NODE else entry.name.startswith(f"{node} ")
+    return entry.name == node if entry.kind is PeerKind.NODE else entry.name.startswith(f"{node} ")
 
 
-def _telling(ranked: Sequence[Ranked]) -> Kind:
+def _telling(ranked: Sequence[RankedPeer]) -> PeerKind:
     """The kind of the surest thing that is named; nodes where none is."""
-    return next((entry.kind for entry in ranked if entry.named), Kind.NODE)
+    return next((entry.kind for entry in ranked if entry.named), PeerKind.NODE)
 
 
-def _exclude(named: Sequence[Ranked]) -> str:
+def _exclude(named: Sequence[RankedPeer]) -> str:
     """The option for the nodes of the system of the surest one."""
-    nodes = [entry for entry in named if entry.kind is Kind.NODE]
+    nodes = [entry for entry in named if entry.kind is PeerKind.NODE]
     if not nodes:
         return ""
     try:
@@ -96,7 +96,7 @@ def _exclude(named: Sequence[Ranked]) -> str:
         return ""
 
 
-def _sentence(named: Sequence[Ranked], compared: int) -> str:
+def _sentence(named: Sequence[RankedPeer], compared: int) -> str:
     if not compared:
         return "Nothing can be compared yet."
     if not named:

@@ -4,9 +4,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.trials import trial_values
-from crosswind.dashboards.pages.page import Asked, Page, Place, Sources
+from crosswind.dashboards.pages.page import Asked, Page, Place
 from crosswind.dashboards.wording import configuration_words, count, quantity
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Configuration, Study, TrialRecord, TrialState
@@ -57,15 +58,15 @@ class StudiesView:
 EMPTY = StudiesView("", (), None, "", "", 0, 0, 0, None, 0, None, None, (), ())
 
 
-def view(sources: Sources, asked: Asked) -> StudiesView:
+def view(client: Local, asked: Asked) -> StudiesView:
     """The newest studies, and one of them in detail. Raises: NotFoundError."""
     limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         newest = session.studies.all()[:STUDIES]
-    study = _selected(newest, asked.word("study"), sources)
+    study = _selected(newest, asked.word("study"), client)
     if study is None:
         return EMPTY
-    records = CatalogStudyService(sources.store.catalog).trials(study.study_id)
+    records = CatalogStudyService(client.store.catalog).trials(study.study_id)
     status = status_of(study, records, time.time_ns)
     chart = trial_values(records, study.objective, _unit(study), is_maximised=study.is_maximised)
     best = status.best
@@ -92,10 +93,10 @@ def view(sources: Sources, asked: Asked) -> StudiesView:
 PAGE = Page("studies", "/studies", "studies.html", view, label="Studies", section="studies")
 
 
-def _selected(newest: Sequence[Study], wanted: str | None, sources: Sources) -> Study | None:
+def _selected(newest: Sequence[Study], wanted: str | None, client: Local) -> Study | None:
     if wanted is None:
         return newest[0] if newest else None
-    with sources.store.catalog.read() as session:
+    with client.store.catalog.read() as session:
         try:
             return session.studies.get(wanted)
         except NotFoundError:

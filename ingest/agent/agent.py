@@ -3,7 +3,6 @@
 It needs no root. A source that fails is written down as down, with the reason; it is never a silent gap or a zero.
 """
 
-import fcntl
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+from crosswind.data.files import lock_file, take_lock
 from crosswind.data.schema.errors import ConflictError, MalformedError, ProjectError, UnavailableError
 from crosswind.ingest.agent.loop import Agent
 from crosswind.ingest.agent.reading import Reader
@@ -266,25 +266,17 @@ def _recovered(settings: AgentSettings) -> str | None:
 def _alone_in(directory: Path) -> Iterator[None]:
     """Holds the lock of the spool directory's one agent; the kernel lets go of it when the process dies."""
     path = directory / "agent.lock"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
-    except OSError as error:
-        raise UnavailableError(f"{path}: {error.strerror}: name a spool folder of your own (--spool)") from error
-    try:
-        _lock(fd, directory)
+    with ExitStack() as held:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            fd = held.enter_context(lock_file(path))
+        except OSError as error:
+            raise UnavailableError(f"{path}: {error.strerror}: name a spool folder of your own (--spool)") from error
+        if not take_lock(fd):
+            holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+            raise ConflictError(
+                f"spool {directory}: the agent with pid {holder} writes there; stop it or name another directory"
+            )
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         yield
-    finally:
-        os.close(fd)
-
-
-def _lock(fd: int, directory: Path) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
-        raise ConflictError(
-            f"spool {directory}: the agent with pid {holder} writes there; stop it or name another directory"
-        ) from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, b"%d\n" % os.getpid(), 0)

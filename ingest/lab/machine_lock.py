@@ -1,12 +1,12 @@
 """One laboratory at a time on a machine: two would take each other's cores and call it a fault."""
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from crosswind.data.files import lock_file, take_lock
 from crosswind.data.schema.errors import ConflictError
 
 FOLDER = Path("/run")
@@ -22,18 +22,9 @@ def machine_lock() -> Path:
 def alone(lock: Path | None = None) -> Iterator[None]:
     """Holds the lock, which ends with the process. Raises: ConflictError."""
     path = lock or machine_lock()
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
-    try:
-        _take(fd, path)
+    with lock_file(path) as fd:
+        if not take_lock(fd):
+            raise ConflictError(
+                f"{path}: another laboratory is at work on this machine, and two would disturb each other; wait for it"
+            )
         yield
-    finally:
-        os.close(fd)
-
-
-def _take(fd: int, path: Path) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ConflictError(
-            f"{path}: another laboratory is at work on this machine, and two would disturb each other; wait for it"
-        ) from None

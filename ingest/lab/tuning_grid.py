@@ -24,6 +24,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from crosswind.data.files import published
 from crosswind.data.schema.trial import Configuration
 
 LOG = logging.getLogger(__name__)
@@ -160,9 +161,8 @@ def main() -> None:
     rank = dist.get_rank()
     rows = list(walk(source_text(), torch.Generator().manual_seed(SEED + rank)))
     if rank == 0:
-        unfinished = out.with_suffix(".part")
-        pd.DataFrame(rows).to_parquet(unfinished, index=False, compression="zstd")
-        unfinished.rename(out)
+        with published(out, is_durable=False) as file:
+            pd.DataFrame(rows).to_parquet(file, index=False, compression="zstd")
     dist.destroy_process_group()
 
 

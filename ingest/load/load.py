@@ -1,7 +1,6 @@
 """From spools and files of others into the store, exactly once."""
 
-import fcntl
-import os
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from crosswind.data.catalog.catalog import Session
 from crosswind.data.catalog.database import NO_ANSWER
+from crosswind.data.files import NoLocksError, lock_file, take_lock
 from crosswind.data.lake.lake import set_of
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, ProjectError, UnavailableError
 from crosswind.data.schema.injection import Injected
@@ -24,7 +24,6 @@ from crosswind.ingest.load.batch_builder import BatchBuilder, parse_quickly
 from crosswind.ingest.probe.place import node_name
 from crosswind.ingest.reader.reader import Report
 from crosswind.ingest.spool.abandoned import is_abandoned_in
-from crosswind.ingest.spool.file_lock import NO_LOCKS
 from crosswind.ingest.spool.quarantine import keep_copy
 from crosswind.ingest.spool.records import PLACES, in_one_order, injection_of, rank_of, run_of
 from crosswind.ingest.spool.segment import Frame, RecordFrame, RowsFrame, SweepRows
@@ -102,28 +101,23 @@ def load_spool(store: Store, directory: Path) -> Loaded:
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[str | None]:
     """Holds the folder's lock; gives why there is none, where the file system keeps none."""
-    fd = os.open(directory / "ingest.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o640)
-    try:
+    with lock_file(directory / "ingest.lock") as fd:
         yield _locked(fd, directory)
-    finally:
-        os.close(fd)
 
 
 def _locked(fd: int, directory: Path) -> str | None:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
+        take_lock(fd, math.inf)
+    except NoLocksError as error:
         return without_locks(directory, error)
     return None
 
 
-def without_locks(directory: Path, error: OSError) -> str:
+def without_locks(directory: Path, error: NoLocksError) -> str:
     """Return what a spool on a file system without locks means, and what to do."""
     return (
-        f"spool {directory}: its file system keeps no locks ({error.strerror}): only sealed segments are stored, what "
-        "dead writers left open stays there; mount it with locks, or ship from each node (crosswind sync --to)"
+        f"spool {directory}: {error.strerror}: only sealed segments are stored, what dead writers left open "
+        "stays there; mount it with locks, or ship from each node (crosswind sync --to)"
     )
 
 

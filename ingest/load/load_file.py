@@ -201,7 +201,7 @@ class _Taken:
 
     def _take_jobs(self) -> None:
         if self.jobs:
-            self._take(job_table(self.jobs, told_ns=0))
+            self._take(job_table(self.jobs, reported_ns=0))
             self.jobs = []
 
     def _take(self, table: pa.Table) -> None:

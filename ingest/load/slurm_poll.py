@@ -183,10 +183,10 @@ def _tables(records: Iterator[Record]) -> Iterator[pa.Table]:
         elif isinstance(record, Job):
             jobs.append(record)
         if len(jobs) == JOBS_AT_ONCE:
-            yield job_table(jobs, told_ns=0)
+            yield job_table(jobs, reported_ns=0)
             jobs = []
     if jobs:
-        yield job_table(jobs, told_ns=0)
+        yield job_table(jobs, reported_ns=0)
 
 
 def delay_seconds(every: float, failures: int, chance: random.Random) -> float:

@@ -1,12 +1,11 @@
 """Segments that are kept aside because not everything in them could be understood."""
 
 import logging
-import os
-import secrets
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from crosswind.data.files import published
 from crosswind.ingest.spool.segment_reader import Readable, opened
 
 log = logging.getLogger("crosswind.ingest")
@@ -19,17 +18,8 @@ def keep_copy(segment: Readable, kept: Path) -> None:
     """
     if kept.exists():
         return
-    hidden = kept.with_name(f".{kept.name}.{secrets.token_hex(4)}")
-    with opened(segment) as content, hidden.open("xb") as file:
+    with opened(segment) as content, published(kept) as file:
         shutil.copyfileobj(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.rename(kept)
-    descriptor = os.open(kept.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def keep_within(paths: Iterable[Path], limit_bytes: int) -> None:

@@ -3,12 +3,12 @@
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from crosswind.data.files import published
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.ingest.kernel.fd_limits import is_exhausted
 from crosswind.ingest.kernel.procfs import start_ticks
@@ -138,14 +138,9 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.chmod(0o644)  # an agent of another user reads it
-        draft.rename(path)
-    except OSError:
-        _remove(draft)
-        raise
+    with published(path, is_durable=False) as file:
+        file.write(text.encode())
+        os.fchmod(file.fileno(), 0o644)  # an agent of another user reads it
 
 
 def _read(path: Path) -> tuple[Announcement, int]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from crosswind.data.files import sync
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.metric import MetricSet, Scalar, is_name
 from crosswind.ingest.spool.encoder import SweepEncoder
@@ -358,16 +359,8 @@ def _seal(fd: int, path: Path, *, is_empty: bool) -> Path | None:
         path.rename(sealed)
     finally:
         os.close(fd)
-    _sync_directory(path.parent)
+    sync(path.parent)
     return sealed
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _size(path: Path) -> int | None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
 from crosswind.models.explain.evidence import spans_of
-from crosswind.models.explain.explanation import Explanation
 from crosswind.models.explain.rates import RATES
 from crosswind.models.explain.rates_during import rates_during
 

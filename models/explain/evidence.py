@@ -123,8 +123,8 @@ def _waited(samples: pa.Table, spans: pd.DataFrame) -> pd.Series:
     cells = Cells.of(samples, places, by=("node", "device"))
     of = spans.iloc[cells.place]
     waited = whole - main
-    is_told = cells.sums((~np.isnan(waited)).astype(float), skipped=1) > 0
-    is_enough = is_told & (cells.last - cells.first >= FEWEST_SAMPLES)
+    is_scalar = cells.sums((~np.isnan(waited)).astype(float), skipped=1) > 0
+    is_enough = is_scalar & (cells.last - cells.first >= FEWEST_SAMPLES)
     times = samples["ts_ns"].to_numpy()[cells.order]
     seen = np.where(is_enough, times[cells.last - 1] - times[np.minimum(cells.first, len(times) - 1)], 0)
     steps = of["steps"].to_numpy() * seen / (of["end_ns"] - of["begin_ns"]).to_numpy()

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from crosswind.data.catalog.runs import RunFilter
+from crosswind.data.schema.answers.explanations import CauseShare, Explanation, Interval, Verdict
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key
@@ -14,7 +15,6 @@ from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.causes.cause import Observed
 from crosswind.models.explain.cohort import read_cohort
 from crosswind.models.explain.culprit_node import at_node, culprit_node
-from crosswind.models.explain.explanation import Explanation, Interval, Share, Verdict
 from crosswind.models.explain.hidden import hidden
 from crosswind.models.explain.missing import missing_of
 from crosswind.models.explain.notable import BY_NAME, Compared, Notable, notable, spreads_of
@@ -127,10 +127,10 @@ def _named(parts: Split, whole: Compared, ranks: Compared | None) -> tuple[Verdi
     if parts.excess <= SMALLEST_EXCESS * parts.expected_time:  # but for its pace it might be
         findings = [finding for finding in findings if finding.rank is not None and finding.seconds > of_pace]
     largest = max(BY_NAME, key=lambda name: parts.shares[name])
-    is_told = parts.shares[largest] > max(parts.shares[UNEXPLAINED], 0.0)
-    first = [Notable(largest, parts.shares[largest], None)] if is_told else []
+    is_scalar = parts.shares[largest] > max(parts.shares[UNEXPLAINED], 0.0)
+    first = [Notable(largest, parts.shares[largest], None)] if is_scalar else []
     if _stands_out(parts, whole.reference):
-        return Verdict.SLOW, [*first, *(finding for finding in findings if not is_told or finding.cause != largest)]
+        return Verdict.SLOW, [*first, *(finding for finding in findings if not is_scalar or finding.cause != largest)]
     if findings:
         return Verdict.SLOW, findings
     return (Verdict.PERHAPS_SLOW, first) if parts.excess > of_pace else (Verdict.NORMAL, [])
@@ -152,7 +152,7 @@ def _hidden(run: Segments, parts: Split, reference: Reference) -> Mapping[str, F
     return {cause.name: hidden(run, reference.usual, cause.columns) for cause in taking}
 
 
-def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None) -> list[Share]:
+def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None) -> list[CauseShare]:
     """Return what each cause took over so many steps, the largest first; those that took nothing are left out.
 
     `hid` is what each of them hid, in replicates: its interval begins at what would be saved without it alone.
@@ -166,7 +166,7 @@ def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None)
             doubt = max(DOUBT * value, DOUBT_SECONDS)
             low, high = _low(saved) - doubt, float(np.quantile(replicates, 0.95)) + doubt
             seconds = Interval(value * steps, max(low, 0.0) * steps, high * steps)
-            shares.append(Share(cause.name, seconds, cause.evidence(observed)))
+            shares.append(CauseShare(cause.name, seconds, cause.evidence(observed)))
     return sorted(shares, key=lambda share: share.seconds.value, reverse=True)
 
 

@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
 
+from crosswind.data.files import published
 from crosswind.data.lake.damage import DAMAGED
 from crosswind.data.lake.holdings import Holdings
 from crosswind.data.lake.parts import Span
-from crosswind.data.lake.publish import hidden_name
 from crosswind.data.lake.rollups import rollup_place
 from crosswind.data.lake.steps_summary import time_of, window_of
 from crosswind.data.schema.prediction import Floats
@@ -78,9 +79,8 @@ class Kept:
         place = self._place(run)
         with suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            hidden = hidden_name(self._lake.root, place)
-            _write(hidden, _Told(self._made_of(run, span), span, segments))
-            hidden.replace(place)
+            with published(place, is_durable=False) as file:
+                _write(file, _Told(self._made_of(run, span), span, segments))
 
     def _place(self, run: Run) -> Path:
         return rollup_place(self._lake, "segments", run.run_id, "npz")
@@ -106,7 +106,7 @@ def _copy(segments: Segments) -> Segments:
     return replace(segments, values=segments.values.copy(), of_ranks=segments.of_ranks.copy())
 
 
-def _write(path: Path, record: _Told) -> None:
+def _write(file: BinaryIO, record: _Told) -> None:
     facts: dict[str, object] = {"made_of": record.made_of, "span": record.span}
     arrays: dict[str, Floats] = {}
     if record.segments is not None:
@@ -114,8 +114,7 @@ def _write(path: Path, record: _Told) -> None:
         facts |= {"run_id": run.run_id, "ranks": run.ranks, "clocks": run.clocks, "count": run.count}
         arrays = {"values": run.values, "culprits": run.culprits, "of_ranks": run.of_ranks}
         arrays["work"] = np.array(list(run.work.items()), np.float64).reshape(-1, 2)
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays)
+    np.savez(file, allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays)
 
 
 @lru_cache(maxsize=MEMORY)

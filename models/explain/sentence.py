@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosswind.data.schema.answers.explanations import Verdict
 from crosswind.data.schema.words import opening, words
 from crosswind.models.explain.causes.cause import milliseconds
-from crosswind.models.explain.explanation import Verdict
 from crosswind.models.explain.notable import BY_NAME, Notable
 from crosswind.models.explain.segments import OF_ALL_RANKS
 from crosswind.models.explain.split import Split

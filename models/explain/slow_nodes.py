@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
 from crosswind.data.schema.run import Rank, Run
 from crosswind.models.explain.segments import COLUMNS, Segments
 from crosswind.models.stragglers.by_ranks import ranked_by_ranks
-from crosswind.models.stragglers.ranking import FEWEST_RUNS, Kind, Ranked
+from crosswind.models.stragglers.ranking import FEWEST_RUNS
 
 COMPUTE, SLOW_NODE = COLUMNS.index("compute"), COLUMNS.index("slow_node")
 
@@ -31,7 +32,7 @@ def of_slow_nodes(
     slow = {
         (candidate.system, candidate.name): candidate
         for candidate in ranked
-        if candidate.kind is Kind.NODE and candidate.named and _is_seen(candidate)
+        if candidate.kind is PeerKind.NODE and candidate.named and _is_seen(candidate)
     }
     for run_id in table["run_id"].unique():
         run = recorded[run_id]
@@ -49,11 +50,11 @@ def put_slow_nodes(segments: Segments, lost: Mapping[int, float]) -> None:
         segments.of_ranks[:, SLOW_NODE] = segments.of_ranks[:, COMPUTE] * list(lost.values())
 
 
-def _is_seen(node: Ranked) -> bool:
+def _is_seen(node: RankedPeer) -> bool:
     return node.runs > FEWEST_RUNS
 
 
-def _lost(node: Ranked | None, run: Run) -> float:
+def _lost(node: RankedPeer | None, run: Run) -> float:
     """The share of its compute that the rank would have saved on a node like the others."""
     if node is None or (node.since_ns or 0) > (run.started_ns or 0):
         return 0.0

@@ -62,12 +62,12 @@ def test_only_so_many_questions_are_worked_out_at_once(store: Store, slow: Slow)
 
 def test_a_browser_gets_a_page_that_looks_again_and_a_program_the_answer(store: Store) -> None:
     app = create_app(store)
-    app.state.pending = BackgroundAnswers(app.state.answers, wait_seconds=0)
+    app.state.page_client.ask = BackgroundAnswers(app.state.client.ask, wait_seconds=0)
     with TestClient(app, base_url="http://localhost:8000") as client:
         waiting = client.get("/stragglers", headers={"Accept": "text/html"})
         assert (waiting.status_code, waiting.headers["refresh"]) == (202, "2")
         assert waiting.headers["cache-control"] == "no-store"
-        assert '<h1 role="status">This is being worked out.</h1>' in waiting.text
+        assert '<h1 role="status">This page is being computed.</h1>' in waiting.text
         assert 'href="./static/crosswind.css' in waiting.text
         answer = client.get("/stragglers.json")
         assert (answer.status_code, answer.json()["page"]) == (200, "stragglers")

@@ -77,7 +77,7 @@ def test_a_run_that_came_meanwhile_is_seen(tmp_path: Path) -> None:
     store_weather(tmp_path, 20)
     with Store.open(tmp_path) as store:
         app = create_app(store)
-        app.state.answers = AnswerCache(patience=0)  # however long it takes on a busy machine
+        app.state.client.ask = AnswerCache(patience=0)  # however long it takes on a busy machine
         with TestClient(app, base_url="http://localhost:8000") as client:
             before = [client.get(f"/v1/{path}").json()["runs"] for path in PATHS]
             store_weather(tmp_path, 4, first=20)

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.asking import Ask, asking
 from tests.cli.serving import serving
 
-from crosswind.cli.check_text import amount, exclude_line, text
+from crosswind.cli.text.check import amount, exclude_line, text
 from crosswind.data.schema.checks import Measured
 from crosswind.data.store.store import Store
 from crosswind.ingest.load.load import load_spool

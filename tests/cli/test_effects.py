@@ -9,8 +9,15 @@ from tests.cli.asking import Ask, asking
 from tests.cli.serving import serving
 from tests.models.interference.stored import neighbourhood
 
-from crosswind.cli.interference import interference_text
+from crosswind.cli.verbs.interference import interference_text
 from crosswind.data.samples.lab_runs import load_lab_samples
+from crosswind.data.schema.answers.effects import (
+    Interference,
+    Neighbour,
+    NeighbourEffect,
+    NeighbourKind,
+    NeighbourScope,
+)
 from crosswind.data.store.store import Store
 
 
@@ -69,7 +76,7 @@ def test_both_doors_tell_the_same(in_lab: Ask, lab: Path) -> None:
     assert here == there
     assert here[0]["counters"][0]["shown"]["name"]
     assert (code, "known are fault-lab" in complaint) == (2, True)
-    assert (refused[0], "--topology: a server does not read files of here" in refused[2]) == (2, True)
+    assert (refused[0], "--topology: expected without a server" in refused[2]) == (2, True)
 
 
 def test_counters_are_a_table_with_what_matters_first(in_lab: Ask) -> None:
@@ -105,13 +112,10 @@ def test_a_topology_tells_of_neighbours_on_the_switch_under_pseudonyms(in_shared
 
 
 def test_what_a_terminal_would_obey_is_not_printed() -> None:
-    candidate = {"kind": "workload", "scope": "node", "name": "\x1b[2Jbert"}
-    suspect = dict.fromkeys(("slowdown_ratio", "slowdown_low_ratio", "slowdown_high_ratio"), 1.2)
-    suspect |= {"candidate": candidate, "exposed_runs": 9, "mean_share": 0.5, "q": 0.01, "stability": 1.0}
-    suspect |= {"dose": None, "rides_with": None, "is_blamed": True}
-    answer = {"system": "s\x07", "workload": None, "runs": 30, "compared_runs": 30, "accompanied_runs": 9}
-    answer |= {"seen": {"user": 0, "workload": 1, "job": 0}, "candidates": 1, "inseparable": 0}
-    said = interference_text({**answer, "suspects": [suspect], "warnings": []}, 5)
+    candidate = Neighbour(NeighbourKind.WORKLOAD, NeighbourScope.NODE, "\x1b[2Jbert")
+    suspect = NeighbourEffect(candidate, 9, 0.5, 1.2, 1.2, 1.2, 0.9, 0.8, 1.0, 0.01, 0.01, 1.0)
+    seen = {NeighbourKind.USER: 0, NeighbourKind.WORKLOAD: 1, NeighbourKind.JOB: 0}
+    said = interference_text(Interference("s\x07", None, 30, 30, 9, seen, 1, 0, (suspect,), ()), 5)
     assert "workload ?[2Jbert: 9 runs beside it took 1.20x the time" in said
     assert said.replace("\n", "").isprintable()
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from crosswind.cli.energy_text import measured_words
 from crosswind.cli.main import main
+from crosswind.cli.text.energy import measured_words
 from crosswind.data.lake.lake import to_table
-from crosswind.data.schema.carbon import CarbonIntensity
+from crosswind.data.schema.answers.energy import MeasuredEnergy, MeterScope
+from crosswind.data.schema.carbon import CarbonIntensity, Origin
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import with_node_keys
 from crosswind.data.schema.run import Run, RunState
@@ -146,11 +147,11 @@ def test_without_a_setting_nothing_is_assumed_of_the_electricity() -> None:
 
 
 def test_a_meter_of_parts_says_so() -> None:
-    measured = {"joules": 500.0, "scope": "chips", "meter": "rapl+gpu", "coverage": 0.93, "node_watts": 5.0}
+    measured = MeasuredEnergy(500.0, Origin.MEASURED, MeterScope.CHIPS, "rapl+gpu", 0.93, 5.0, 2000.0)
     words = (
         "500 J (2.00 kg CO2e), of processors, memory and accelerators alone, measured by rapl+gpu over 93 % of the time"
     )
-    assert measured_words({**measured, "carbon_grams": 2000.0}) == f"{words}; 5.00 W a node"
+    assert measured_words(measured) == f"{words}; 5.00 W a node"
 
 
 def one_line(said: str) -> str:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.ingest.lab.traffic import in_a_lab
 
-from crosswind.cli.lab.leaving import leaves_in_order
-from crosswind.cli.lab.outcome import LabOutcome, outcome_table, outcomes
 from crosswind.cli.main import main
+from crosswind.cli.verbs.lab.leaving import leaves_in_order
+from crosswind.cli.verbs.lab.outcome import LabOutcome, outcome_table, outcomes
 from crosswind.data.lake.lake import to_table
 from crosswind.data.schema.injection import Injected
 from crosswind.data.schema.run import Run, RunState

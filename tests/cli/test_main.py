@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import crosswind
-from crosswind.cli import output
 from crosswind.cli.main import VERBS, Verb, build_parser, main
+from crosswind.cli.text import output
 from crosswind.data.schema.run import Run, RunState
 
 PROGRAM = [sys.executable, "-m", "crosswind.cli.main"]

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from crosswind.cli.predict import node_counts
+from crosswind.cli.verbs.predict import node_counts
 from crosswind.data.schema.errors import InvalidInputError
 
 Verb = Callable[..., tuple[int, str, str]]

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from crosswind.cli.render import explanation_text
-from crosswind.models.explain.explanation import Explanation, Verdict
+from crosswind.cli.text.explanation import explanation_text
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 
 SLOW = Explanation("r", Verdict.SLOW, "Slow.", "Look there.", 9, 40, cause="link_rate", confidence=1.0)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.models.registry.models import train
 
+from crosswind.data.schema.answers.predictions import Outcome
 from crosswind.data.schema.operation import Operation, OperationState
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
-from crosswind.models.next_run.cases import Outcome
 from crosswind.models.registry.trainer import Trainer
 from crosswind.models.training.operations import Runner
 

@@ -1,6 +1,7 @@
 """`crosswind stragglers` and `crosswind regressions`, by the store at hand and through a server."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from tests.models.stragglers.made_up_fleet import drawn_nodes, store_fleet
 from tests.models.stragglers.made_up_steps import USUAL, Late, step_rows
 from tests.models.stragglers.test_live import put
 
-from crosswind.cli.stragglers import live_text
+from crosswind.cli.verbs.stragglers import live_text
+from crosswind.data.schema.answers.stragglers import Episode, RunStragglers, Slowdown
 from crosswind.data.store.store import Store
 
 TOPOLOGY = "SwitchName=s1 Nodes=n[0-5]\nSwitchName=s2 Nodes=n[6-11]\nSwitchName=top Switches=s[1-2]  # the spine\n"
@@ -81,17 +83,16 @@ def test_a_run_is_told_by_whom_it_waits_for(ask: Ask) -> None:
 
 
 def test_a_run_in_progress_is_told_by_whom_it_waits_for_now() -> None:
-    episode = {"rank": 2, "phase": "compute", "first_step": 40, "last_step": None, "began_ns": 1, "lag_seconds": 0.05}
-    past = {**episode, "rank": None, "phase": "fabric", "last_step": 20, "first_step": 5, "lag_seconds": 1.0}
-    shown = {"noticed_after_seconds": 1.5, "lag_ratio": 0.4}
-    answer = {"run_id": "r", "state": "running", "ranks": 4, "steps": 60, "newest_step": 59, "warnings": ["x"]}
-    answer |= {"slowdown": {"whole": 1.25, "without": [1.0, 1.0, 1.2, 1.01]}}
-    text = live_text({**answer, "episodes": [{**past, **shown}, {**episode, **shown}]})
+    episode = Episode(2, "compute", 40, None, 1, 1.5, None, 0.05, 0.4)
+    past = replace(episode, rank=None, phase="fabric", last_step=20, first_step=5, lag_seconds=1.0)
+    slowdown = Slowdown(1.25, (), (1.0, 1.0, 1.2, 1.01), ())
+    answer = RunStragglers("r", "running", 4, 60, 59, None, (past, episode), slowdown, (), ("x",))
+    text = live_text(answer)
     assert text.startswith("r (running, 4 ranks): waits for rank 2 in compute, 50.0 ms a step since step 40\n")
     assert text.splitlines()[3].split()[:3] == ["the", "fabric", "fabric"]
     assert "with equal ranks it would be 1.25x faster, with rank 2 alone as the others 1.20x\n" in text
     assert text.endswith("warning: x")
-    assert "nobody is waited for" in live_text({**answer, "episodes": [{**past, **shown}]})
+    assert "nobody is waited for" in live_text(replace(answer, episodes=(past,)))
 
 
 def test_both_doors_tell_the_same(ask: Ask, home: Path) -> None:

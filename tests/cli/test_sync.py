@@ -13,7 +13,7 @@ import uvicorn
 
 from crosswind.api.app import create_app
 from crosswind.cli.main import main
-from crosswind.cli.sync import Round, take_all
+from crosswind.cli.verbs.sync import Round, take_all
 from crosswind.data.schema.errors import MalformedError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet
 from crosswind.data.store.store import Store

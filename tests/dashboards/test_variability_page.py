@@ -3,17 +3,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from crosswind.dashboards.pages.page import Asked, Sources
+from crosswind.client.local import Local
+from crosswind.dashboards.pages.page import Asked
 from crosswind.dashboards.pages.variability import VariabilityView, view
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.store.store import Store
-from crosswind.models.explain.explain import explain_runs
 
 Record = Callable[..., None]
 
 
 def seen(store: Store, **query: str) -> VariabilityView:
-    return view(Sources(store, explain_runs), Asked(query))
+    return view(Local(store), Asked(query))
 
 
 def test_cohorts_are_ranked_by_their_cov_and_small_ones_left_out(lab: Store, record: Record) -> None:

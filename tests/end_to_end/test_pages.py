@@ -84,7 +84,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         record(store, "live", number=9, state=RunState.RUNNING)
         store_checks(store, checks=4, nodes=8, slow={3: "n5"}, links=True)
         app = create_app(store, settings)
-        app.state.pending = BackgroundAnswers(app.state.answers, wait_seconds=60)
+        app.state.page_client.ask = BackgroundAnswers(app.state.client.ask, wait_seconds=60)
         server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

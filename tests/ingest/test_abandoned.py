@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crosswind.data.files import NoLocksError
 from crosswind.data.schema.metric import Column, Kind, MetricSet
 from crosswind.ingest.load.load import without_locks
 from crosswind.ingest.spool.abandoned import is_abandoned_in
@@ -73,6 +74,8 @@ def test_a_file_that_was_sealed_meanwhile_is_not_abandoned(tmp_path: Path, share
 
 
 def test_a_file_system_without_locks_is_told_with_what_to_do() -> None:
-    message = without_locks(Path("/home/me/spool"), OSError(errno.ENOLCK, os.strerror(errno.ENOLCK)))
+    message = without_locks(
+        Path("/home/me/spool"), NoLocksError(errno.ENOLCK, "its file system keeps no locks (No locks available)")
+    )
     assert message.startswith("spool /home/me/spool: its file system keeps no locks (No locks available): only sealed")
     assert "crosswind sync --to" in message

@@ -3,10 +3,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tests.ingest.job_rows import jobs_of
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.job import Job
-from crosswind.data.store.jobs import jobs_of
 from crosswind.ingest.reader.lines import BLOCK_BYTES, LINE_LIMIT, numbered_lines
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import zone_named

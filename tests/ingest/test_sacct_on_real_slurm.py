@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ingest.job_rows import jobs_of
 from tests.slurm.running import STATES
 
 from crosswind.data.schema.job import Job
-from crosswind.data.store.jobs import jobs_of
 from crosswind.ingest.reader.reader import Context, Report
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.slurm.sacct import SacctReader

@@ -61,7 +61,7 @@ class Allocation:
 def allocations_table(allocations: Sequence[Allocation]) -> pa.Table:
     """The rows of jobs, with what is to be remarked of them and the numbers of their lines."""
     jobs = [allocation.steps.folded_into(allocation.job) for allocation in allocations]
-    table = job_table([replace(job, nodes=()) for job in jobs], told_ns=0)
+    table = job_table([replace(job, nodes=()) for job in jobs], reported_ns=0)
     columns = {name: table[name] for name in FACTS}
     columns["nodes"] = pa.array([allocation.node_list for allocation in allocations], pa.string())
     columns["nodes_named"] = pa.array([len(allocation.job.nodes) for allocation in allocations], pa.int64())

@@ -5,8 +5,10 @@ its run is compared with the study's other runs, which is less sure, and the sen
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
+from crosswind.data.schema.answers.studies import Disturbance, DisturbanceBasis, LostTime
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, TrialRecord
@@ -15,8 +17,6 @@ from crosswind.data.store.store import Store
 from crosswind.models.explain.cohort import read_segments
 from crosswind.models.explain.evidence import ranks_of, spans_of
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, explain_runs
-from crosswind.models.explain.explanation import Explanation, Verdict
-from crosswind.models.tuner.evidence.disturbance import Basis, Disturbance, Lost
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, is_made_by
 from crosswind.models.tuner.evidence.other_runs import SampledRun, losses_by_others
 from crosswind.models.tuner.evidence.others_on_cores import others_shares
@@ -73,16 +73,14 @@ def _by_explanation(explanation: Explanation, criteria: _Criteria) -> Disturbanc
     named = {explanation.cause, *explanation.also} & AGAINST_ITS_OWN.keys()
     whole = explanation.measured_seconds or 1.0
     lost = [
-        Lost(
+        LostTime(
             share.cause, *(seconds / whole for seconds in (share.seconds.value, share.seconds.low, share.seconds.high))
         )
         for share in explanation.shares
         if share.cause in named and not is_made_by(share.cause, criteria.parameters)
     ]
-    basis = f"compared with {explanation.cohort_runs} runs of the same configuration"
-    return _judged(
-        Disturbance(explanation.run_id, Basis.OWN_RUNS, tuple(lost), is_disturbed=False, sentence=basis), criteria
-    )
+    compared = f"compared with {explanation.cohort_runs} runs of the same configuration"
+    return _judged(explanation.run_id, DisturbanceBasis.OWN_RUNS, lost, compared, least=criteria.least)
 
 
 def _by_others(store: Store, run: Run, others: Sequence[Run], criteria: _Criteria) -> Disturbance:
@@ -91,23 +89,24 @@ def _by_others(store: Store, run: Run, others: Sequence[Run], criteria: _Criteri
     own = segments.get(run.run_id)
     if own is None or len(own.values) < FEWEST_SEGMENTS:
         reason = f"Nothing tells whether run {run.run_id} was disturbed: expected {FEWEST_SEGMENTS} steps of all ranks."
-        return Disturbance(run.run_id, Basis.NOTHING, (), is_disturbed=False, sentence=reason)
+        return Disturbance(run.run_id, DisturbanceBasis.NOTHING, (), is_disturbed=False, sentence=reason)
     shares = others_shares(store, runs, ranks_of(store, runs), spans_of(store, runs))
     sampled = {run_id: SampledRun(run_segments, shares.get(run_id)) for run_id, run_segments in segments.items()}
-    compared = [other for run_id, other in sampled.items() if run_id != run.run_id]
-    lost = losses_by_others(sampled[run.run_id], compared, criteria.parameters, criteria.least)
-    basis = f"compared with {len(compared)} runs of other configurations, none of its own"
-    return _judged(Disturbance(run.run_id, Basis.OTHER_RUNS, tuple(lost), is_disturbed=False, sentence=basis), criteria)
+    others_sampled = [other for run_id, other in sampled.items() if run_id != run.run_id]
+    lost = losses_by_others(sampled[run.run_id], others_sampled, criteria.parameters, criteria.least)
+    compared = f"compared with {len(others_sampled)} runs of other configurations, none of its own"
+    return _judged(run.run_id, DisturbanceBasis.OTHER_RUNS, lost, compared, least=criteria.least)
 
 
-def _judged(disturbance: Disturbance, criteria: _Criteria) -> Disturbance:
-    """Return the same with its verdict; so far its sentence is what it rests on."""
-    lost = tuple(sorted(disturbance.lost, key=lambda loss: loss.ratio, reverse=True))
-    if sum(loss.ratio for loss in lost) < criteria.least:
-        nothing = f"No known external cause took {criteria.least:.0%} of the time of run {disturbance.run_id}"
-        return replace(disturbance, lost=lost, sentence=f"{nothing} ({disturbance.sentence}).")
-    causes = ", ".join(f"{words(loss.cause)} {loss.ratio:.0%} [{loss.low:.0%}-{loss.high:.0%}]" for loss in lost)
-    sentence = (
-        f"Repeat it: external causes took of the time of run {disturbance.run_id}: {causes} ({disturbance.sentence})."
-    )
-    return replace(disturbance, lost=lost, is_disturbed=True, sentence=sentence)
+def _judged(
+    run_id: str, basis: DisturbanceBasis, losses: Sequence[LostTime], compared: str, *, least: float
+) -> Disturbance:
+    """Return the verdict on a run with these losses, and its sentence, which says with what it was compared."""
+    lost = tuple(sorted(losses, key=lambda loss: loss.ratio, reverse=True))
+    is_disturbed = sum(loss.ratio for loss in lost) >= least
+    if is_disturbed:
+        causes = ", ".join(f"{words(loss.cause)} {loss.ratio:.0%} [{loss.low:.0%}-{loss.high:.0%}]" for loss in lost)
+        sentence = f"Repeat it: external causes took of the time of run {run_id}: {causes} ({compared})."
+    else:
+        sentence = f"No known external cause took {least:.0%} of the time of run {run_id} ({compared})."
+    return Disturbance(run_id, basis, lost, is_disturbed, sentence)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crosswind.data.schema.answers.studies import LostTime
 from crosswind.models.explain.causes.cause import Cause, Excess
 from crosswind.models.explain.notable import BY_NAME, Compared, spreads_of
 from crosswind.models.explain.reference import FEWEST_RUNS, Reference, reference_of
 from crosswind.models.explain.segments import COLUMNS, LOCAL_PHASES, PHASES, Segments
-from crosswind.models.tuner.evidence.disturbance import Lost
 from crosswind.models.tuner.evidence.external import AGAINST_OTHERS, ON_ONE_RANK, is_made_by
 
 # Chosen on the lab's runs of `train` and `calibrate`.
@@ -35,7 +35,7 @@ class SampledRun:
 
 def losses_by_others(
     run: SampledRun, others: Sequence[SampledRun], parameters: Collection[str], least: float
-) -> list[Lost]:
+) -> list[LostTime]:
     """Return the external causes that took at least this share of the run's time, the largest first."""
     stretched = [_stretched(other.segments, run.segments.time) for other in others]
     ratios = {CONTENTION: _others(run, others)} if _others(run, others) >= max(least, OTHERS_LEAST) else {}
@@ -43,7 +43,7 @@ def losses_by_others(
         for name, ratio in (*_whole(run.segments, stretched).items(), *_ranks(run.segments, stretched)):
             if ratio >= least and not is_made_by(name, parameters):
                 ratios[name] = max(ratio, ratios.get(name, 0.0))
-    lost = [Lost(name, min(ratio, 1.0), *_interval(name, ratio, run.segments)) for name, ratio in ratios.items()]
+    lost = [LostTime(name, min(ratio, 1.0), *_interval(name, ratio, run.segments)) for name, ratio in ratios.items()]
     return sorted(lost, key=lambda loss: loss.ratio, reverse=True)
 
 

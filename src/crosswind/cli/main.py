@@ -26,7 +26,7 @@ class Verb:
     @property
     def module(self) -> str:
         """The name of the verb's module."""
-        return f"crosswind.cli.{self.name}{'_' if iskeyword(self.name) else ''}"
+        return f"crosswind.cli.verbs.{self.name}{'_' if iskeyword(self.name) else ''}"
 
 
 class VerbModule(Protocol):

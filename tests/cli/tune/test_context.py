@@ -9,7 +9,7 @@ import pytest
 from tests.cli.serving import serving
 
 from crosswind.cli.main import main
-from crosswind.cli.tune.context import context_in
+from crosswind.cli.verbs.tune.context import context_in
 from crosswind.data.schema.context import fitting_reason
 from crosswind.data.schema.errors import InvalidInputError, UnavailableError
 from crosswind.data.schema.trial import Trial, TrialRecord, TrialState

@@ -12,8 +12,8 @@ from tests.cli.serving import serving
 from tests.cli.tune.test_exec import LOSS, QUIET, SPACE, Command
 from tests.models.tuner.service_contract import ALICE, NAME, STUDY, in_threads
 
-from crosswind.cli.tune.prefetch import FOLDER, Prefetch
-from crosswind.cli.tune.spooled import spool_text
+from crosswind.cli.verbs.tune.prefetch import FOLDER, Prefetch
+from crosswind.cli.verbs.tune.spooled import spool_text
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.trial import Study, TrialRecord, TrialState
 from crosswind.models.tuner.service.folder import FolderStudyService
@@ -183,7 +183,7 @@ def test_a_full_disk_gives_back_what_it_cannot_keep(
         written.append(spool_text(folder, text))
         return written[0]
 
-    monkeypatch.setattr("crosswind.cli.tune.prefetch.spool_text", full)
+    monkeypatch.setattr("crosswind.cli.verbs.tune.prefetch.spool_text", full)
     assert (
         Prefetch(tmp_path / FOLDER, HERE, 3).next_trial(service, service.suggest, study_of(service), ALICE) is not None
     )

@@ -6,8 +6,8 @@ import pytest
 from tests.cli.serving import serving
 from tests.ingest.test_shipper import fill
 
-from crosswind.cli.tune.records import records_of, shipped
-from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.cli.verbs.tune.records import records_of, shipped
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study

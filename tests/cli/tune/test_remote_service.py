@@ -13,7 +13,7 @@ from crosswind.api.app import create_app
 from crosswind.api.server import listen, server_of
 from crosswind.api.settings import ServerSettings
 from crosswind.api.stored import study_service_of
-from crosswind.cli.tune.remote import RemoteStudyService
+from crosswind.client.remote_studies import RemoteStudyService
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.service.catalog import CatalogStudyService
 

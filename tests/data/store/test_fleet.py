@@ -9,9 +9,10 @@ from typing import ClassVar
 import pytest
 
 from crosswind.data.lake.lake import to_table
+from crosswind.data.schema.answers.nodes import DownSource, NodeState
 from crosswind.data.schema.errors import UnavailableError
 from crosswind.data.schema.metric import NODE_KEYS, Column, MetricSet, Sample, Scalar, with_node_keys
-from crosswind.data.store.fleet import DownSource, NodeState, fleet
+from crosswind.data.store.fleet import fleet
 from crosswind.data.store.store import Store
 from crosswind.ingest.agent.loop import Agent
 from crosswind.ingest.agent.self_metrics import AGENT, PAGE_BYTES

@@ -1,15 +1,11 @@
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, inspect, text
 
-from crosswind.data.catalog.database import open_database, sqlite_url
 from crosswind.data.schema.job import Job
-from crosswind.data.store.moved_jobs import move_jobs
 from crosswind.data.store.store import Store
 
 FULL = Job(
@@ -191,54 +187,3 @@ def test_users_stand_in_the_lake_by_pseudonyms(store: Store) -> None:
     assert list(stored.isna()) == [False, False, True]
     assert not any(b"ada" in path.read_bytes() for path in store.home.rglob("*.parquet"))
     assert [job.user for job in store.jobs.find(limit=9)] == [None, "bob", "ada"]
-
-
-COLUMNS = (  # of the table that earlier versions had
-    *("name", "user", "account", "partition", "state", "exit_code", "signal", "nodes", "node_count", "cpu_count"),
-    *("submitted_ns", "started_ns", "ended_ns", "elapsed_seconds", "energy_joules", "fields"),
-)
-
-
-def in_catalog(connection: Connection, *jobs: Job) -> None:
-    names = ", ".join(f'"{name}"' for name in COLUMNS)
-    connection.execute(text(f"create table jobs_in_catalog (system text, job_id text, {names})"))
-    values = "name, user, state, nodes, fields"
-    insert = f"insert into jobs_in_catalog (system, job_id, {values}) values (:s, :j, :n, :u, :st, :no, :f)"
-    for job in jobs:
-        texts = {"no": json.dumps(job.nodes), "f": json.dumps(dict(job.fields))}
-        parameters = {"s": job.system, "j": job.job_id, "n": job.name, "u": job.user, "st": job.state, **texts}
-        connection.execute(text(insert), parameters)
-
-
-def test_jobs_that_an_earlier_version_kept_in_the_catalog_move_to_the_lake(tmp_path: Path) -> None:
-    home = tmp_path / "store"
-    home.mkdir()
-    engine = open_database(sqlite_url(home / "catalog.sqlite"))
-    expected = Job("a", "7_1", "x", "ada", state="FAILED", nodes=("n1",), fields={"Q": "x"})
-    with engine.begin() as connection:
-        in_catalog(connection, expected)
-    engine.dispose()
-    for _ in range(2):
-        with Store.open(home) as store:
-            [job] = store.jobs.all()
-    assert job == expected
-
-
-@pytest.mark.parametrize("count", [0, 4, 5])
-def test_they_move_some_at_a_time_and_a_move_that_was_killed_begins_anew(tmp_path: Path, count: int) -> None:
-    expected = [Job(system, str(n), "x", state="FAILED", nodes=("n1",)) for system in "ab" for n in range(3)][:count]
-    with Store.open(tmp_path / "store") as store:
-        engine = open_database(sqlite_url(tmp_path / "store" / "catalog.sqlite"))
-        with engine.begin() as connection:
-            in_catalog(connection, *reversed(expected))
-        for is_killed in (True, False):
-            with engine.connect() as connection:
-                move_jobs(connection, store.lake, at_once=2)
-                assert list(store.jobs.all()) == expected
-                if not is_killed:
-                    connection.commit()
-        assert not inspect(engine).has_table("jobs_in_catalog")
-        engine.dispose()
-        parts = sorted(path.name for path in store.home.rglob("part-jobs-of-catalog-*"))
-        assert parts == [f"part-jobs-of-catalog-{number}.parquet" for number in range(-(-count // 2))]
-        assert store.jobs.count() == count

@@ -117,7 +117,9 @@ def test_some_can_be_chosen_and_others_are_refused() -> None:
 
 
 def test_nothing_heavy_is_imported_before_it_is_used() -> None:
-    script = "import sys, crosswind.cli.check; print([m for m in ('numpy', 'torch', 'mpi4py') if m in sys.modules])"
+    script = (
+        "import sys, crosswind.cli.verbs.check; print([m for m in ('numpy', 'torch', 'mpi4py') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

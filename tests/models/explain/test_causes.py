@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.explain import explain
-from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.explain.segments import Segments
 
 Draw = Callable[..., Segments]

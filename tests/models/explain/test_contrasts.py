@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from crosswind.cli.render import explanation_text
+from crosswind.cli.text.explanation import explanation_text
 from crosswind.models.explain.explain import explain
 from crosswind.models.explain.segments import COLUMNS, Segments, segments_of
 

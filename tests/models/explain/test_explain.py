@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.models.explain.causes import CAUSES
 from crosswind.models.explain.explain import DOUBT, SAMPLE, explain
-from crosswind.models.explain.explanation import Explanation, Verdict
 from crosswind.models.explain.hidden import hidden
 from crosswind.models.explain.notable import spreads_of
 from crosswind.models.explain.reference import TIME, reference_of, usual_of

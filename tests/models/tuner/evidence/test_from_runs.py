@@ -9,7 +9,7 @@ from crosswind.data.schema.checks import PREFLIGHT
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.schema.job import Job
 from crosswind.data.schema.run import Run, RunState
-from crosswind.data.schema.trial import History, Study, Trial, TrialRecord, TrialState
+from crosswind.data.schema.trial import History, Study, Trial, TrialState
 from crosswind.data.store.store import Store
 from crosswind.models.tuner.evidence.from_runs import evidence_of
 from crosswind.models.tuner.evidence.query import RunQuery
@@ -124,7 +124,8 @@ def test_a_trials_configuration_and_outcomes_are_surer_than_its_runs(store: Stor
     other = study("other")
     with store.catalog.write() as session:
         session.studies.merge(History(other, (trial,)))
-        session.leases.change(TrialRecord(trial, other.study_id, run_id="wrapped", outcomes={"joules": 40.0}))
+        record = session.leases.record(other.study_id, "t1")
+        session.leases.change(replace(record, run_id="wrapped", outcomes={"joules": 40.0}))
     [tried] = evidence_of(store, QUERY).trials
     assert tried.configuration == trial.configuration
     own = evidence_of(store, replace(QUERY, study_id=other.study_id))
