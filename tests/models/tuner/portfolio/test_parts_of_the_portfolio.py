@@ -6,12 +6,12 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.gp.gaussian_process import Process, _misfit
 from crosswind.models.tuner.search.portfolio.encoding import foreign_points
 from crosswind.models.tuner.search.portfolio.ensemble import shares
-from crosswind.models.tuner.search.portfolio.prior import KnownSource, feature_numbers, telling
+from crosswind.models.tuner.search.portfolio.fitted_source import FittedSource, best_and_spread, feature_numbers
 from crosswind.models.tuner.search.portfolio.rotation import OWN, START, turn
-from crosswind.models.tuner.search.portfolio.scale import censored, standardised
 from crosswind.models.tuner.search.portfolio.sourced_process import SourcedProcess
-from crosswind.models.tuner.search.portfolio.validity import chance_of_success
+from crosswind.models.tuner.search.scale import censored, relative_to_sources
 from crosswind.models.tuner.search.source import Source
+from crosswind.models.tuner.search.validity import expected_success
 from crosswind.models.tuner.space.space import Space
 
 SPACE = Space.from_json(
@@ -102,7 +102,7 @@ def test_with_one_value_it_is_unsure_where_sources_say_much() -> None:
 
 
 def test_values_of_elsewhere_lie_between_their_neighbours_and_incomplete_rows_are_left_out() -> None:
-    points, kept = foreign_points(
+    points, complete = foreign_points(
         SPACE,
         [
             {"batch": 3, "precision": "fp8", "workers": 99},
@@ -110,7 +110,7 @@ def test_values_of_elsewhere_lie_between_their_neighbours_and_incomplete_rows_ar
             {"batch": 8, "precision": "bf16", "workers": 5},
         ],
     )
-    assert kept == [0, 2]
+    assert complete == [0, 2]
     assert points.tolist() == [[0.5, 0, 0, 1], [1, 0, 1, 0.5]]
 
 
@@ -120,15 +120,15 @@ def test_descriptors_become_columns_between_0_and_1() -> None:
 
 
 def test_very_many_values_are_thinned_to_the_best_half_and_a_spread() -> None:
-    kept = telling(np.arange(100.0)[::-1], 10)
-    assert {99, 98, 97, 96, 95} <= set(kept)
-    assert len(kept) == 10
-    assert 0 in kept
+    rows_left = best_and_spread(np.arange(100.0)[::-1], 10)
+    assert {99, 98, 97, 96, 95} <= set(rows_left)
+    assert len(rows_left) == 10
+    assert 0 in rows_left
 
 
 def test_a_source_of_two_rows_says_nothing() -> None:
     source = Source("old", SPACE.random(3, seed=0), [1.0, None, 2.0])
-    assert KnownSource.of(SPACE, source, np.empty(0)) is None
+    assert FittedSource.of(SPACE, source, np.empty(0)) is None
 
 
 def test_a_source_with_fewer_objectives_than_rows_is_refused() -> None:
@@ -144,19 +144,16 @@ def test_a_source_with_a_number_that_is_none_is_refused(objective: float) -> Non
 
 def test_where_a_source_failed_is_doubted_until_the_target_succeeds_there() -> None:
     X = np.linspace(0, 1, 21)[:, None]
-    process = Process.given(np.log([1.0, 0.5, 0.01]), X, X[:, 0])
-    valid, failed = X[X[:, 0] < 0.5], X[X[:, 0] >= 0.5]
-    source = KnownSource("old", valid, valid[:, 0], failed, process, 1.0, np.empty(0))
-    nothing = np.empty((0, 1))
-    low, high = chance_of_success(np.array([[0.1], [0.9]]), nothing, nothing, [source])
+    source, nothing = (X[X[:, 0] < 0.5], X[X[:, 0] >= 0.5]), np.empty((0, 1))
+    low, high = expected_success(np.array([[0.1], [0.9]]), nothing, nothing, [source])
     assert low > 0.8
     assert high < 0.2
-    [after] = chance_of_success(np.array([[0.9]]), np.array([[0.9], [0.88], [0.92]]), nothing, [source])
+    [after] = expected_success(np.array([[0.9]]), np.array([[0.9], [0.88], [0.92]]), nothing, [source])
     assert after > 0.7
 
 
 def test_without_failures_everything_is_taken_for_valid() -> None:
-    assert chance_of_success(rows(4), rows(2), np.empty((0, 2)), []).tolist() == [1, 1, 1, 1]
+    assert expected_success(rows(4), rows(2), np.empty((0, 2)), []).tolist() == [1, 1, 1, 1]
 
 
 def test_a_stopped_trial_counts_as_worse_than_its_bound() -> None:
@@ -167,8 +164,8 @@ def test_a_stopped_trial_counts_as_worse_than_its_bound() -> None:
 
 def test_objectives_are_placed_where_the_sources_expect_them() -> None:
     of_sources = np.array([[-1.0, 0.0, 1.0]])
-    assert standardised(np.exp([4.0, 6.0, 8.0]), of_sources, 2.0).mean() == pytest.approx(0)
-    assert standardised(np.array([5.0]), np.array([[1.5]]), 2.0) == pytest.approx([1.5])
+    assert relative_to_sources(np.exp([4.0, 6.0, 8.0]), of_sources, 2.0).mean() == pytest.approx(0)
+    assert relative_to_sources(np.array([5.0]), np.array([[1.5]]), 2.0) == pytest.approx([1.5])
 
 
 def test_the_own_arms_take_all_turns_when_no_source_is_trusted() -> None:
@@ -187,7 +184,7 @@ def test_points_of_another_space_know_what_applies_only_at_times() -> None:
         }
     )
     foreign = [{"stage": 0}, {"stage": 9, "offload": "cpu"}, {"offload": "cpu"}]
-    points, kept = foreign_points(space, foreign)
-    assert kept == [0, 1]
+    points, complete = foreign_points(space, foreign)
+    assert complete == [0, 1]
     assert points[0].tolist() == space.coordinates([{"stage": 0}])[0].tolist()
     assert points[1, 1:].tolist() == space.coordinates([{"stage": 3, "offload": "cpu"}])[0, 1:].tolist()

@@ -1,4 +1,4 @@
-"""The trials that a tuner knows."""
+"""The trials that a tuner has observed."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
+from crosswind.models.tuner.search.design import START
 from crosswind.models.tuner.space.space import Space
 
 PENDING = frozenset({TrialState.WAITING, TrialState.LEASED})
@@ -13,14 +14,14 @@ INVALID = frozenset({TrialState.FAILED, TrialState.INFEASIBLE})
 
 
 @dataclass
-class Knowledge:
-    """The newest word on every trial, told apart by its id or, without one, by its configuration."""
+class ObservedTrials:
+    """The newest state of every trial, by its id or, without one, by its configuration."""
 
     space: Space
     _trials: dict[str, Trial] = field(default_factory=dict, init=False)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Takes all trials or none.
+        """Take all trials or none.
 
         Raises: InvalidInputError for a configuration from elsewhere, and when done without a finite objective.
         """
@@ -32,6 +33,10 @@ class Knowledge:
         """Keys of the configurations that are measured or pending; a released one may be suggested again."""
         held = (trial for trial in self._trials.values() if trial.state is not TrialState.RELEASED)
         return frozenset(self.space.key(trial.configuration) for trial in held)
+
+    def taken_with(self, chosen: Iterable[Configuration]) -> frozenset[str]:
+        """Return the keys that are taken once these configurations are, too."""
+        return self.taken | {self.space.key(configuration) for configuration in chosen}
 
     @property
     def done(self) -> tuple[list[Configuration], list[float]]:
@@ -46,7 +51,7 @@ class Knowledge:
 
     @property
     def pending(self) -> list[Configuration]:
-        """Configurations that someone is measuring."""
+        """Configurations that are being measured."""
         return [trial.configuration for trial in self._trials.values() if trial.state in PENDING]
 
     @property
@@ -55,9 +60,13 @@ class Knowledge:
         return [trial.configuration for trial in self._trials.values() if trial.state in INVALID]
 
     def free(self, configurations: Sequence[Configuration]) -> list[Configuration]:
-        """Those that are neither measured nor pending."""
+        """Return those that are neither measured nor pending."""
         taken = self.taken
         return [configuration for configuration in configurations if self.space.key(configuration) not in taken]
+
+    def left_of_start(self, start: Sequence[Configuration], count: int) -> list[Configuration]:
+        """Return up to `count` free configurations of a start, none once START trials have begun."""
+        return self.free(start)[: min(count, max(START - len(self.taken), 0))]
 
     def _checked(self, trial: Trial) -> Trial:
         self.space.check(trial.configuration)
