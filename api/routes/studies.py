@@ -24,7 +24,7 @@ from crosswind.data.schema.run import new_ulid
 from crosswind.data.schema.trial import TRIALS_MAX, Study, TrialState
 from crosswind.models.tuner.service.service import StudyStatus
 from crosswind.models.tuner.space.expression import LENGTH_MAX
-from crosswind.models.tuner.space.parameter_json import DESCRIPTION_MAX
+from crosswind.models.tuner.space.parameter import DESCRIPTION_MAX
 from crosswind.models.tuner.space.requirements import CONSTRAINTS_MAX
 from crosswind.models.tuner.space.space import is_wrapped
 

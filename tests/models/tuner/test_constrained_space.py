@@ -223,7 +223,7 @@ def test_ten_parameters_of_ten_values_are_counted_without_trying_all() -> None:
     space = Space.from_json({"parameters": TEN, "constraints": [f"{' + '.join(TEN)} <= 13"]})
     # Ways to spread at most three further units over ten parameters: C(13, 3).
     assert space.size == len(space.configurations()) == math.comb(13, 3)
-    assert space._points._looks < 1000  # of 10 ** 10 combinations
+    assert space._points._n_expanded < 1000  # of 10 ** 10 combinations
 
 
 def test_a_constrained_space_too_big_to_list_is_drawn_from_evenly() -> None:

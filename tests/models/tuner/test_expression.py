@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.tuner.space.expression import DEPTH_MAX, LENGTH_MAX, Expression
-from crosswind.models.tuner.space.formula import ABSENT, Known, Undefined
+from crosswind.models.tuner.space.formula import ABSENT, Constant, Undefined
 
 VALUES = {"a": 6, "b": 4, "half": 0.5, "mode": "bf16", "on": True, "off": False}
 EXPECTED = {
@@ -228,7 +228,7 @@ def test_a_value_lies_within_the_bounds(text: str, values: dict[str, float], wid
 def test_equal_remainders_look_equal() -> None:
     product = Expression.parse("a * b * c == 64")
     assert product.given({"a": 2, "b": 8}).formula == product.given({"b": 4, "a": 4}).formula
-    assert product.given({"a": 2, "b": 8, "c": 4}).formula == Known(True)
+    assert product.given({"a": 2, "b": 8, "c": 4}).formula == Constant(True)
 
 
 def _read(text: str) -> Expression | InvalidInputError:
