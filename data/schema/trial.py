@@ -1,4 +1,4 @@
-"""Configurations, trials and studies: the words of the tuner, and how they stand in JSON.
+"""Configurations, trials and studies: the words of the tuner, and their form in JSON.
 
 A study and a trial have one flat form in JSON: that of the catalog's rows, of `/v1` and of files. Facts without a key
 there are packed into `details`, `reason` and `outcomes`; only `from_json` and `as_json` know how.
@@ -72,7 +72,7 @@ class Study:
         direction: `maximise` where larger is better: services keep the objective negated then. Else smaller is better.
         objectives: All objectives as `Objective.parse` reads them, where there are several to trade off.
         limits: Bounds of outcomes as `Limit.parse` reads them, such as `power_watts <= 300`.
-        hours: From the creation on; no trial is handed out later. None for no limit.
+        hours: From the creation on; no trial is leased later. None for no limit.
         repeats: Share of the trials that may measure a close rival again, up to REPEATS_MAX.
         command: Words of the program that evaluates a trial, with `{parameter}`.
         workload: Name of the program; studies of other workloads are no prior studies.
@@ -116,7 +116,7 @@ class Study:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the study that `as_json` wrote; keys beside those count as none of its own.
+        """Return the study that `as_json` wrote; further keys are ignored.
 
         Raises: KeyError for a key that is missing; InvalidInputError that names word, value and expectation.
         """
@@ -212,7 +212,7 @@ class TrialRecord:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the record that `as_json` wrote, flat or nested; keys beside those count as none of its own.
+        """Return the record that `as_json` wrote, flat or nested; further keys are ignored.
 
         Raises: KeyError for a key that is missing, ValueError for a state that is none, TypeError.
         """
@@ -236,7 +236,7 @@ class TrialRecord:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the record and its trial as one object of JSON values, the context where `context` says."""
+        """Return the record and its trial as one object of JSON values, the context among outcomes or reason."""
         trial = self.trial
         is_done = trial.state is TrialState.DONE
         return {

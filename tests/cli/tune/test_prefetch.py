@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.cli.serving import serving
 from tests.cli.tune.test_exec import LOSS, QUIET, SPACE, Command
-from tests.models.tuner.service_contract import ALICE, NAME, STUDY, in_threads
+from tests.models.tuner.service.service_contract import ALICE, NAME, STUDY, in_threads
 
 from crosswind.cli.verbs.tune.prefetch import FOLDER, Prefetch
 from crosswind.cli.verbs.tune.spooled import spool_text

@@ -55,7 +55,7 @@ def test_others_on_its_cores_show_even_without_another_run() -> None:
     assert losses_by_others(idle, OTHERS, (), 0.1) == []
 
 
-def test_stolen_time_is_told_and_a_tuned_power_limit_is_not_external() -> None:
+def test_stolen_time_shows_and_a_tuned_power_limit_is_not_external() -> None:
     [stolen] = losses_by_others(SampledRun(segments(22, compute=0.1, stolen=0.03)), OTHERS, (), 0.1)
     assert stolen.cause == "cpu_steal"
     capped = SampledRun(segments(23, compute=0.1, power_throttled=0.03))
@@ -70,7 +70,7 @@ def test_what_may_be_made_by_a_parameter() -> None:
     assert not is_made_by("packet_loss", ["power_limit"])
 
 
-def test_too_little_is_told_as_such(store: Store, add_run: AddRun) -> None:
+def test_too_few_steps_are_no_evidence(store: Store, add_run: AddRun) -> None:
     add_run("short", {}, steps=[1.0] * 5)
     disturbance = disturbance_of(store, "short")
     assert (disturbance.basis, disturbance.is_disturbed) == (DisturbanceBasis.NOTHING, False)

@@ -74,7 +74,7 @@ def test_repeats_are_a_share_of_the_budget() -> None:
     assert StudyFile.from_json(read.as_json()) == read
 
 
-def test_a_desk_gets_what_the_file_says(tmp_path: Path) -> None:
+def test_a_service_gets_the_facts_of_the_file(tmp_path: Path) -> None:
     study = StudyFile.read(written(tmp_path, "a.yaml", YAML)).study("id", 5)
     assert (study.study_id, study.name, study.created_ns, study.seed) == ("id", "buckets", 5, 7)
     assert (study.objective, study.unit, study.trials_max) == ("samples / run_seconds", "samples/s", 20)
@@ -193,7 +193,7 @@ def test_a_template_is_changed_by_what_the_file_says() -> None:
         ({"transformer": 3}, "transformer is 3, expected an object"),
     ],
 )
-def test_what_is_wrong_is_told_by_field_value_and_expectation(change: dict[str, object], says: str) -> None:
+def test_a_fault_is_named_by_field_value_and_expectation(change: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
         StudyFile.from_json({**SMALL, **change})
 
@@ -216,12 +216,12 @@ def test_what_is_wrong_is_told_by_field_value_and_expectation(change: dict[str, 
         ("a.toml", " " * 1_100_000, "expected a small file"),
     ],
 )
-def test_a_broken_file_is_told_by_its_name(tmp_path: Path, name: str, text: str, says: str) -> None:
+def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, says: str) -> None:
     with pytest.raises(MalformedError, match=f"{name}: .*{says}"):
         StudyFile.read(written(tmp_path, name, text))
 
 
-def test_a_file_that_is_not_there_or_of_another_kind_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_or_one_of_another_kind_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match=r"nope.yaml: No such file"):
         StudyFile.read(tmp_path / "nope.yaml")
     tmp_path.joinpath("d.json").mkdir()

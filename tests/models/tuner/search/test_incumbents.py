@@ -100,7 +100,7 @@ def test_noise_is_met_with_repeats() -> None:
 
 @pytest.mark.thorough
 def test_without_noise_one_repeat_is_enough_to_know() -> None:
-    # Where few measurements leave it open whether there is noise, one repeat tells that there is none.
+    # Where few measurements leave it open whether there is noise, one repeat shows that there is none.
     assert all(repeated(search(0.0, seed, 18)[1]) <= 1 for seed in range(4))
 
 
@@ -154,7 +154,7 @@ def test_a_repeat_gives_way_to_a_new_configuration_that_promises_more() -> None:
     assert next_replicate(belief, exploring=2 * best, share=0.6) is None
 
 
-def test_what_is_being_measured_is_not_repeated_beside() -> None:
+def test_a_pending_configuration_is_not_repeated() -> None:
     belief = rivals()
     first = next_replicate(belief, exploring=0.0, share=0.6)
     assert first is not None

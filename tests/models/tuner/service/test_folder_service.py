@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.models.tuner.service_contract import ALICE, BOB, NAME, SECOND, STUDY, StudyServiceContract
+from tests.models.tuner.service.service_contract import ALICE, BOB, NAME, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.schema.errors import InvalidInputError, MalformedError, UnavailableError
 from crosswind.data.schema.request_key import RequestKey
@@ -20,7 +20,7 @@ DAY_SECONDS = 24 * 3600
 
 
 class Clock:
-    """The file system's clock, told by the test."""
+    """The file system's clock, set by the test."""
 
     ns = 1_700_000_000 * SECOND
 
@@ -121,8 +121,8 @@ def test_the_file_systems_clock_counts_and_not_the_nodes(tmp_path: Path) -> None
     slack = FolderStudyService(tmp_path, clock=FileSystemClock(slack_seconds=300))
     [new] = slack.suggest(NAME, 1, BOB)
     assert new.trial.trial_id != record.trial.trial_id
-    beaten = service.heartbeat(NAME, record.trial.trial_id, Lease("alice", 100))
-    assert abs((beaten.lease_expires_ns or 0) - 100 * SECOND - time.time_ns()) < 60 * SECOND
+    renewed = service.heartbeat(NAME, record.trial.trial_id, Lease("alice", 100))
+    assert abs((renewed.lease_expires_ns or 0) - 100 * SECOND - time.time_ns()) < 60 * SECOND
     os.utime(turn, ns=(long_ago, long_ago))
     [again] = service.suggest(NAME, 1, BOB)
     assert again.trial == record.trial
@@ -149,7 +149,7 @@ def test_a_trial_given_back_while_others_are_begun_is_not_begun_a_second_time(tm
     other.create(study)
     [given_back] = other.suggest(NAME, 1, Lease("n1", 60, "7"))
 
-    def ended(jobs: Collection[str]) -> Collection[str]:  # asked after the trials were read
+    def ended(jobs: Collection[str]) -> Collection[str]:  # called after the trials were read
         if "7" in jobs:
             other.release(NAME, given_back.trial.trial_id)
         return ()
@@ -212,9 +212,9 @@ from crosswind.models.tuner.service.service import Lease
 from crosswind.models.tuner.service.folder import FolderStudyService
 service, trial = FolderStudyService(Path(sys.argv[1])), sys.argv[2]
 resource.setrlimit(resource.RLIMIT_FSIZE, (40, 40))  # every file that grows beyond 40 bytes is refused
-for tell in (lambda: service.complete("s1", trial, 1.0), lambda: service.suggest("s1", 1, Lease("bob", 60))):
+for report in (lambda: service.complete("s1", trial, 1.0), lambda: service.suggest("s1", 1, Lease("bob", 60))):
     try:
-        tell()
+        report()
     except UnavailableError as error:
         print(error)
 service.heartbeat("s1", trial, Lease("alice", 60))
@@ -222,7 +222,7 @@ print(len(service.trials("s1")), service.trial("s1", trial).trial.state)
 """
 
 
-def test_a_full_disk_is_told_and_loses_nothing(service: FolderStudyService, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(service: FolderStudyService, tmp_path: Path) -> None:
     [record] = service.suggest(NAME, 1, Lease("alice", 60))
     files = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

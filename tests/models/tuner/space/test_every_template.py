@@ -9,7 +9,7 @@ from crosswind.models.tuner.study.study_file import StudyFile
 from crosswind.models.tuner.templates import TEMPLATES, Template
 
 LLAMA = {"layers": 32, "hidden": 4096, "heads": 32, "sequence": 2048, "vocabulary": 32000, "device": "A100-SXM-80GB"}
-# What a study says beside the name of its template: the least, and all that the template's constraints can use.
+# The rest of a study file besides the template: the least, and all that the template's constraints can use.
 FACTS: Mapping[str, Mapping[str, object]] = {
     "ddp": {"ranks": 4, "global_batch": 256, "batch_max": 64, "cores": 8},
     "fsdp_zero": {"ranks": 8, "global_batch": 64},

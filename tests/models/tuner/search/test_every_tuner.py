@@ -137,7 +137,7 @@ def test_a_trial_from_another_space_is_refused(make: MakeTuner) -> None:
 
 @EVERY
 @pytest.mark.parametrize("count", [0, -1])
-def test_no_suggestions_cannot_be_asked_for(make: MakeTuner, count: int) -> None:
+def test_a_request_for_no_suggestions_is_refused(make: MakeTuner, count: int) -> None:
     with pytest.raises(InvalidInputError, match=f"count is {count}, expected at least 1"):
         make(FINITE, 0).suggest(count)  # type: ignore[call-arg]
 

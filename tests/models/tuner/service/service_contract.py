@@ -1,4 +1,4 @@
-"""Promises of every service, whatever it keeps its studies in; run for each service by a class that inherits it."""
+"""Promises of every service, wherever its studies are; a class that inherits them runs them for a service."""
 
 import threading
 import uuid
@@ -22,12 +22,12 @@ SECOND = 1_000_000_000
 
 
 class Clock(Protocol):
-    """The clock that leases run on, told by the test."""
+    """The clock that leases run on, set by the test."""
 
     ns: int
 
     def pass_seconds(self, seconds: float) -> None:
-        """Lets so much time pass."""
+        """Let so much time pass."""
         ...
 
 
@@ -49,7 +49,7 @@ class StudyServiceContract:
         assert service.trials("s1") == [done]
         assert service.best(NAME) == done.trial
 
-    def test_leases_run_out_on_the_desks_clock_and_not_before(self, service: StudyService, clock: Clock) -> None:
+    def test_leases_run_out_on_the_services_clock_and_not_before(self, service: StudyService, clock: Clock) -> None:
         [first] = service.suggest(NAME, 1, ALICE)
         clock.pass_seconds(59.9)
         [fresh] = service.suggest(NAME, 1, BOB)
@@ -61,8 +61,8 @@ class StudyServiceContract:
     def test_a_heartbeat_lets_the_lease_run_anew(self, service: StudyService, clock: Clock) -> None:
         [record] = service.suggest(NAME, 1, ALICE)
         clock.pass_seconds(50)
-        beaten = service.heartbeat(NAME, record.trial.trial_id, Lease("alice", 100))
-        assert (beaten.lease_expires_ns or 0) - (record.lease_expires_ns or 0) == 90 * SECOND
+        renewed = service.heartbeat(NAME, record.trial.trial_id, Lease("alice", 100))
+        assert (renewed.lease_expires_ns or 0) - (record.lease_expires_ns or 0) == 90 * SECOND
         clock.pass_seconds(99)
         [other] = service.suggest(NAME, 1, BOB)
         assert other.trial.trial_id != record.trial.trial_id
@@ -70,18 +70,18 @@ class StudyServiceContract:
         [lost] = service.suggest(NAME, 1, BOB)
         assert lost.trial.trial_id == record.trial.trial_id
 
-    def test_who_lost_the_trial_cannot_beat_tell_or_give_back(self, service: StudyService, clock: Clock) -> None:
+    def test_a_lost_trial_takes_no_heartbeat_outcome_or_release(self, service: StudyService, clock: Clock) -> None:
         [record] = service.suggest(NAME, 1, ALICE)
         trial_id = record.trial.trial_id
         clock.pass_seconds(61)
         [taken] = service.suggest(NAME, 1, BOB)
-        tells: tuple[Callable[[], object], ...] = (
+        reports: tuple[Callable[[], object], ...] = (
             lambda: service.heartbeat(NAME, trial_id, ALICE),
             lambda: service.complete(NAME, trial_id, 1.0, owner="alice"),
             lambda: service.fail(NAME, trial_id, "late", owner="alice"),
             lambda: service.release(NAME, trial_id, owner="alice"),
         )
-        for late in tells:
+        for late in reports:
             with pytest.raises(ConflictError, match="leased by 'bob', not by 'alice'"):
                 late()
         assert service.trial(NAME, trial_id) == taken
@@ -100,7 +100,7 @@ class StudyServiceContract:
         assert (again.trial, again.checkpoint, again.losses) == (record.trial, "/scratch/c.pt", 0)
         assert service.release(NAME, record.trial.trial_id, checkpoint="/scratch/d.pt").checkpoint == "/scratch/d.pt"
 
-    def test_a_job_that_asks_again_gets_its_own_trial_back(self, service: StudyService) -> None:
+    def test_a_job_that_requests_again_gets_its_own_trial_back(self, service: StudyService) -> None:
         first, second = Lease("n1", 60, "7_1"), Lease("n2", 60, "7_2")
         [mine], [other] = service.suggest(NAME, 1, first), service.suggest(NAME, 1, second)
         [held] = service.suggest(NAME, 1, Lease("n3", 60, "7_2"))
@@ -123,7 +123,7 @@ class StudyServiceContract:
         assert (lost.trial.state, lost.losses) == (TrialState.FAILED, 5)
         assert lost.reason == "5 leases ran out without a word, the last one of alice"
 
-    def test_the_same_tell_again_changes_nothing_and_another_is_refused(self, service: StudyService) -> None:
+    def test_the_same_outcome_again_changes_nothing_and_another_is_refused(self, service: StudyService) -> None:
         [record] = service.suggest(NAME, 1, ALICE)
         trial_id = record.trial.trial_id
         done = service.complete(NAME, trial_id, -0.25, outcomes={"a": 1.0})
@@ -142,11 +142,11 @@ class StudyServiceContract:
         failed = service.fail(NAME, trial_id, "out of memory", state=state, owner="alice")
         assert (failed.trial.state, failed.reason, failed.lease_expires_ns) == (state, "out of memory", None)
         assert service.fail(NAME, trial_id, "again", state=state) == failed
-        tells: tuple[Callable[[], object], ...] = (
+        reports: tuple[Callable[[], object], ...] = (
             lambda: service.complete(NAME, trial_id, 1.0),
             lambda: service.release(NAME, trial_id),
         )
-        for late in tells:
+        for late in reports:
             with pytest.raises(ConflictError, match=f"is {state}, expected .*leased or released"):
                 late()
         with pytest.raises(ConflictError, match="expected leased"):
@@ -163,7 +163,7 @@ class StudyServiceContract:
             service.complete(NAME, record.trial.trial_id, 1.0, outcomes={"power_watts": value})
         assert service.trial(NAME, record.trial.trial_id) == record
 
-    def test_a_budget_is_kept_and_its_end_is_told(self, service: StudyService) -> None:
+    def test_a_budget_is_kept_and_its_end_shows(self, service: StudyService) -> None:
         service.create(replace(STUDY, study_id="s2", name="three", trials_max=3))
         records = service.suggest("three", 5, ALICE)
         assert len(records) == 3
@@ -191,7 +191,7 @@ class StudyServiceContract:
         assert sorted(bool(record.trial.configuration["fused"]) for record in records) == [False, True]
         assert service.suggest("small", 1, BOB) == []
 
-    def test_a_released_trial_is_not_begun_a_second_time_beside_itself(self, service: StudyService) -> None:
+    def test_a_released_trial_is_not_begun_a_second_time(self, service: StudyService) -> None:
         service.create(replace(STUDY, study_id="s2", name="small", space={"fused": {"kind": "boolean"}}))
         [first] = service.suggest("small", 1, ALICE)
         service.release("small", first.trial.trial_id)
@@ -219,8 +219,8 @@ class StudyServiceContract:
                 [record] = service.suggest(name, 1, ALICE)
                 ids.append(record.trial.trial_id)
                 service.complete(name, ids[-1], seconds, outcomes={"memory_bytes": memory, "energy_joules": energy})
-            [untold] = service.suggest(name, 1, ALICE)
-            service.complete(name, untold.trial.trial_id, 0.5)
+            [unmeasured] = service.suggest(name, 1, ALICE)
+            service.complete(name, unmeasured.trial.trial_id, 0.5)
             status = service.status(name)
             assert [record.trial.trial_id for record in status.front] == [ids[place] for place in front]
             assert (status.outside, status.unjudged) == (1, 1)
@@ -242,9 +242,7 @@ class StudyServiceContract:
         assert not service.status(NAME).is_exhausted
 
     @pytest.mark.parametrize("details", [{"hours": -1}, {"limits": ["memory"]}, {"objectives": ["a", "b"]}])
-    def test_a_study_that_is_after_nothing_possible_is_refused(
-        self, service: StudyService, details: dict[str, object]
-    ) -> None:
+    def test_a_study_with_an_impossible_aim_is_refused(self, service: StudyService, details: dict[str, object]) -> None:
         with pytest.raises(InvalidInputError, match=r"hours is -1|limit 'memory'|first of objectives is 'a'"):
             service.create(Study.from_json({**STUDY.as_json(), "study_id": "s2", "name": "n", "details": details}))
         with pytest.raises(NotFoundError, match="'n'"):
@@ -264,7 +262,7 @@ class StudyServiceContract:
         with pytest.raises(ConflictError, match="'n' is taken"):
             service.create(replace(STUDY, study_id="s4", name="n"))
 
-    def test_what_is_foreign_or_not_there_is_not_found(self, service: StudyService) -> None:
+    def test_a_foreign_trial_or_a_missing_one_is_not_found(self, service: StudyService) -> None:
         service.create(replace(STUDY, study_id="s2", name="other"))
         [foreign] = service.suggest("other", 1, ALICE)
         for trial_id in (foreign.trial.trial_id, "t9", "../study", "s1-000000", "s1-9999999999999999999"):
@@ -285,11 +283,11 @@ class StudyServiceContract:
         with pytest.raises(InvalidInputError, match="count"):
             service.suggest(NAME, count, ALICE)
 
-    def test_two_who_ask_at_once_never_get_the_same_trial(self, service: StudyService) -> None:
+    def test_two_requests_at_once_never_get_the_same_trial(self, service: StudyService) -> None:
         got: list[str] = []
         configurations: list[str] = []
 
-        def ask() -> None:
+        def request() -> None:
             owner = Lease(str(uuid.uuid4()), 60)
             for _ in range(3):
                 for record in service.suggest(NAME, 2, owner):
@@ -297,10 +295,10 @@ class StudyServiceContract:
                     configurations.append(str(record.trial.configuration))
                     assert record.owner == owner.owner
 
-        in_threads(ask, 4)
+        in_threads(request, 4)
         assert len(got) == len(set(got)) == len(set(configurations)) == 24
 
-    def test_of_two_who_complete_at_once_with_other_values_one_is_refused(self, service: StudyService) -> None:
+    def test_of_two_outcomes_at_once_one_is_refused(self, service: StudyService) -> None:
         [record] = service.suggest(NAME, 1, ALICE)
         refused: list[float] = []
         values = iter((1.0, 2.0, 3.0, 4.0))
@@ -318,13 +316,13 @@ class StudyServiceContract:
 
 
 def in_threads(work: Callable[[], None], count: int) -> None:
-    """Does the work so many times at once. Raises: AssertionError with what went wrong."""
+    """Do the work so many times at once. Raises: AssertionError with the faults."""
     faults: list[BaseException] = []
 
     def guarded() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - told to the test below
+        except BaseException as error:  # noqa: BLE001 - asserted below
             faults.append(error)
 
     threads = [threading.Thread(target=guarded) for _ in range(count)]

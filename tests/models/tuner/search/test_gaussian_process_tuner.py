@@ -119,22 +119,22 @@ def test_repeats_of_one_configuration_are_all_learned_from() -> None:
 
 
 def test_the_newest_word_on_a_trial_counts() -> None:
-    told_twice, told_once = (GaussianProcessTuner(SQUARE, seed=0) for _ in range(2))
-    start = told_once.suggest(5)
-    told_twice.observe(
+    observed_twice, observed_once = (GaussianProcessTuner(SQUARE, seed=0) for _ in range(2))
+    start = observed_once.suggest(5)
+    observed_twice.observe(
         [
             Trial(configuration, TrialState.DONE, 9.0 + bowl(configuration), str(i))
             for i, configuration in enumerate(start)
         ]
     )
-    for tuner in (told_twice, told_once):
+    for tuner in (observed_twice, observed_once):
         tuner.observe(
             [
                 Trial(configuration, TrialState.DONE, bowl(configuration), str(i))
                 for i, configuration in enumerate(start)
             ]
         )
-    assert told_twice.suggest(1) == told_once.suggest(1)
+    assert observed_twice.suggest(1) == observed_once.suggest(1)
 
 
 def test_hundreds_of_measurements_are_thinned_out_to_the_best_and_the_newest() -> None:

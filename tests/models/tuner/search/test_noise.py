@@ -1,4 +1,4 @@
-"""Repeats of configurations, and the noise that they tell."""
+"""Repeats of configurations, and the noise between them."""
 
 import numpy as np
 import pytest

@@ -100,16 +100,16 @@ def test_random_ones_and_neighbours_are_valid_and_distinct(definition: dict[str,
     assert len({space.key(draw) for draw in drawn}) == len(drawn) == min(8, space.size)
     assert space.random(3, seed) == drawn[:3]
     for configuration in drawn:
-        beside = space.neighbours(configuration, 4, seed)
-        assert all(space.contains(other) for other in (*beside, configuration))
-        assert any(space.key(other) != space.key(configuration) for other in beside)
+        near = space.neighbours(configuration, 4, seed)
+        assert all(space.contains(other) for other in (*near, configuration))
+        assert any(space.key(other) != space.key(configuration) for other in near)
 
 
 def test_a_neighbour_changes_two_parameters_that_a_constraint_binds() -> None:
-    beside = Space.from_json(PARALLEL).neighbours({"dp": 8, "tp": 1, "pp": 1}, 20, 0)
-    assert {"dp": 4, "tp": 2, "pp": 1} in beside
-    assert {"dp": 1, "tp": 1, "pp": 8} in beside
-    assert {"dp": 2, "tp": 2, "pp": 2} not in beside
+    near = Space.from_json(PARALLEL).neighbours({"dp": 8, "tp": 1, "pp": 1}, 20, 0)
+    assert {"dp": 4, "tp": 2, "pp": 1} in near
+    assert {"dp": 1, "tp": 1, "pp": 8} in near
+    assert {"dp": 2, "tp": 2, "pp": 2} not in near
 
 
 @pytest.mark.parametrize(
@@ -129,13 +129,13 @@ def test_a_neighbour_changes_two_parameters_that_a_constraint_binds() -> None:
 def test_an_invalid_configuration_is_refused(configuration: dict[str, object], says: str) -> None:
     space = Space.from_json(STAGES)
     for listed in space.configurations():
-        space.key(listed)  # all allowed values are known by then
+        space.key(listed)  # all allowed values are cached by then
     with pytest.raises(InvalidInputError, match=says):
         space.key(configuration)  # type: ignore[arg-type]
     assert not space.contains(configuration)  # type: ignore[arg-type]
 
 
-def test_a_broken_constraint_is_told_with_its_values() -> None:
+def test_a_broken_constraint_is_named_with_its_values() -> None:
     space = Space.from_json(PARALLEL)
     for _ in range(2):
         with pytest.raises(
@@ -249,7 +249,7 @@ def test_constraints_too_tangled_to_count_are_still_drawn_from() -> None:
     assert all(space.contains(configuration) for configuration in drawn)
 
 
-def test_an_unmeetable_demand_on_real_numbers_is_told() -> None:
+def test_an_unmeetable_demand_on_real_numbers_is_named() -> None:
     numbers = {name: {"kind": "float", "low": 0, "high": 1} for name in "xy"}
     space = Space.from_json({"parameters": numbers, "constraints": ["x == 2 * y + 0.1"]})
     with pytest.raises(InvalidInputError, match=r"'x == 2 \* y [+] 0.1'.* leave next to no configuration"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.models.tuner.service_contract import in_threads
+from tests.models.tuner.service.service_contract import in_threads
 
 from crosswind.data.schema.trial import Configuration, Study, Trial, TrialRecord, TrialState
 from crosswind.models.tuner.search.random_tuner import RandomTuner
@@ -74,7 +74,7 @@ def test_a_search_is_made_once_until_what_it_starts_from_changes() -> None:
     assert made.prior == [PriorStudies(), PriorStudies((SOURCE,)), PriorStudies((SOURCE,))]
 
 
-def test_no_more_searches_are_kept_than_a_few() -> None:
+def test_few_searches_are_cached() -> None:
     made = Made()
     cache = SearchCache(made)
     for number in range(STUDIES_MAX + 1):
@@ -84,7 +84,7 @@ def test_no_more_searches_are_kept_than_a_few() -> None:
     assert len(made.prior) == STUDIES_MAX + 2
 
 
-def test_a_study_is_asked_though_what_was_before_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_study_goes_on_though_prior_studies_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
     def broken(study: Study) -> PriorStudies:
         raise OSError("the disk is gone")
 

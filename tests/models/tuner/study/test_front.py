@@ -23,11 +23,11 @@ def dominates(a: Floats, b: Floats) -> bool:
 
 @given(ROWS)
 def test_rows_on_the_front_are_those_that_no_other_dominates(values: Floats) -> None:
-    kept = on_front(values)
+    is_on = on_front(values)
     for index, row in enumerate(values):
         beaten = any(dominates(other, row) for other in values)
         repeated = any(np.array_equal(other, row) for other in values[:index])
-        assert kept[index] == (not beaten and not repeated)
+        assert is_on[index] == (not beaten and not repeated)
 
 
 @given(ROWS)

@@ -80,7 +80,7 @@ def test_the_own_model_takes_over_once_it_ranks_better() -> None:
 def test_a_source_that_says_the_opposite_is_turned_around_by_a_few_values() -> None:
     of_sources, more = np.random.default_rng(1).normal(size=(1, 8)), np.random.default_rng(2).normal(size=(1, 40))
     process = SourcedProcess.fitted(np.ones(1), rows(8), of_sources, -0.7 * of_sources[0])
-    mean, _ = process.predict(rows(40, 9) + 5.0, more)  # so far away that only the source tells anything
+    mean, _ = process.predict(rows(40, 9) + 5.0, more)  # so far away that only the source counts
     assert np.corrcoef(mean, -more[0])[0, 1] > 0.99
     assert np.abs(mean + 0.7 * more[0]).max() < 0.4
 

@@ -106,7 +106,7 @@ def test_noise_does_not_fill_the_front() -> None:
     searched(tuner, 20, noise=0.05)
     true = [[outcomes(member.configuration)[name] for name in BOTH] for member in tuner.front()]
     estimates = [member.objectives for member in tuner.front()]
-    # 20 values of one front, each known to 5 % or better from its neighbours.
+    # 20 values of one front, each sure to 5 % or better from its neighbours.
     assert np.abs(np.log(np.array(estimates) / np.array(true))).mean() < 0.05
 
 

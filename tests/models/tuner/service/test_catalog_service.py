@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from tests.models.tuner.service_contract import ALICE, BOB, SECOND, STUDY, StudyServiceContract
+from tests.models.tuner.service.service_contract import ALICE, BOB, SECOND, STUDY, StudyServiceContract
 
 from crosswind.data.catalog.catalog import Catalog
 from crosswind.data.schema.errors import InvalidInputError
@@ -14,7 +14,7 @@ from crosswind.models.tuner.space.space import Space
 
 
 class Clock:
-    """The server's clock, told by the test."""
+    """The server's clock, set by the test."""
 
     ns = 1_000 * SECOND
 
@@ -53,18 +53,18 @@ def test_suggested_trials_are_leased_until_the_servers_clock_says_so(
 
 
 def test_the_trial_of_a_job_that_died_goes_to_the_next_at_once(catalog: Catalog) -> None:
-    asked: list[set[str]] = []
+    lookups: list[set[str]] = []
 
     def dead(jobs: set[str]) -> set[str]:
-        asked.append(set(jobs))
+        lookups.append(set(jobs))
         return {"7_1", "99"}
 
     service = CatalogStudyService(catalog, dead_jobs=dead)  # type: ignore[arg-type]
     service.create(STUDY)
     [lost], [held] = (service.suggest("s1", 1, Lease(f"n{job}", 60, job)) for job in ("7_1", "7_2"))
-    assert (held.trial.trial_id == lost.trial.trial_id, asked) == (True, [{"7_1"}])
+    assert (held.trial.trial_id == lost.trial.trial_id, lookups) == (True, [{"7_1"}])
     [new] = service.suggest("s1", 1, BOB)
-    assert (new.trial.trial_id != lost.trial.trial_id, asked[1:]) == (True, [{"7_2"}])
+    assert (new.trial.trial_id != lost.trial.trial_id, lookups[1:]) == (True, [{"7_2"}])
 
 
 def test_a_request_key_of_another_request_is_refused(service: CatalogStudyService) -> None:

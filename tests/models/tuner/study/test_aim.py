@@ -21,7 +21,7 @@ def done(number: int, objective: float, outcomes: Mapping[str, float]) -> TrialR
     return TrialRecord(trial, "s1", outcomes=outcomes)
 
 
-def test_a_trial_beyond_a_limit_is_not_best_and_one_that_tells_nothing_of_it_neither() -> None:
+def test_a_trial_beyond_a_limit_is_not_best_nor_is_one_without_the_outcome() -> None:
     records = [done(0, 1.0, {"power_watts": 301}), done(1, 0.5, {}), done(2, 3.0, {"power_watts": 300})]
     ranked = Aim.of(CAPPED).ranked([*records, done(3, 3.0, {"power_watts": 1})])
     assert (ranked.front, ranked.outside, ranked.unjudged) == ((records[2],), 1, 1)
@@ -33,7 +33,7 @@ def test_a_limit_may_bind_the_objective_itself_as_its_readers_see_it() -> None:
     assert ([record.trial.trial_id for record in ranked.front], ranked.outside) == (["t1"], 1)
 
 
-def test_of_several_objectives_the_front_is_told_by_the_first() -> None:
+def test_the_front_of_several_objectives_is_sorted_by_the_first() -> None:
     outcomes = {0: (3.0, 9.0), 1: (1.0, 5.0), 2: (2.0, 4.0), 3: (2.0, 7.0), 4: (1.0, 5.0)}
     records = [done(number, seconds, {"samples": samples}) for number, (seconds, samples) in outcomes.items()]
     ranked = Aim.of(BOTH).ranked([*records, done(5, 0.1, {})])
@@ -64,9 +64,7 @@ def test_hours_run_from_the_creation() -> None:
         ({"objectives": ["step_seconds", "step_seconds"]}, "stands 2 times"),
     ],
 )
-def test_what_no_study_can_be_after_is_told_by_word_value_and_expectation(
-    details: dict[str, object], says: str
-) -> None:
+def test_an_impossible_aim_is_refused_by_field_value_and_expectation(details: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
         Aim.of(Study.from_json({**STUDY.as_json(), "details": details}))
 
@@ -100,7 +98,7 @@ def test_a_search_for_several_objectives_tries_both_ends() -> None:
     assert min(abs(clock - 25) for clock in clocks) <= 1
 
 
-def test_a_trial_whose_outcomes_tell_too_little_stops_no_search() -> None:
+def test_a_trial_without_all_outcomes_stops_no_search() -> None:
     search = search_for(CAPPED)
     search.observe([done(0, 1.0, {}), done(1, 2.0, {"power_watts": 200.0})])
     assert {"clock": 0, "batch": 1} not in search.suggest(20)

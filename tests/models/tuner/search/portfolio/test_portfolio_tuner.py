@@ -31,8 +31,8 @@ def tune(tuner: PortfolioTuner, count: int) -> list[float]:
 
 
 def test_the_first_suggestion_is_the_best_row_of_a_source() -> None:
-    earlier = source(GRID)
-    assert PortfolioTuner(GRID, 0, [earlier]).suggest(1) == earlier.best(1)
+    prior = source(GRID)
+    assert PortfolioTuner(GRID, 0, [prior]).suggest(1) == prior.best(1)
 
 
 @pytest.mark.parametrize("space", [GRID, ENDLESS], ids=["listed", "endless"])
@@ -40,7 +40,7 @@ def test_a_source_that_lies_near_helps_at_once(space: Space) -> None:
     assert min(tune(PortfolioTuner(space, 0, [source(space, at=6.0)], features={"nodes": 7.0}), 8)) < 2.5
 
 
-def test_the_source_that_is_described_like_the_target_is_asked_first_and_most() -> None:
+def test_the_source_that_is_described_like_the_target_counts_first_and_most() -> None:
     sources = [source(GRID, at=1.0), source(GRID, at=10.0), source(GRID, at=7.0)]
     tuner = PortfolioTuner(GRID, 0, sources, features={"nodes": 7.0})
     assert tuner.suggest(1) == sources[2].best(1)
@@ -89,6 +89,6 @@ def test_a_source_of_other_parameters_is_left_aside() -> None:
     assert PortfolioTuner(GRID, 0, [foreign]).suggest(3) == PortfolioTuner(GRID, 0).suggest(3)
 
 
-def test_no_suggestions_cannot_be_asked_for() -> None:
+def test_a_request_for_no_suggestions_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="count is 0, expected at least 1"):
         PortfolioTuner(GRID, 0).suggest(0)
