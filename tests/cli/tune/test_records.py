@@ -34,7 +34,7 @@ def test_a_server_judges_measured_runs_as_the_store_does(tmp_path: Path, capsys:
         quiet = sorted(runs.keys() - {injection.run_id for injection in injected})
         alike = [candidate for candidate in quiet if cohort_key(runs[candidate]) == cohort_key(runs[hogged])]
         expected = {
-            judged: disturbance_of(store, judged, beside=alike, parameters=SPACE) for judged in (hogged, alike[0])
+            judged: disturbance_of(store, judged, others=alike, parameters=SPACE) for judged in (hogged, alike[0])
         }
     with serving(tmp_path / "home") as (url, _):
         service = RemoteStudyService(url)
