@@ -9,7 +9,7 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.schema.trial import Configuration
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
-from crosswind.models.analytic.devices import device_named
+from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.energy.measured import Measured, measured_energy, measured_job
 
 RUNS_MAX = 100  # of the workload, and of the system; the newest

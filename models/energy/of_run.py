@@ -10,7 +10,7 @@ from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import Question
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import cohort_key
-from crosswind.models.analytic.devices import device_named
+from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.energy.load_power import LearnedPower, Load, PowerBasis, learned_power
 from crosswind.models.energy.measured import Scope
 from crosswind.models.energy.metered import MeteredRun, accelerator_of

@@ -10,7 +10,7 @@ from pandas.api.types import is_numeric_dtype
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.question import Question
-from crosswind.models.analytic.devices import device_named
+from crosswind.models.analytic.machine.devices import device_named
 from crosswind.models.next_run.cohort_store import plain
 from crosswind.models.next_run.formulas import step_seconds
 

@@ -11,11 +11,11 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.metric import Scalar
 from crosswind.data.schema.prediction import Prediction
 from crosswind.data.schema.question import DEGREES, Question
-from crosswind.models.analytic.case import WORKLOADS, SpreadNetwork, case_of
-from crosswind.models.analytic.constants import Constants
-from crosswind.models.analytic.corrected import ROWS_MIN, CorrectedPrior
-from crosswind.models.analytic.memory import fits, memory_use
-from crosswind.models.analytic.prior import AnalyticPrior
+from crosswind.models.analytic.machine.constants import Constants
+from crosswind.models.analytic.prior.case import WORKLOADS, SpreadNetwork, case_of
+from crosswind.models.analytic.prior.corrected import ROWS_MIN, CorrectedPrior
+from crosswind.models.analytic.prior.prior import AnalyticPrior
+from crosswind.models.analytic.step.memory import fits, memory_use
 
 SHAPE = ("hidden", "layers")  # by which networks differ: a question is of one that never ran
 STEPS = "steps"  # the parameter that tells how many steps a run has

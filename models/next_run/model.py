@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
 from crosswind.data.schema.question import Question, check_degrees
-from crosswind.models.analytic.corrected import CorrectedPrior
+from crosswind.models.analytic.prior.corrected import CorrectedPrior
 from crosswind.models.next_run.answer import Answer, Basis, EvidenceRun, Worth, quantiles
 from crosswind.models.next_run.cases import Outcome
 from crosswind.models.next_run.cohort_model import CohortModel

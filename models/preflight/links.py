@@ -6,7 +6,7 @@ from statistics import linear_regression
 
 from crosswind.data.schema.checks import MESSAGE, Measured
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.links import Link
+from crosswind.models.analytic.machine.links import Link
 
 LEAST_SECONDS = 1e-9  # no clock tells less
 LEAST_SIZES = 2

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import stage_parameters, stage_time, update_seconds
-from crosswind.models.analytic.step_time import StepTime
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import stage_parameters, stage_time, update_seconds
 from crosswind.models.analytic.strategies.data_parallel import gradient_seconds
 from crosswind.models.analytic.strategies.pipeline import bubble_seconds, transfer_seconds
+from crosswind.models.analytic.strategies.strategy import StepTime
 from crosswind.models.analytic.strategies.zero import sharded_seconds
-from crosswind.models.analytic.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.memory import USABLE_RATIO, memory_use
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import UPDATE_BYTES, WORD_BYTES, stage_parameters, stage_time, stored_bytes
-from crosswind.models.analytic.step_time import StepTime
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import BACKWARD_OVER_FORWARD, Workload
+from crosswind.models.analytic.step.memory import USABLE_RATIO, memory_use
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import UPDATE_BYTES, WORD_BYTES, stage_parameters, stage_time, stored_bytes
 from crosswind.models.analytic.strategies.hybrid import Hybrid
-from crosswind.models.analytic.workload import BACKWARD_OVER_FORWARD, Workload
+from crosswind.models.analytic.strategies.strategy import StepTime
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import stage_parameters, stage_time, update_seconds
-from crosswind.models.analytic.step_time import StepTime
-from crosswind.models.analytic.strategies.strategy import require_no_shards, require_one
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import stage_parameters, stage_time, update_seconds
+from crosswind.models.analytic.strategies.strategy import StepTime, require_no_shards, require_one
 
 
 @dataclass(frozen=True)

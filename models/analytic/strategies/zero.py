@@ -5,21 +5,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.errors import InvalidInputError
-from crosswind.models.analytic.collectives import all_gather, reduce_scatter
-from crosswind.models.analytic.layout import data_group
-from crosswind.models.analytic.machine import Machine
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.stage import (
+from crosswind.models.analytic.machine.collectives import all_gather, reduce_scatter
+from crosswind.models.analytic.machine.machine import Machine
+from crosswind.models.analytic.networks.workload import Workload
+from crosswind.models.analytic.step.layout import data_group
+from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import (
     WORD_BYTES,
     StageTime,
     stage_parameters,
     stage_time,
     update_seconds,
 )
-from crosswind.models.analytic.step_time import StepTime
 from crosswind.models.analytic.strategies.data_parallel import exposed
-from crosswind.models.analytic.strategies.strategy import require_one
-from crosswind.models.analytic.workload import Workload
+from crosswind.models.analytic.strategies.strategy import StepTime, require_one
 
 
 @dataclass(frozen=True)
