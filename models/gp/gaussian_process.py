@@ -6,10 +6,19 @@ from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.optimize import minimize
 from scipy.stats import norm
 
 from crosswind.data.schema.prediction import Floats
+from crosswind.models.gp.gp import (
+    Correlation,
+    Priors,
+    Solution,
+    distances,
+    leave_one_out,
+    matern,
+    matern_with_slope,
+    square_gaps,
+)
 
 # Log-normal priors (mean and standard deviation of the logarithm) keep a handful of points from deciding alone.
 VARIANCE_PRIOR = (0.0, 1.0)
@@ -74,8 +83,7 @@ class Process:
         Source: Rasmussen and Williams 2006, equation 5.12.
         """
         inverse = cho_solve((self.factor, True), np.eye(len(self.y)))
-        diagonal = np.diag(inverse)
-        return self.y - self.weights / diagonal, np.sqrt(1 / diagonal)
+        return leave_one_out(self.y, self.weights, inverse)
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
@@ -84,50 +92,43 @@ def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats
     return np.asarray(gain * norm.cdf(gain / deviation) + deviation * norm.pdf(gain / deviation), np.float64)
 
 
-def best_theta(X: Floats, y: Floats, beside: Floats | float = 0.0) -> Floats:
-    """Most probable logarithms of variance, lengths and noise, shape (n_coordinates + 2,).
+def best_theta(X: Floats, y: Floats, added: Floats | float = 0.0) -> Floats:
+    """Return the most probable logarithms of variance, lengths and noise, shape (n_coordinates + 2,).
 
-    `beside` is a covariance of y that is known, shape (n, n).
+    `added` is a covariance of y beside the kernel's, shape (n, n).
     """
-    squares = np.array([(column[:, None] - column[None]) ** 2 for column in X.T]).reshape(X.shape[1], len(X), len(X))
-    prior = np.array([VARIANCE_PRIOR, *[LENGTH_PRIOR] * X.shape[1], NOISE_PRIOR])
-    bounds = [BOUNDS["variance"], *[BOUNDS["length"]] * X.shape[1], BOUNDS["noise"]]
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        value, gradient = _misfit(theta, squares, y, beside)
-        distance = (theta - prior[:, 0]) / prior[:, 1]
-        return value + 0.5 * float(distance @ distance), gradient + distance / prior[:, 1]
-
-    optimum = minimize(
-        loss, prior[:, 0], jac=True, method="L-BFGS-B", bounds=np.log(bounds), options={"maxiter": STEPS_MAX}
-    )
-    return np.asarray(optimum.x, np.float64)
+    n, gaps = X.shape[1], square_gaps(X)
+    bounds = np.log([BOUNDS["variance"], *[BOUNDS["length"]] * n, BOUNDS["noise"]])
+    priors = Priors.of([VARIANCE_PRIOR, *[LENGTH_PRIOR] * n, NOISE_PRIOR], bounds)
+    return priors.most_probable(lambda theta: misfit(theta, gaps, y, added), steps=STEPS_MAX)
 
 
-def _misfit(theta: Floats, squares: Floats, y: Floats, beside: Floats | float = 0.0) -> tuple[float, Floats]:
-    """Negative logarithm of the marginal likelihood and its gradient. Source: ibid., equations 5.8 and 5.9."""
+def misfit(
+    theta: Floats,
+    gaps: Floats,
+    y: Floats,
+    added: Floats | float = 0.0,
+    *,
+    correlation: Correlation = matern_with_slope,
+) -> tuple[float, Floats]:
+    """Return minus the logarithm of the marginal likelihood and its gradient (n_coordinates + 2,).
+
+    gaps: (n_coordinates, n, n), as `square_gaps`. Source: ibid., equations 5.8 and 5.9.
+    """
     variance, noise, scales = math.exp(theta[0]), math.exp(theta[-1]), np.exp(-2 * theta[1:-1])
-    n = len(y)
-    distance = np.sqrt(5 * np.tensordot(scales, squares, 1))
-    decay = variance * np.exp(-distance)
-    kernel = decay * (1 + distance + distance**2 / 3)
-    try:
-        factor = cholesky(kernel + beside + (noise + 1e-10) * np.eye(n), lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return 1e25, np.zeros_like(theta)
-    weights = cho_solve((factor, True), y, check_finite=False)
-    inner = cho_solve((factor, True), np.eye(n), check_finite=False) - np.outer(weights, weights)
-    # d kernel / d log length = 5/3 (1 + distance) decay * square / length^2
-    shared = inner * decay * (1 + distance) * (5 / 3)
-    lengths = 0.5 * scales * (squares.reshape(len(scales), -1) @ shared.ravel())
-    gradient = np.concatenate([[0.5 * np.sum(inner * kernel)], lengths, [0.5 * noise * np.trace(inner)]])
-    return float(0.5 * y @ weights + np.log(np.diag(factor)).sum() + 0.5 * n * math.log(2 * math.pi)), gradient
+    correlated, falling = correlation(np.sqrt(5 * np.tensordot(scales, gaps, 1)))
+    kernel = variance * correlated
+    solution = Solution.of(kernel + added + (noise + 1e-10) * np.eye(len(y)), y)
+    slope = solution.slope
+    by_length = variance * scales * (gaps.reshape(len(scales), -1) @ (slope * falling).ravel())
+    gradient = np.concatenate([[np.sum(slope * kernel)], by_length, [noise * np.trace(slope)]])
+    return solution.misfit + 0.5 * len(y) * math.log(2 * math.pi), gradient
 
 
-def covariance_factor(theta: Floats, X: Floats, beside: Floats | float = 0.0) -> Floats:
-    """Lower Cholesky factor of the covariance of noisy values at X, shape (n, n)."""
+def covariance_factor(theta: Floats, X: Floats, added: Floats | float = 0.0) -> Floats:
+    """Return the lower Cholesky factor of the covariance of noisy values at X, shape (n, n)."""
     noise = math.exp(theta[-1]) + 1e-10
-    kernel = kernel_between(theta, X, X) + beside
+    kernel = kernel_between(theta, X, X) + added
     for jitter in (0.0, 1e-6, 1e-3):
         try:
             return np.asarray(cholesky(kernel + (noise + jitter) * np.eye(len(X)), lower=True, check_finite=False))
@@ -137,9 +138,5 @@ def covariance_factor(theta: Floats, X: Floats, beside: Floats | float = 0.0) ->
 
 
 def kernel_between(theta: Floats, A: Floats, B: Floats) -> Floats:
-    """Covariance of the noise-free values, shape (len(A), len(B))."""
-    scale = np.exp(-theta[1:-1]) * math.sqrt(5)
-    a, b = A * scale, B * scale
-    square = np.sum(a**2, 1)[:, None] + np.sum(b**2, 1)[None] - 2 * a @ b.T
-    distance = np.sqrt(np.maximum(square, 0, out=square), out=square)
-    return np.asarray(math.exp(theta[0]) * np.exp(-distance) * (1 + distance + distance * distance / 3))
+    """Return the covariance of the noise-free values at A and at B, shape (len(A), len(B))."""
+    return math.exp(theta[0]) * matern(distances(A, B, np.exp(theta[1:-1])))

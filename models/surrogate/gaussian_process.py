@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats, Prediction
+from crosswind.models.gp.gp import Solution
 from crosswind.models.surrogate.log_errors import quantiles_of, spread
 from crosswind.models.surrogate.mixed_kernel import MixedKernel, Points
 from crosswind.models.surrogate.mixed_table import MixedTable
@@ -18,7 +18,6 @@ from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_r
 from crosswind.models.surrogate.validation import Mask
 
 OUTLIER_DEVIATIONS = 2.5  # a row further than this from what the others say is believed less
-STRAY = 3.0  # constants stay within so many prior deviations
 JITTER = 1e-8
 BLOCK_ROWS = 256  # asked at once: what they have to do with all known rows stays in the processor's cache
 
@@ -107,9 +106,9 @@ class GaussianProcessSurrogate:
         first, kernel = self._n_rows - len(self._y), self._kernel()
         training_rows, rows = np.flatnonzero(training[first:]), np.flatnonzero(asked[first:])
         points = self._points.take(training_rows)
-        gram = kernel.covariance(self._theta, points, points)
-        gram[np.diag_indices(len(gram))] += self._noises[training_rows]
-        weights = cho_solve(cho_factor(gram, lower=True), self._y[training_rows])
+        covariance = kernel.covariance(self._theta, points, points)
+        covariance[np.diag_indices(len(covariance))] += self._noises[training_rows]
+        weights = cho_solve(cho_factor(covariance, lower=True), self._y[training_rows])
         medians = np.full(int(asked.sum()), np.nan)
         across = kernel.covariance(self._theta, self._points.take(rows), points)
         medians[len(medians) - len(rows) :] = np.exp(across @ weights * self._scale + self._centre)
@@ -121,37 +120,21 @@ class GaussianProcessSurrogate:
         return MixedKernel(len(table.numbers), len(table.categories))
 
     def _learned(self, kernel: MixedKernel, points: Points) -> Floats:
-        rng = np.random.default_rng(self.seed)
+        rng, priors = np.random.default_rng(self.seed), kernel.priors
         rows = np.sort(rng.permutation(len(points))[: self.n_learned])
-        sample, y, ones = points.take(rows), self._y[rows], np.ones(len(rows))
-        low, high = kernel.means - STRAY * kernel.deviations, kernel.means + STRAY * kernel.deviations
-        starts = [kernel.means]
-        starts += [
-            kernel.means + 0.5 * kernel.deviations * rng.standard_normal(len(low)) for _ in range(self.n_starts - 1)
-        ]
-        optima = [
-            minimize(
-                kernel.loss,
-                start,
-                args=(sample, y, ones),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=list(zip(low, high, strict=True)),
-                options={"maxiter": self.n_steps},
-            )
-            for start in starts
-        ]
-        return np.asarray(min(optima, key=lambda optimum: float(optimum.fun)).x, dtype=np.float64)
+        sample, y = points.take(rows), self._y[rows]
+        strays = rng.standard_normal((self.n_starts - 1, len(priors.means)))
+        starts = [priors.means, *(priors.means + 0.5 * priors.deviations * strays)]
+        return priors.most_probable(lambda theta: kernel.misfit(theta, sample, y), steps=self.n_steps, starts=starts)
 
     def _solve(self, inflation: Floats) -> None:
         kernel, points = self._kernel(), self._points
         assert points is not None  # noqa: S101  fit made them
-        gram = kernel.covariance(self._theta, points, points)
+        covariance = kernel.covariance(self._theta, points, points)
         self._noises = kernel.noise(self._theta) * inflation + JITTER
-        gram[np.diag_indices(len(gram))] += self._noises
-        factor = cho_factor(gram, lower=True)
-        self._inverse = np.asarray(cho_solve(factor, np.eye(len(gram))), dtype=np.float64)
-        self._weights = self._inverse @ self._y
+        covariance[np.diag_indices(len(covariance))] += self._noises
+        solution = Solution.of(covariance, self._y)
+        self._inverse, self._weights = solution.inverse, solution.weights
 
     def _standard_errors(self) -> Floats:
         """Leave-one-out errors over the deviation that they were predicted to have."""

@@ -5,13 +5,12 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import xgboost as xgb
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
+from scipy.linalg import cho_solve
 from scipy.spatial import KDTree
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from crosswind.data.schema.prediction import Floats
+from crosswind.models.gp.gaussian_process import misfit
+from crosswind.models.gp.gp import Priors, Solution, distances, rough_matern_with_slope, square_gaps
 from crosswind.models.surrogate.surrogate import NotFittedError
 
 SPREAD_MIN = 1e-3  # of log ratios
@@ -20,7 +19,7 @@ PROCESS_ROWS_MAX = 1500
 # Log-normal priors (mean and standard deviation of the logarithm), bounds, of standardised ratios and features.
 LENGTH_PRIOR, LENGTH_BOUNDS = (1.0, 1.5), (0.05, 50.0)
 VARIANCE_PRIOR, VARIANCE_BOUNDS = (0.0, 1.0), (0.05, 20.0)
-NOISE_PRIOR, NOISE_BOUNDS = (-5.0, 2.0), (1e-5, 1.0)
+NOISE_PRIOR, NOISE_BOUNDS, NOISE_START = (-5.0, 2.0), (1e-5, 1.0), 0.01
 STEPS_MAX = 40
 
 
@@ -88,9 +87,9 @@ class ProcessCorrection:
         few, rows = order[:HYPER_ROWS_MAX], np.sort(order[:PROCESS_ROWS_MAX])
         self._theta = _most_likely(features[few], log_ratios[few] / self._scale)
         self._features = features[rows]
-        covariance = self._covariance(self._features) + np.eye(len(rows)) * (np.exp(self._theta[-1]) + 1e-8)
-        self._factor = np.asarray(cho_factor(covariance, lower=True)[0], np.float64)
-        self._weights = np.asarray(cho_solve((self._factor, True), log_ratios[rows] / self._scale), np.float64)
+        noise = np.eye(len(rows)) * (np.exp(self._theta[-1]) + 1e-8)
+        solution = Solution.of(self._covariance(self._features) + noise, log_ratios[rows] / self._scale)
+        self._factor, self._weights = solution.factor, solution.weights
         return self
 
     def predict(self, features: Floats) -> Corrected:
@@ -104,8 +103,8 @@ class ProcessCorrection:
         return Corrected(self._scale * (across @ self._weights), np.maximum(spread, SPREAD_MIN), left)
 
     def _covariance(self, features: Floats) -> Floats:
-        kernel = ConstantKernel(np.exp(self._theta[0])) * Matern(np.exp(self._theta[1:-1]), nu=1.5)
-        return np.asarray(kernel(features, self._features), np.float64)
+        apart = distances(features, self._features, np.exp(self._theta[1:-1]))
+        return float(np.exp(self._theta[0])) * rough_matern_with_slope(apart)[0]
 
 
 @dataclass
@@ -159,21 +158,13 @@ class TreeCorrection:
 
 def _most_likely(features: Floats, ratios: Floats) -> Floats:
     """Logarithms of variance, lengths and noise."""
-    n = features.shape[1]
-    kernel = ConstantKernel(1.0, VARIANCE_BOUNDS) * Matern(np.full(n, np.e), LENGTH_BOUNDS, nu=1.5)
-    start = GaussianProcessRegressor(kernel + WhiteKernel(0.01, NOISE_BOUNDS), optimizer=None).fit(features, ratios)
-    priors = np.array([VARIANCE_PRIOR, *[LENGTH_PRIOR] * n, NOISE_PRIOR])
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        value, gradient = start.log_marginal_likelihood(theta, eval_gradient=True, clone_kernel=False)
-        distance = (theta - priors[:, 0]) / priors[:, 1]
-        return 0.5 * float(distance @ distance) - value, distance / priors[:, 1] - gradient
-
-    theta = start.kernel_.theta
-    optimum = minimize(
-        loss, theta, jac=True, method="L-BFGS-B", bounds=start.kernel_.bounds, options={"maxiter": STEPS_MAX}
+    n, gaps = features.shape[1], square_gaps(features)
+    bounds = np.log([VARIANCE_BOUNDS, *[LENGTH_BOUNDS] * n, NOISE_BOUNDS])
+    priors = Priors.of([VARIANCE_PRIOR, *[LENGTH_PRIOR] * n, NOISE_PRIOR], bounds)
+    start = np.append(priors.means[:-1], np.log(NOISE_START))
+    return priors.most_probable(
+        lambda theta: misfit(theta, gaps, ratios, correlation=rough_matern_with_slope), steps=STEPS_MAX, starts=[start]
     )
-    return np.asarray(optimum.x, np.float64)
 
 
 def _reach(features: Floats) -> float:

@@ -25,10 +25,10 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
     theta = np.array([0.3, -0.4, 0.6, -4.0, -3.0])
 
     def value(at: Floats) -> float:
-        return repeated_process._log_likelihood(rows, at)[0]
+        return repeated_process._misfit(rows, at)[0]
 
     numeric = [(value(theta + step) - value(theta - step)) / 2e-6 for step in 1e-6 * np.eye(5)]
-    assert repeated_process._log_likelihood(rows, theta)[1] == pytest.approx(numeric, rel=1e-5)
+    assert repeated_process._misfit(rows, theta)[1] == pytest.approx(numeric, rel=1e-5)
 
 
 @pytest.mark.parametrize("noise", [0.03, 0.1, 0.3])

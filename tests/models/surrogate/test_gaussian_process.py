@@ -10,13 +10,13 @@ from crosswind.models.surrogate.mixed_kernel import MixedKernel, Points
 from crosswind.models.surrogate.mixed_table import MixedTable
 
 
-def test_the_gradient_is_the_slope_of_the_loss() -> None:
+def test_the_gradient_is_the_slope_of_the_misfit() -> None:
     rng = np.random.default_rng(0)
     points = Points(rng.standard_normal((20, 2)), rng.integers(-1, 3, (20, 2)))
-    kernel, y, ones = MixedKernel(2, 2), rng.standard_normal(20), rng.uniform(1, 3, 20)
-    theta = kernel.means + 0.3 * rng.standard_normal(len(kernel.means))
-    _, gradient = kernel.loss(theta, points, y, ones)
-    slope = approx_fprime(theta, lambda parameters: kernel.loss(parameters, points, y, ones)[0], 1e-6)
+    kernel, y = MixedKernel(2, 2), rng.standard_normal(20)
+    theta = kernel.priors.means + 0.3 * rng.standard_normal(len(kernel.priors.means))
+    _, gradient = kernel.misfit(theta, points, y)
+    slope = approx_fprime(theta, lambda parameters: kernel.misfit(parameters, points, y)[0], 1e-6)
     assert gradient == pytest.approx(slope, rel=1e-3, abs=1e-3)  # forward differences of 1e-6
 
 
@@ -24,8 +24,8 @@ def test_a_row_varies_with_itself_as_the_variances_say() -> None:
     rng = np.random.default_rng(0)
     points = Points(rng.standard_normal((7, 3)), rng.integers(0, 2, (7, 2)))
     kernel = MixedKernel(3, 2)
-    covariance = kernel.covariance(kernel.means, points, points)
-    assert np.diag(covariance) == pytest.approx(kernel.variances(kernel.means, points))
+    covariance = kernel.covariance(kernel.priors.means, points, points)
+    assert np.diag(covariance) == pytest.approx(kernel.variances(kernel.priors.means, points))
     assert np.all(np.linalg.eigvalsh(covariance) > -1e-9)
 
 
