@@ -13,7 +13,7 @@ from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_runs
 from crosswind.models.explain.explanation import Explanation
-from crosswind.models.next_run.cases import jobs_stand
+from crosswind.models.next_run.cases import jobs_revision
 
 MOST = 5000  # explanations kept; each is some kilobytes
 MOST_ANSWERS = 64  # kept; one about thousands of nodes is some megabytes
@@ -120,4 +120,4 @@ def _stand(store: Store) -> Stand:
 
 
 def _stand_with_jobs(store: Store) -> tuple[Stand, tuple[int, int]]:
-    return _stand(store), jobs_stand(store)
+    return _stand(store), jobs_revision(store)

@@ -10,7 +10,7 @@ from crosswind.data.lake.lake import Lake
 from crosswind.data.lake.series import Series, in_order
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.conditions.moment import LOOK_BACK_SECONDS
-from crosswind.models.conditions.places import WITHIN, asked
+from crosswind.models.conditions.places import WITHIN, rows_within
 from crosswind.models.conditions.reading import Over
 from crosswind.models.explain.cells import Cells, Ints
 from crosswind.models.explain.rates import Rate
@@ -36,7 +36,7 @@ def rates_during(lake: Lake, places: pd.DataFrame, count: int, rates: Sequence[R
             continue
         devices = " or ".join(sorted({f"device like '{rate.device}'" for rate in readable}))
         needed = sorted(set[str]().union(*(rate.needs for rate in readable)))
-        rows = lake.counters(name, needed, where=f"{WITHIN} and ({only}) and ({devices})", **asked(places))
+        rows = lake.counters(name, needed, where=f"{WITHIN} and ({only}) and ({devices})", **rows_within(places))
         if not len(rows):
             continue
         series, cells = in_order(rows), Cells.of(rows, places.rename(columns={"at_node": "node"}))

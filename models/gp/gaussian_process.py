@@ -1,4 +1,4 @@
-"""A Gaussian process that is quick enough to be fitted for every source and asked about tens of thousands of points."""
+"""A Gaussian process that is fast enough to be fitted for every source and to predict tens of thousands of points."""
 
 import math
 from dataclasses import dataclass
@@ -26,36 +26,36 @@ LENGTH_PRIOR = (0.0, 1.0)
 NOISE_PRIOR = (-5.0, 1.5)
 BOUNDS = {"variance": (0.05, 20.0), "length": (0.05, 50.0), "noise": (1e-5, 1.0)}
 STEPS_MAX = 40
-BLOCK = 4096  # points asked about at once, so that the kernel stays in the processor's cache
+BLOCK = 4096  # points predicted at once, so that the kernel stays in the processor's cache
 
 
 @dataclass(frozen=True)
 class Process:
     """The posterior of standardised values: Matern 5/2 with one length a coordinate, plus measurement noise.
 
-    Source: Rasmussen and Williams 2006, chapters 2, 4 and 5; maximum a posteriori hyper-parameters.
+    Hyper-parameters are maximum a posteriori; the notation is that of `gp`.
     """
 
-    theta: Floats  # logarithms of variance, lengths and noise, shape (n_coordinates + 2,)
-    X: Floats
-    y: Floats
-    factor: Floats  # lower Cholesky factor of the covariance of y
-    weights: Floats  # the covariance's inverse times y
+    theta: Floats  # logarithms of variance, lengths and noise, (d + 2,)
+    X: Floats  # (n, d)
+    y: Floats  # (n,)
+    factor: Floats  # (n, n)
+    weights: Floats  # (n,)
 
     @classmethod
     def fitted(cls, X: Floats, y: Floats) -> Self:
-        """Fits hyper-parameters and posterior; X: (n, n_coordinates) in the unit cube, y: (n,) standardised."""
+        """Fit hyper-parameters and posterior; X: (n, d) in the unit cube, y: (n,) standardised."""
         return cls.given(best_theta(X, y), X, y)
 
     @classmethod
     def given(cls, theta: Floats, X: Floats, y: Floats) -> Self:
-        """The posterior of these values under known hyper-parameters."""
+        """The posterior of values (n,) at X (n, d) under given hyper-parameters."""
         factor = covariance_factor(theta, X)
         return cls(theta, X, y, factor, np.asarray(cho_solve((factor, True), y)))
 
     @property
     def expected_best(self) -> float:
-        """The smallest expected value at the points it learned from."""
+        """The smallest expected value at the points learned from."""
         return float(self.predict(self.X)[0].min())
 
     def believing(self, X: Floats) -> "Process":
@@ -65,7 +65,7 @@ class Process:
         return Process.given(self.theta, np.vstack([self.X, X]), np.concatenate([self.y, self.predict(X)[0]]))
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
-        """Expected value and standard deviation without noise, each of shape (n,)."""
+        """Expected value and standard deviation without noise at X (m, d), (m,) each."""
         parts = [self._predict(X[start : start + BLOCK]) for start in range(0, len(X), BLOCK)]
         if not parts:
             return np.empty(0), np.empty(0)
@@ -78,7 +78,7 @@ class Process:
         return np.asarray(self.weights @ cross), np.sqrt(np.maximum(variance, 1e-12))
 
     def left_out(self) -> tuple[Floats, Floats]:
-        """Return the expectation of each known value without it, and the deviation with noise, each of shape (n,).
+        """Return the expectation of each value from all others, and the deviation with noise, (n,) each.
 
         Source: Rasmussen and Williams 2006, equation 5.12.
         """
@@ -93,9 +93,9 @@ def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats
 
 
 def best_theta(X: Floats, y: Floats, added: Floats | float = 0.0) -> Floats:
-    """Return the most probable logarithms of variance, lengths and noise, shape (n_coordinates + 2,).
+    """Return the most probable logarithms of variance, lengths and noise, (d + 2,).
 
-    `added` is a covariance of y beside the kernel's, shape (n, n).
+    `added` is a further covariance of y, (n, n).
     """
     n, gaps = X.shape[1], square_gaps(X)
     bounds = np.log([BOUNDS["variance"], *[BOUNDS["length"]] * n, BOUNDS["noise"]])
@@ -111,9 +111,9 @@ def misfit(
     *,
     correlation: Correlation = matern_with_slope,
 ) -> tuple[float, Floats]:
-    """Return minus the logarithm of the marginal likelihood and its gradient (n_coordinates + 2,).
+    """Return minus the logarithm of the marginal likelihood and its gradient (d + 2,).
 
-    gaps: (n_coordinates, n, n), as `square_gaps`. Source: ibid., equations 5.8 and 5.9.
+    gaps: (d, n, n), as `square_gaps`. Source: Rasmussen and Williams 2006, equations 5.8 and 5.9.
     """
     variance, noise, scales = math.exp(theta[0]), math.exp(theta[-1]), np.exp(-2 * theta[1:-1])
     correlated, falling = correlation(np.sqrt(5 * np.tensordot(scales, gaps, 1)))
@@ -126,7 +126,7 @@ def misfit(
 
 
 def covariance_factor(theta: Floats, X: Floats, added: Floats | float = 0.0) -> Floats:
-    """Return the lower Cholesky factor of the covariance of noisy values at X, shape (n, n)."""
+    """Return the lower Cholesky factor of the covariance of noisy values at X, (n, n)."""
     noise = math.exp(theta[-1]) + 1e-10
     kernel = kernel_between(theta, X, X) + added
     for jitter in (0.0, 1e-6, 1e-3):
@@ -138,5 +138,5 @@ def covariance_factor(theta: Floats, X: Floats, added: Floats | float = 0.0) -> 
 
 
 def kernel_between(theta: Floats, A: Floats, B: Floats) -> Floats:
-    """Return the covariance of the noise-free values at A and at B, shape (len(A), len(B))."""
+    """Return the covariance of the noise-free values at A (n, d) and B (m, d), (n, m)."""
     return math.exp(theta[0]) * matern(distances(A, B, np.exp(theta[1:-1])))

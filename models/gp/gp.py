@@ -36,12 +36,16 @@ Correlation: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]  # distance -
 def distances(A: Floats, B: Floats, lengths: Floats) -> Floats:
     """Return sqrt(5) times the distances between points (n, d) and (m, d) scaled by lengths (d,), shape (n, m)."""
     scale = SQRT5 / lengths
-    a, b = A * scale, B * scale
-    squares: Floats = (-2 * a) @ b.T
-    squares += (a**2).sum(axis=1)[:, None]
-    squares += (b**2).sum(axis=1)[None, :]
-    np.maximum(squares, 0.0, out=squares)
+    squares = square_distances(A * scale, B * scale)
     return np.sqrt(squares, out=squares)
+
+
+def square_distances(A: Floats, B: Floats) -> Floats:
+    """Return the squared distances between points (n, d) and (m, d), shape (n, m)."""
+    squares: Floats = (-2 * A) @ B.T
+    squares += (A**2).sum(axis=1)[:, None]
+    squares += (B**2).sum(axis=1)[None, :]
+    return np.maximum(squares, 0.0, out=squares)
 
 
 def square_gaps(X: Floats) -> Floats:

@@ -13,37 +13,37 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.gp.gp import Misfit, Priors, Solution, distances, matern, matern_with_slope, square_gaps
 
 # Bounds, and means and standard deviations of normal priors, of the logarithms of: the variance of standardised
-# values, the lengths (mean grows with the number of coordinates), the variance of each configuration's own part that no
-# neighbour tells, the variance of the noise.
+# values, the lengths (mean grows with the number of coordinates), the variance of each configuration's own part, which
+# neighbours do not share, the variance of the noise.
 VARIANCE_BOUNDS, VARIANCE_PRIOR = (np.log(0.05), np.log(20.0)), (0.0, 1.0)
 LENGTH_BOUNDS, LENGTH_PRIOR = (np.log(0.05), np.log(50.0)), (np.log(0.5), 1.0)
 ROUGHNESS_BOUNDS, ROUGHNESS_PRIOR = (np.log(1e-6), np.log(2.0)), (np.log(0.003), 1.5)
 NOISE_BOUNDS, NOISE_DEVIATION = (np.log(1e-8), np.log(1e2)), 2.0
 JITTER = 1e-9
 STEPS_MAX = 60
-BLOCK = 2048  # points predicted at once, so that what stands between stays in the cache
+BLOCK = 2048  # points predicted at once, so that intermediate results stay in the cache
 DIFFERENCE = 1e-3  # of the logarithms, for second derivatives
 CURVATURE_MIN = 0.25  # no hyper-parameter is less certain than its widest prior
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Standardised means of n configurations, how often each was measured, and how the repeats scatter.
+    """Standardised means of n configurations, the counts of their measurements, and the scatter of the repeats.
 
-    `variances` (n,) says how noisy each configuration is beside the others, 1 for all unless told; `squares` is the sum
-    of squared deviations from the means over those; `degrees` the number of repeats beyond the first.
+    `variances` are the configurations' relative noise variances, 1 by default; `squares` is the sum of squared
+    deviations from the means over these; `degrees` the number of repeats beyond the first.
     """
 
-    points: Floats
-    means: Floats
-    counts: Floats
-    variances: Floats
+    points: Floats  # (n, d)
+    means: Floats  # (n,)
+    counts: Floats  # (n,)
+    variances: Floats  # (n,)
     squares: float
     degrees: int
 
     @cached_property
     def gaps(self) -> Floats:
-        """Squared differences, one matrix a coordinate: (n_coordinates, n, n)."""
+        """Squared differences, one matrix a coordinate, (d, n, n)."""
         return square_gaps(self.points)
 
 
@@ -51,17 +51,17 @@ class Measured:
 class RepeatedProcess:
     """Matern 5/2 with one length a coordinate, a part of each configuration's own, and normal noise a measurement.
 
-    Means and scatter of the repeats carry all that the single values say, so repeats tell the noise apart from a rough
-    objective, and the misfit of the process tells both where nothing was repeated. Hyper-parameters are the most
-    probable ones; `draws` varies them by their curvature. Source: Rasmussen and Williams 2006, chapter 5; Ankenman,
-    Nelson and Staum 2010, "Stochastic kriging".
+    Means and scatter of the repeats are sufficient statistics of the values, so repeats separate the noise from a rough
+    objective, and the misfit of the process separates both where nothing was repeated. Hyper-parameters are the most
+    probable ones; `draws` varies them by their curvature. Notation as in `gp`. Source: Ankenman, Nelson and Staum 2010,
+    "Stochastic kriging".
     """
 
     measured: Measured
-    centre: float
-    spread: float
-    theta: Floats
-    curvature: Floats
+    centre: float  # of the values
+    spread: float  # of the values, in one standardised unit
+    theta: Floats  # logarithms of variance, lengths, roughness and noise, (d + 3,)
+    curvature: Floats  # (d + 3, d + 3)
 
     @classmethod
     def of(
@@ -72,9 +72,9 @@ class RepeatedProcess:
         expected_noise: float,
         variances: Floats | None = None,
     ) -> Self:
-        """Fits groups of values, one group for each of the points (n, n_coordinates) in the unit cube.
+        """Fit groups of values, one group for each of the points (n, d) in the unit cube.
 
-        `expected_noise` is the standard deviation, in the values' unit, that the noise is shrunken to.
+        `expected_noise` is the standard deviation, in the values' unit, that the noise is drawn to.
         Raises: InvalidInputError without a value, or with one that is not finite.
         """
         _check(points, groups)
@@ -96,12 +96,12 @@ class RepeatedProcess:
 
     @property
     def noise_degrees(self) -> float:
-        """The number of independent repeats that would tell the noise as surely."""
+        """The number of independent repeats that would give the noise with the same certainty."""
         variance = float(np.linalg.inv(self.curvature)[-1, -1])
         return max(2.0 / variance, 1.0)  # the logarithm of chi-squared / k has variance close to 2 / k
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the noise-free value of untried configurations at the points X, each (n,)."""
+        """Mean and deviation of the noise-free value of untried configurations at the points X (m, d), (m,) each."""
         posterior = self._posterior(self.theta)
         blocks = [X[start : start + BLOCK] for start in range(0, max(len(X), 1), BLOCK)]
         mean, variance = np.hstack([self._block(posterior, block) for block in blocks])
@@ -113,7 +113,7 @@ class RepeatedProcess:
         return self.centre + self.spread * mean, self.spread**2 * covariance
 
     def draws(self, count: int, seed: int, *, settings: int = 24) -> Floats:
-        """Possible noise-free values of the measured configurations, (about `count`, n), over several settings."""
+        """Draw noise-free values of the measured configurations, (about `count`, n), over several hyper-parameters."""
         rng = np.random.default_rng(seed)
         root = np.linalg.cholesky(np.linalg.inv(self.curvature))
         low, high = _bounds(len(self.theta) - 3).T
@@ -126,7 +126,7 @@ class RepeatedProcess:
         return np.asarray(self.centre + self.spread * np.vstack(rows), np.float64)
 
     def believing(self, X: Floats) -> "RepeatedProcess":
-        """The process as if the points X had been measured once, at their expected values."""
+        """The process as if the points X (m, d) had been measured once, at their expected values."""
         if len(X) == 0:
             return self
         measured, means = self.measured, (self.predict(X)[0] - self.centre) / self.spread
@@ -141,7 +141,7 @@ class RepeatedProcess:
         return replace(self, measured=believed)
 
     def _block(self, posterior: "_Posterior", X: Floats) -> Floats:
-        """Standardised mean and variance at the points X, (2, n)."""
+        """Standardised mean and variance at the points X (m, d), (2, m)."""
         cross = np.exp(self.theta[0]) * matern(distances(X, self.measured.points, posterior.lengths))
         explained = cross @ posterior.inverse_root.T
         prior = np.exp(self.theta[0]) + np.exp(self.theta[-2])
@@ -158,16 +158,16 @@ class RepeatedProcess:
 
 @dataclass(frozen=True)
 class _Posterior:
-    """The quantities that predictions need under one setting of the hyper-parameters."""
+    """The posterior under one setting of the hyper-parameters."""
 
-    lengths: Floats
-    signal: Floats
-    root: Floats
-    weights: Floats
+    lengths: Floats  # (d,)
+    signal: Floats  # (n, n), without noise
+    root: Floats  # (n, n), lower Cholesky factor with noise
+    weights: Floats  # (n,)
 
     @cached_property
     def inverse_root(self) -> Floats:
-        """The inverse of the lower root: products with it are quicker than solving, for very many points."""
+        """The inverse of the lower root, (n, n): products with it are faster than solving, for very many points."""
         return np.asarray(solve_triangular(self.root, np.eye(len(self.root)), lower=True), np.float64)
 
     @classmethod
@@ -191,7 +191,7 @@ def _bounds(n_coordinates: int) -> Floats:
 
 
 def _misfit(measured: Measured, theta: Floats) -> tuple[float, Floats]:
-    """Return minus the log likelihood of means and scatter, up to a constant, and its gradient (n_coordinates + 3,)."""
+    """Return minus the log likelihood of means and scatter, up to a constant, and its gradient (d + 3,)."""
     squared = np.exp(-2 * theta[1:-2])
     correlation, falling = matern_with_slope(np.sqrt(5 * np.einsum("j,jab->ab", squared, measured.gaps)))
     signal, rough = np.exp(theta[0]) * correlation, np.exp(theta[-2])

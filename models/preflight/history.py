@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from crosswind.data.lake.lake import Lake
 from crosswind.data.schema.checks import PREFLIGHT, QUANTITIES
-from crosswind.models.preflight.earlier import Earlier
+from crosswind.models.preflight.references import Earlier
 
 VALUES_EACH = 10  # the newest of one node, device and measure
 VALUES_MAX = 100_000
@@ -19,7 +19,7 @@ order by ts_ns desc, measure, node, device, peer limit {VALUES_MAX}
 
 
 def earlier_checks(lake: Lake, system: str, *, newest: int = VALUES_EACH) -> tuple[Earlier, ...]:
-    """Return what is stored of this system's checks, the `newest` values of each place; empty before the first.
+    """Return the stored values of this system's checks, the `newest` of each place; empty before the first.
 
     Raises: MalformedError naming a damaged file.
     """

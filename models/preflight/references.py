@@ -1,4 +1,4 @@
-"""With what a value is compared: the fleet, earlier checks, or the other nodes of this check."""
+"""References that a value is compared with: the fleet, earlier checks, or the other nodes of this check."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,6 @@ from enum import StrEnum
 from statistics import median
 
 from crosswind.data.schema.checks import QUANTITIES, Measured
-from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.usual import Usual, usual
 
 EARLIER_NODES = EARLIER_CHECKS = 5
@@ -26,6 +25,20 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """The newest values of one measure on one node, device or pair, newest first; `at_ns` identify the checks."""
+
+    measure: str
+    method: str
+    hardware: str
+    node: str
+    device: str  # empty of the network
+    peer: str  # empty without one
+    at_ns: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Reference:
     """A reference: what is usual, who says so, and how many those are."""
 
@@ -35,13 +48,13 @@ class Reference:
 
 
 def alike(value: Measured | Earlier) -> Alike:
-    """Only values that share this compare: measure, method, hardware, and the mount point of a disk."""
+    """Return the key of comparable values: measure, method, hardware, and the mount point of a disk."""
     device = value.device or ""
     return value.measure, value.method, value.hardware, device if device.startswith("/") else ""
 
 
 class References:
-    """Earlier checks and this one, asked about one value at a time."""
+    """References for the values of a check, from earlier checks and from this one."""
 
     def __init__(self, history: Iterable[Earlier], measured: Iterable[Measured]) -> None:
         self._earlier: dict[Alike, list[Earlier]] = defaultdict(list)
@@ -63,7 +76,7 @@ class References:
         return self._of_all[group] or self._by_few(group, value)
 
     def _by_many(self, group: Alike) -> Reference | None:
-        """The same for all values of the group, where there are many nodes."""
+        """One reference for all values of the group, where there are many nodes."""
         earlier = self._earlier.get(group, [])
         if len(_nodes(earlier)) >= MANY_NODES:
             return _by_fleet(group, earlier)
@@ -94,7 +107,7 @@ def _by_fleet(group: Alike, earlier: Sequence[Earlier]) -> Reference:
 
 
 def _by_nodes(group: Alike, now: Sequence[Measured], others: int) -> Reference:
-    """A pair is held to what each node has in the median of its pairs: a slow node spoils no more than its own."""
+    """Compare with the medians of nodes; those of pairs count for both nodes, so a slow one affects only its own."""
     if others < OTHER_NODES:
         return Reference(Basis.NOBODY, 0, None)
     of_nodes = [
@@ -116,7 +129,7 @@ def _are_pairs(group: Alike) -> bool:
 
 
 def _by_place(values: Iterable[tuple[str, str, Sequence[float]]]) -> list[float]:
-    """One number a node or pair, its median, so that many checks of one count no more than few of another."""
+    """The median of each node or pair, so that many checks of one count no more than few of another."""
     kept: Mapping[tuple[str, str], list[float]] = defaultdict(list)
     for node, peer, numbers in values:
         kept[node, peer].extend(numbers)

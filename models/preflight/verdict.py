@@ -1,13 +1,12 @@
-"""The nodes that a job should leave out, and why; what cannot be decided is said."""
+"""The nodes that a job should exclude, the reasons, and what could not be decided."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from crosswind.data.schema.checks import QUANTITIES, Measured
 from crosswind.models.preflight.blame import Blame, for_failures, for_links, for_missing, for_values
-from crosswind.models.preflight.earlier import Earlier
 from crosswind.models.preflight.findings import Finding, finding
-from crosswind.models.preflight.references import Basis, References
+from crosswind.models.preflight.references import Basis, Earlier, References
 
 
 @dataclass(frozen=True)

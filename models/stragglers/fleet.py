@@ -24,8 +24,9 @@ def fleet_ranking(
     runs: int = RUNS,
     switches: Mapping[str, str] | None = None,
 ) -> Ranking:
-    """The newest `runs` of a system and a workload, or of all, compared; `switches` tells the switch of each node,
-    None: the leaf switches that the store knows.
+    """Rank the newest `runs` of a system and a workload, or of all.
+
+    switches: the switch of each node, None: the leaf switches that the store knows.
 
     Raises: InvalidInputError for fewer than one run or more than EVERY_RUN; MalformedError.
     """
@@ -52,7 +53,7 @@ def fleet_ranking(
 
 
 def _warnings(runs: int, compared: int, ranked: Sequence[Ranked]) -> tuple[str, ...]:
-    """Return what stays unknown, and what to record."""
+    """Return warnings about missing records, with the way to make them."""
     warnings = []
     if not runs:
         warnings.append("no run is stored: crosswind run -- CMD records one")

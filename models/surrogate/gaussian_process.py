@@ -1,4 +1,4 @@
-"""A Gaussian process over tables of numbers and categories: for few rows, and beyond where they end."""
+"""A Gaussian process over tables of numbers and categories: for few rows, and for extrapolation."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -17,9 +17,9 @@ from crosswind.models.surrogate.mixed_table import MixedTable
 from crosswind.models.surrogate.surrogate import LEVELS, NotFittedError, check_rows
 from crosswind.models.surrogate.validation import Mask
 
-OUTLIER_DEVIATIONS = 2.5  # a row further than this from what the others say is believed less
+OUTLIER_DEVIATIONS = 2.5  # a row further than this from its prediction by the others gets more noise
 JITTER = 1e-8
-BLOCK_ROWS = 256  # asked at once: what they have to do with all known rows stays in the processor's cache
+BLOCK_ROWS = 256  # predicted at once, so that their covariance with all rows stays in the processor's cache
 
 
 @dataclass
@@ -27,8 +27,8 @@ class GaussianProcessSurrogate:
     """The exact posterior of the logarithm of the objective under a `MixedKernel`, at most probable constants.
 
     Constants are learned from `n_learned` rows drawn by `seed`; of more than `n_kept` rows the newest count. A row far
-    from what the others say gets more noise, as a Student-t error would give it. Quantiles are those of the rows' own
-    leave-one-out errors, stretched by each prediction's deviation.
+    from its prediction by the others gets more noise, like a Student-t error. Quantiles are those of the leave-one-out
+    errors, stretched by each prediction's deviation.
     Source: Rasmussen and Williams 2006, chapters 2 and 5; leave-one-out: Sundararajan and Keerthi 2001.
     """
 
@@ -82,7 +82,7 @@ class GaussianProcessSurrogate:
         return spread(medians, self._quantiles, scales=np.sqrt(variances) * self._scale)
 
     def medians(self, X: pd.DataFrame) -> Floats:
-        """Of rows to come without their intervals, which cost most, shape (n_rows,). Raises: as predict."""
+        """Medians of new rows, shape (n_rows,), without their intervals, which take longest. Raises: as predict."""
         if self._table is None or self._points is None:
             raise NotFittedError("GaussianProcessSurrogate.medians came before fit")
         kernel, points = self._kernel(), self._table.points(X)
@@ -92,24 +92,24 @@ class GaussianProcessSurrogate:
         ]
         return np.exp(np.concatenate([np.empty(0), *logs]) * self._scale + self._centre)
 
-    def answers(self, training: Mask, asked: Mask) -> Floats:
-        """Medians of fitted rows by others of them, the constants kept; shape (asked.sum(),).
+    def held_out(self, training: Mask, test: Mask) -> Floats:
+        """Medians of test rows predicted from training rows with the same constants, (n_test,); masks over fitted rows.
 
-        Of rows older than those kept nothing is known. Raises: NotFittedError, InvalidInputError.
+        Rows older than those kept are NaN. Raises: NotFittedError, InvalidInputError.
         """
         if self._points is None:
-            raise NotFittedError("GaussianProcessSurrogate.answers came before fit")
-        if training.shape != (self._n_rows,) or asked.shape != (self._n_rows,):
+            raise NotFittedError("GaussianProcessSurrogate.held_out came before fit")
+        if training.shape != (self._n_rows,) or test.shape != (self._n_rows,):
             raise InvalidInputError(
-                f"masks have shapes {training.shape} and {asked.shape}, expected ({self._n_rows},), one a row"
+                f"masks have shapes {training.shape} and {test.shape}, expected ({self._n_rows},), one a row"
             )
         first, kernel = self._n_rows - len(self._y), self._kernel()
-        training_rows, rows = np.flatnonzero(training[first:]), np.flatnonzero(asked[first:])
+        training_rows, rows = np.flatnonzero(training[first:]), np.flatnonzero(test[first:])
         points = self._points.take(training_rows)
         covariance = kernel.covariance(self._theta, points, points)
         covariance[np.diag_indices(len(covariance))] += self._noises[training_rows]
         weights = cho_solve(cho_factor(covariance, lower=True), self._y[training_rows])
-        medians = np.full(int(asked.sum()), np.nan)
+        medians = np.full(int(test.sum()), np.nan)
         across = kernel.covariance(self._theta, self._points.take(rows), points)
         medians[len(medians) - len(rows) :] = np.exp(across @ weights * self._scale + self._centre)
         return medians
@@ -137,7 +137,7 @@ class GaussianProcessSurrogate:
         self._inverse, self._weights = solution.inverse, solution.weights
 
     def _standard_errors(self) -> Floats:
-        """Leave-one-out errors over the deviation that they were predicted to have."""
+        """Leave-one-out errors over their predicted deviations, (n,)."""
         return np.asarray(self._weights / np.sqrt(np.diag(self._inverse)), dtype=np.float64)
 
 

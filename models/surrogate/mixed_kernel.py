@@ -1,4 +1,4 @@
-"""A covariance over tables of numbers and categories, with its gradient, so that its constants can be learned."""
+"""A covariance over tables of numbers and categories, and its misfit with gradient, to learn its constants."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,7 +16,7 @@ STRAY = 3.0  # constants stay within so many deviations of their priors
 
 @dataclass(frozen=True)
 class Points:
-    """Rows as the kernel sees them: `numbers` (n, n_numbers) standardised, `codes` (n, n_categories), -1 is unknown."""
+    """Rows for the kernel: `numbers` (n, n_numbers) standardised, `codes` (n, n_categories), -1 for unknown."""
 
     numbers: Floats
     codes: Codes
@@ -25,13 +25,13 @@ class Points:
         return len(self.numbers)
 
     def take(self, rows: NDArray[np.int64]) -> "Points":
-        """These rows only."""
+        """The points of these rows."""
         return Points(self.numbers[rows], self.codes[rows])
 
 
 @dataclass(frozen=True)
 class MixedKernel:
-    """Trend, categories' levels and slopes, and a smooth rest:
+    """Covariance of a trend, of categories' levels and slopes, and of a smooth rest:
 
         k(x, x') = L (1 + sum_c e_c I_c) + sum_c b_c I_c + s M(r) prod_c (q_c + (1 - q_c) I_c)
 
@@ -55,7 +55,7 @@ class MixedKernel:
         return Priors(means, deviations, np.stack([means - reach, means + reach], axis=1))
 
     def covariance(self, theta: Floats, left: Points, right: Points) -> Floats:
-        """Between two sets of rows without noise, shape (n_left, n_right)."""
+        """Covariance between two sets of rows without noise, shape (n_left, n_right)."""
         slopes, lengths, tilts, levels, shares, smooth, _ = self._split(theta)
         codes, place = np.unique(left.codes, axis=0, return_inverse=True)  # many rows, few combinations of categories
         same = self._same(codes, right.codes)
@@ -72,7 +72,7 @@ class MixedKernel:
         return np.asarray(result, dtype=np.float64)
 
     def variances(self, theta: Floats, points: Points) -> Floats:
-        """The covariance of each row with itself, shape (n,); an unknown category is like no other, but like itself."""
+        """Variances of the rows, shape (n,); an unknown category equals itself alone."""
         slopes, _, tilts, levels, _, smooth, _ = self._split(theta)
         trend = (points.numbers**2 @ slopes) * (1 + tilts.sum())
         return np.asarray(trend + levels.sum() + smooth, dtype=np.float64)

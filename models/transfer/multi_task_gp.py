@@ -17,8 +17,8 @@ from crosswind.models.transfer.transfer import by_source, check_alike, check_tab
 
 SOURCE_ROWS_MAX = 256  # the cost grows with the cube; a subsample of the sources leaves it below a second
 STEPS_MAX = 40
-# Log seconds within a task before any row, and how many rows that belief weighs: a few runs that happen to be alike
-# must not make the process sure of all others.
+# Prior of the spread of log seconds within a task, and its weight in rows: a few runs that happen to be alike must not
+# make the process certain of all others.
 SPREAD_PRIOR, SPREAD_ROWS = 0.5, 3.0
 
 
@@ -51,7 +51,7 @@ class MultiTaskGp:
     _spread: float = field(default=1.0, init=False, repr=False)  # log seconds
 
     def fit(self, source: pd.DataFrame, source_seconds: Floats, target: pd.DataFrame, target_seconds: Floats) -> Self:
-        """Learns likeness, lengths and noise together; one row of any kind is enough. Raises: InvalidInputError."""
+        """Learns likeness, lengths and noise together, from one row or more. Raises: InvalidInputError."""
         check_tables(source, source_seconds, target, target_seconds, least_source=0)
         sources = by_source(source, source_seconds, self.source_column) if len(source) else {}
         tables = [self._some(*rows, share=len(sources)) for rows in sources.values()]
@@ -82,7 +82,7 @@ class MultiTaskGp:
         return log_normal(self._centre + self._spread * mean, self._spread * deviation)
 
     def held_out(self) -> Floats:
-        """Medians of the target's runs without each, its lengths and likeness kept. Raises: NotFittedError.
+        """Medians of the target's runs, (k,), without each of them but with the same kernel. Raises: NotFittedError.
 
         Source: Rasmussen and Williams 2006, equation 5.12.
         """
@@ -105,7 +105,7 @@ class MultiTaskGp:
         inside = np.concatenate([log_seconds[tasks == task] for task in np.unique(tasks)]) - np.repeat(
             means, [int(np.sum(tasks == task)) for task in np.unique(tasks)]
         )
-        # The sources' levels say where the target may lie; its own few runs then move it.
+        # The sources' mean level is the prior of the target's, which its own few runs then shift.
         self._centre = float(np.mean(means[:n_sources])) if n_sources else means[0]
         rows = max(len(inside) - len(means), 0)
         self._spread = float(np.sqrt((inside @ inside + SPREAD_ROWS * SPREAD_PRIOR**2) / (rows + SPREAD_ROWS)))

@@ -19,7 +19,7 @@ VARIANCE_BOUNDS, LENGTH_BOUNDS, NOISE_BOUNDS, LIKENESS_BOUNDS = (-3.0, 3.0), (-2
 class TaskKernel:
     """level * [same task] + variance * B * Matern 5/2, with B = a a' off the diagonal and 1 on it.
 
-    `a` in (-1, 1) is each task's likeness to what all have in common; a reversed source gets a negative one. B is
+    `a` in (-1, 1) is the likeness of each task to the common part; a reversed source gets a negative one. B is
     positive definite, being a a' plus the positive diagonal 1 - a^2.
     """
 
@@ -53,14 +53,17 @@ class TaskKernel:
         return self.level + float(np.exp(self.theta[0]))
 
     def covariance(self, squares: Floats, left: Floats, right: Floats) -> Floats:
-        """Shape (n_left, n_right), without noise; squares: (n_columns, n_left, n_right), left (n_left,) tasks."""
+        """Covariance (n_left, n_right) without noise.
+
+        squares: (n_columns, n_left, n_right); left, right: tasks (n_left,), (n_right,).
+        """
         same = left[:, None] == right[None, :]
         return np.where(same, self.level, 0.0) + self._alike(left, right) * self._smooth * matern(
             self._distance(squares)
         )
 
     def with_slopes(self, squares: Floats, tasks: Floats) -> tuple[Floats, Iterator[Floats]]:
-        """The covariance of the training points, noise included, and its slope along each parameter."""
+        """The covariance (n, n) of the training points, noise included, and its slopes along theta, (n, n) each."""
         correlation, falling = matern_with_slope(self._distance(squares))
         alike, smooth = self._alike(tasks, tasks), self._smooth * correlation
         same, noise = tasks[:, None] == tasks[None, :], self.noise * np.eye(len(tasks))

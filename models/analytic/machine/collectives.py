@@ -32,7 +32,7 @@ class Group:
 
     @property
     def nodes(self) -> int:
-        """On how many nodes its ranks are."""
+        """The number of nodes of its ranks."""
         return math.ceil(self.ranks / self.ranks_a_node)
 
     @cached_property
@@ -55,12 +55,12 @@ def all_gather(n_bytes: float, group: Group) -> float:
 
 
 def reduce_scatter(n_bytes: float, group: Group) -> float:
-    """The other half of the ring: as long as an all-gather, in seconds; adding up is not counted."""
+    """The other half of the ring: the same seconds as an all-gather, without the additions."""
     return all_gather(n_bytes, group)
 
 
 def ring_all_reduce(n_bytes: float, group: Group) -> float:
-    """2 (p - 1) alpha + 2 (p - 1)/p n/beta, in seconds."""
+    """A ring: 2 (p - 1) alpha + 2 (p - 1)/p n/beta, in seconds."""
     return reduce_scatter(n_bytes, group) + all_gather(n_bytes, group)
 
 
@@ -87,9 +87,9 @@ def hierarchical_all_reduce(n_bytes: float, group: Group) -> float:
 
 
 def all_to_all(n_bytes: float, group: Group) -> float:
-    """Pairwise: (p - 1) alpha, and the slower of what stays in the node and what leaves it, in seconds.
+    """Pairwise: (p - 1) alpha, and the slower of the bytes within the node and of those that leave it, in seconds.
 
-    n_bytes is all that one rank sends, its own part included; r ranks of a node share its connection.
+    n_bytes are all bytes that one rank sends, its own part included; r ranks of a node share its connection.
     """
     require_not_negative(n_bytes=n_bytes)
     p, r = group.ranks, min(group.ranks, group.ranks_a_node)
@@ -119,7 +119,7 @@ ALL_REDUCES: Mapping[str, Callable[[float, Group], float]] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm and how long it takes."""
+    """An algorithm and its seconds."""
 
     algorithm: str
     seconds: float

@@ -1,4 +1,4 @@
-"""The few numbers that formulas cannot know: their priors, before any run was measured."""
+"""The constants of the formulas that no data sheet gives, at the medians of their priors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,7 +13,7 @@ from crosswind.models.analytic.checks import require_positive
 
 @dataclass(frozen=True)
 class Constants:
-    """Medians of log-normal priors; all positive. Ratios multiply what a data sheet says. Raises: InvalidInputError.
+    """Medians of log-normal priors; all positive. Ratios multiply figures of data sheets. Raises: InvalidInputError.
 
     The last three hold for programs of which only scale and times are known.
     """
@@ -21,7 +21,7 @@ class Constants:
     compute_efficiency: float = 0.5  # of the peak, by large kernels
     memory_efficiency: float = 0.5  # of the device's memory bandwidth
     kernel_start_seconds: float = 3e-6  # on the device, each
-    kernel_launch_seconds: float = 5e-5  # on the host, with the small kernels that come along
+    kernel_launch_seconds: float = 5e-5  # on the host, small kernels included
     inside_latency_ratio: float = 1.0
     inside_efficiency: float = 0.7  # of links within a node, by collectives
     between_latency_ratio: float = 1.0
@@ -39,7 +39,7 @@ class Constants:
 
     @classmethod
     def of_logs(cls, logs: Floats | Sequence[float]) -> Self:
-        """From natural logarithms in the order of NAMES."""
+        """Make them of natural logarithms in the order of NAMES."""
         return cls(*(float(value) for value in np.exp(np.asarray(logs, np.float64))))
 
     def logs(self) -> Floats:

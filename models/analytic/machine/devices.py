@@ -27,7 +27,7 @@ class Device:
 
 
 def _sheet(name: str, *figures: float) -> Device:
-    """From TFLOP/s in 16 bit, TFLOP/s in 32 bit, GB/s, GB, W and the year."""
+    """Make a device of TFLOP/s in 16 bit, TFLOP/s in 32 bit, GB/s, GB, W and the year."""
     teraflops_16bit, teraflops_32bit, gigabytes_per_second, gigabytes, watts, year = figures
     return Device(
         name,
@@ -40,9 +40,9 @@ def _sheet(name: str, *figures: float) -> Device:
     )
 
 
-# A pattern is looked for in the lower-case text, its words divided by single spaces; the first that is found decides,
-# so what is special stands before what is general: PCIe before SXM, which is meant where none is named.
-_KNOWN: tuple[tuple[str, Device], ...] = (
+# Patterns are searched in the lower-case text, its words divided by single spaces; the first match decides, so special
+# ones come before general ones: PCIe before SXM, which is the default.
+_SHEETS: tuple[tuple[str, Device], ...] = (
     # NVIDIA data sheets "Blackwell architecture technical overview" 2024, "HGX B200", "GB200 NVL72", "B300".
     (r"gb300", _sheet("GB300", 2500, 1250, 8000, 288, 1400, 2025)),
     (r"gb200", _sheet("GB200", 2500, 1250, 8000, 186, 1200, 2024)),
@@ -142,18 +142,18 @@ _KNOWN: tuple[tuple[str, Device], ...] = (
 
 _JOINED = re.compile(r"(rtx|rx|max)(?=\d)|rtx(?=a\d)|tpu(?=v)|7900(?=xtx)|2080(?=ti)")
 
-DEVICES: tuple[Device, ...] = tuple(device for _, device in _KNOWN)
+DEVICES: tuple[Device, ...] = tuple(device for _, device in _SHEETS)
 
 
-@lru_cache(maxsize=1024)  # the same few names again and again, a hundred patterns each
+@lru_cache(maxsize=1024)  # few names recur, each tried against a hundred patterns
 def device_named(text: str) -> Device | None:
-    """The device that a system's description, a driver or a log names this way, None where none is recognised.
+    """Return the device that a system's description, a driver or a log names, None where none is recognised.
 
-    Case, punctuation, makers and what else stands around do not matter: `NVIDIA A100-SXM4-80GB (400W)`, `tpu-v4-128`.
+    Case, punctuation, makers and other text do not matter: `NVIDIA A100-SXM4-80GB (400W)`, `tpu-v4-128`.
     """
     words = re.sub(r"[^a-z0-9]+", " ", text.lower())
     apart = _JOINED.sub(r"\g<0> ", words).strip()
-    for pattern, device in _KNOWN:
+    for pattern, device in _SHEETS:
         if re.search(rf"(?<![0-9])(?:{pattern})(?![0-9])", apart):
             return device
     return None

@@ -1,4 +1,4 @@
-"""The time that one message takes between two devices."""
+"""Links between two devices: the time of a message."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from crosswind.models.analytic.checks import require_count, require_not_negative
 
 @dataclass(frozen=True)
 class Link:
-    """A connection by Hockney's two figures: what any message costs, and how fast its bytes follow.
+    """A connection by Hockney's two figures: the latency of any message, and the rate of its bytes.
 
     Source: Hockney 1994, "The communication challenge for MPP: Intel Paragon and Meiko CS-2".
     """
@@ -24,7 +24,7 @@ class Link:
         return self.alpha_seconds + n_bytes / self.bytes_per_second
 
     def shared_by(self, sharers: int) -> "Link":
-        """Return what is left for each of so many that use the link at once."""
+        """Return the link of one of several `sharers` that use it at once."""
         require_count(sharers=sharers)
         return Link(self.alpha_seconds, self.bytes_per_second / sharers)
 
@@ -53,11 +53,11 @@ class LogGP:
         return self.latency_seconds + 2 * self.overhead_seconds + max(n_bytes - 1, 0.0) * self.gap_seconds_per_byte
 
     def burst_seconds(self, n_messages: int, n_bytes: float) -> float:
-        """So many messages of n bytes one after the other: the next starts max(g, o) after the one before has left."""
+        """Seconds of n_messages in a row: each starts max(g, o) after the one before has left."""
         require_count(n_messages=n_messages)
         wait = max(self.gap_seconds, self.overhead_seconds) + max(n_bytes - 1, 0.0) * self.gap_seconds_per_byte
         return (n_messages - 1) * wait + self.seconds(n_bytes)
 
     def link(self) -> Link:
-        """The same in two figures: alpha = L + 2o and beta = 1 / G, exact but for the first byte."""
+        """The link of alpha = L + 2o and beta = 1 / G, exact but for the first byte."""
         return Link(self.latency_seconds + 2 * self.overhead_seconds, 1 / self.gap_seconds_per_byte)

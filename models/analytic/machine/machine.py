@@ -1,4 +1,4 @@
-"""Devices, and what connects them."""
+"""Machines: devices, and the links that connect them."""
 
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -20,7 +20,7 @@ HOST_MEMORY_BYTES_PER_SECOND = 25e9  # one rank's share of two sockets with 200 
 
 @dataclass(frozen=True)
 class Machine:
-    """A cluster of equal nodes; links are as their data sheets say, `constants` what is left of that."""
+    """A cluster of equal nodes; links by their data sheets, `constants` for the part of them that is reached."""
 
     device: Device
     inside: Link  # of one device to the others of its node, one direction
@@ -55,7 +55,7 @@ class Machine:
         return self.device.memory_bytes_per_second * self.constants.memory_efficiency
 
 
-@lru_cache(maxsize=256)  # thousands of configurations run on few machines
+@lru_cache(maxsize=256)  # thousands of configurations share few machines
 def machine_of(
     device: Device,
     *,

@@ -17,17 +17,17 @@ class Operator(Protocol):
 
     @property
     def flops(self) -> float:
-        """Of the forward pass; a multiplication with its addition is two."""
+        """Operations of the forward pass; a multiplication with its addition is two."""
         ...
 
     @property
     def parameters(self) -> float:
-        """Its weights."""
+        """The number of weights."""
         ...
 
     @property
     def output_elements(self) -> float:
-        """Numbers that it hands on."""
+        """The number of outputs of a sample."""
         ...
 
 
@@ -53,7 +53,7 @@ class Dense:
 
     @property
     def output_elements(self) -> float:
-        """One a column."""
+        """One output a column."""
         return float(self.outputs)
 
 

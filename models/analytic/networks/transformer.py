@@ -54,7 +54,7 @@ class Transformer:
         return self.parameters * word_bytes
 
     def workload(self, *, recompute: bool = False) -> Workload:
-        """Return what the strategies need to know of the network."""
+        """Return the network's workload for the strategies."""
         return Workload(
             layers=self.layers,
             layer_flops=self._layer_flops(recompute=recompute),

@@ -12,7 +12,7 @@ TRAFFIC_OVER_STORED = 3.0  # an activation is written, read by the next operator
 class Workload:
     """A network of equal layers, and what one sample costs in each: forward and backward, in 16-bit words.
 
-    `head` is what stands after the last layer (a loss over a vocabulary, a classifier). Raises: InvalidInputError.
+    `head` is the part after the last layer (a loss over a vocabulary, a classifier). Raises: InvalidInputError.
     """
 
     layers: int

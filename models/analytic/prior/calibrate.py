@@ -1,4 +1,4 @@
-"""Constants from measured runs."""
+"""Calibration of the constants from measured runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.models.analytic.machine.constants import NAMES, SPREADS, Constants
 
 SPREAD_START = 0.1  # of log residuals, before there are any
-SPREAD_MIN = 0.01  # formulas are not truer than 1 %
+SPREAD_MIN = 0.01  # formulas are not more accurate than 1 %
 REFITS = 3
 SETTLED = 0.1  # of the logarithm of the spread
 EVALUATIONS_MAX = 60
 TOLERANCE = 1e-4
 REACH = 6.0  # standard deviations of the priors, no constant is searched beyond
 DIFFERENCE = 1e-4  # of log constants, for derivatives
-MOVE = 0.5  # of a log constant, to see whether it matters: past the kinks of what is hidden behind what
+MOVE = 0.5  # of a log constant, to test whether it matters: past the kinks where one time hides another
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Calibration:
         return Constants.of_logs(self.logs)
 
     def interval(self, name: str, *, level: float = 0.9) -> tuple[float, float]:
-        """Between which values a constant lies with this probability. Raises: InvalidInputError."""
+        """The interval of a constant at this probability. Raises: InvalidInputError."""
         if name not in NAMES:
             raise InvalidInputError(f"constant is {name!r}, expected one of {', '.join(NAMES)}")
         if not 0 < level < 1:
@@ -49,7 +49,7 @@ class Calibration:
 
 
 def prior() -> Calibration:
-    """Return what is believed before any run."""
+    """Return the calibration before any run: the priors."""
     spreads = np.array([SPREADS[name] for name in NAMES])
     return Calibration(Constants().logs(), np.diag(spreads**2), SPREAD_START)
 
@@ -80,10 +80,10 @@ def _fit(seconds: Callable[[Constants], Floats], measured: Floats, start: Calibr
     moving = _moving(seconds, start.logs)
     centre, deviations = believed.logs[moving], np.sqrt(np.diag(believed.log_covariance))[moving]
 
-    def residuals(moved: Floats) -> Floats:
-        logs = _with(start.logs, moving, moved)
+    def residuals(values: Floats) -> Floats:
+        logs = _with(start.logs, moving, values)
         misses = np.log(seconds(Constants.of_logs(logs)) / measured) / start.residual_spread
-        return np.concatenate([misses, (moved - centre) / deviations])
+        return np.concatenate([misses, (values - centre) / deviations])
 
     bounds = (centre - REACH * deviations, centre + REACH * deviations)
     solved = least_squares(
@@ -106,7 +106,7 @@ def _fit(seconds: Callable[[Constants], Floats], measured: Floats, start: Calibr
 
 
 def _moving(seconds: Callable[[Constants], Floats], logs: Floats) -> NDArray[np.intp]:
-    """Places of the constants that change any of the times; there is nothing to learn of the others."""
+    """Places of the constants that change any of the times; nothing can be learned about the others."""
     there = seconds(Constants.of_logs(logs))
     steps = np.diag(np.full(len(logs), MOVE))
     return np.flatnonzero([np.any(seconds(Constants.of_logs(logs + step)) != there) for step in steps])
@@ -119,7 +119,7 @@ def _with(logs: Floats, places: NDArray[np.intp], values: Floats) -> Floats:
 
 
 def _soft_l1_on_first(n_measured: int) -> Callable[[Floats], NDArray[Any]]:
-    """SciPy's soft L1 for measured residuals, plain squares for the priors: they are no outliers."""
+    """Return SciPy's soft L1 for measured residuals, and squares for the priors, which are no outliers."""
 
     def loss(squares: Floats) -> NDArray[Any]:
         grown = np.sqrt(1 + squares)
@@ -131,10 +131,10 @@ def _soft_l1_on_first(n_measured: int) -> Callable[[Floats], NDArray[Any]]:
 
 
 def _spread(misses: Floats) -> float:
-    """A standard deviation that a fifth of broken runs cannot raise, shrunk to the first guess as to two runs more.
+    """Return a standard deviation that a fifth of broken runs cannot raise, drawn to SPREAD_START by two runs.
 
-    From the 0.8 quantile of absolute misses, 1.28 deviations of a normal distribution: the tails that formulas leave
-    are heavier, and bands from the median would be too narrow.
+    From the 0.8 quantile of absolute misses, 1.28 deviations of a normal distribution: residual tails are heavier, and
+    bands from the median would be too narrow.
     """
     robust = float(np.quantile(np.abs(misses), 0.8) / norm.ppf(0.9))
     n = len(misses)

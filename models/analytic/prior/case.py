@@ -1,4 +1,4 @@
-"""Runs described by columns, as what formulas can be asked about."""
+"""Rows of a table as cases for the formulas."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -19,25 +19,25 @@ from crosswind.models.analytic.strategies import strategy_named
 
 Described: TypeAlias = Mapping[str, Any]
 
-UNKNOWN_DEVICE = Device("unknown", 1e14, 5e13, 1e12, 4e10, 300.0, 2020)  # a mid-range accelerator; runs say how far off
+UNKNOWN_DEVICE = Device("unknown", 1e14, 5e13, 1e12, 4e10, 300.0, 2020)  # a mid-range accelerator
 VOCABULARY = 51200  # GPT-2's 50257, padded for tensor parallelism as Megatron-LM does
 SEQUENCE = 1024
-HEAD_SIZE = 64  # where heads are not told
+HEAD_SIZE = 64  # where heads are not given
 LAYERS = 50  # of a network of which only totals are known
 BYTES_A_FLOP = 1 / 60  # activations kept, of such a network: ResNet-50, 12 GFLOP forward and backward, keeps 0.2 GB
 
 
 class Case(Protocol):
-    """One configuration, and the formula that fits what is known of it."""
+    """One configuration, and the formula for the columns it has."""
 
     def seconds(self, constants: Constants) -> float:
-        """Its step time."""
+        """Seconds of a step."""
         ...
 
 
 @dataclass(frozen=True)
 class SpreadNetwork:
-    """A network whose sizes are known, spread by a plan."""
+    """A network of known sizes, spread by a plan."""
 
     workload: Workload
     plan: Plan
@@ -46,7 +46,7 @@ class SpreadNetwork:
     between_bytes_per_second: float | None = None
 
     def seconds(self, constants: Constants) -> float:
-        """By the formulas of the plan's strategy."""
+        """Seconds of a step by the formulas of the plan's strategy."""
         machine = machine_of(
             self.device,
             ranks_a_node=min(self.plan.ranks_a_node, self.plan.ranks),
@@ -75,7 +75,7 @@ class UnknownProgram:
 
 
 def case_of(described: Described) -> Case:
-    """The case of a row's columns, the more exact formula where its columns are there. Raises: InvalidInputError.
+    """Return the case of a row, with the most exact formula for its columns. Raises: InvalidInputError.
 
     `hidden` and `layers` make a transformer, `parameters` and `flops_per_sample` any network, else scale alone counts.
     """
@@ -93,14 +93,14 @@ def case_of(described: Described) -> Case:
 
 
 def _device(name: str) -> Device:
-    """By its name; figures that its maker does not publish are those of the unknown device."""
+    """Return the device of a name, with the unknown device's figures where its maker publishes none."""
     device = device_named(name) or UNKNOWN_DEVICE
     unpublished = [field.name for field in fields(device) if _is_missing(getattr(device, field.name))]
     return replace(device, **{name: getattr(UNKNOWN_DEVICE, name) for name in unpublished})
 
 
 def plan_of(columns: Described) -> Plan:
-    """The plan of a row's columns; degrees that it does not give are 1, `data_parallel` what is left of the ranks.
+    """Return the plan of a row; missing degrees are 1, and a missing `data_parallel` the rest of the ranks.
 
     Raises: InvalidInputError.
     """
@@ -133,7 +133,7 @@ def plan_of(columns: Described) -> Plan:
 def _batches(columns: Described, data: int) -> tuple[int, int]:
     """Samples of a micro-batch and micro-batches of a rank, from two of global batch, micro-batch and their number.
 
-    What does not divide is rounded up: the fullest rank counts.
+    Fractions are rounded up: the fullest rank counts.
     """
     if "global_batch" not in columns:
         return _whole(columns, "micro_batch", 1), _whole(columns, "micro_batches", 1)

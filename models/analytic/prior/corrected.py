@@ -1,4 +1,4 @@
-"""Formulas times what runs say they miss."""
+"""Formulas times a correction learned from runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,12 +26,12 @@ from crosswind.models.surrogate.surrogate import NotFittedError, check_rows
 
 ROWS_MIN = 4
 FOLDS_MAX = 4
-TRAINING_ROWS_MIN = 20  # fewer say nothing of what a correction can do
-HELD_ROWS_MIN = 10  # in all folds; a choice by fewer would be a draw
+TRAINING_ROWS_MIN = 20  # with fewer, corrections cannot be compared
+HELD_ROWS_MIN = 10  # in all folds; a choice by fewer would be random
 SPREAD_ROWS_MIN = 10  # of a held-out fold
-WIDER_BOUNDS = (0.5, 5.0)  # of what held-out errors may do to the spread
+WIDER_BOUNDS = (0.5, 5.0)  # of the factor of the spread from held-out errors
 
-# Every correction, made from a seed; the first is taken where there is nothing to choose by.
+# Every correction, made from a seed; the first is taken where there are no rows to choose by.
 CORRECTIONS: tuple[Callable[[int], Correction], ...] = (
     ProcessCorrection,
     TreeCorrection,
@@ -41,10 +41,10 @@ CORRECTIONS: tuple[Callable[[int], Correction], ...] = (
 
 @dataclass
 class CorrectedPrior:
-    """The analytic prior, corrected by the correction that does best on groups of runs held out together.
+    """The analytic prior times the correction that does best on groups of runs held out together.
 
-    `group_columns` name what will be new: by ("hidden", "layers") the choice is for models never seen, by ("ranks",)
-    for scales never seen. Far from all runs the correction is 1 and the formulas stand alone.
+    `group_columns` name the columns whose values will be new: by ("hidden", "layers") the choice is for unseen models,
+    by ("ranks",) for unseen scales. Far from all runs the correction is 1 and only the formulas remain.
     """
 
     group_columns: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class CorrectedPrior:
             raise InvalidInputError(f"group column {missing[0]} is not in the table, expected one of {list(X.columns)}")
 
     def _best(self, points: Floats, log_ratios: Floats, X: pd.DataFrame) -> tuple[Callable[[int], Correction], float]:
-        """The correction with the least mean absolute error on held-out groups, and by what its spread must grow."""
+        """The correction with the least mean absolute error on held-out groups, and the factor of its spread."""
         if points.shape[1] == 0:
             return NoCorrection, 1.0
         folds = list(self._folds(X))
@@ -126,13 +126,13 @@ class CorrectedPrior:
 def _held_out(
     make: Callable[[], Correction], held: NDArray[np.bool_], points: Floats, log_ratios: Floats
 ) -> tuple[Floats, Floats]:
-    """Misses of rows that were held out and their predicted spreads, (n_held,) each."""
+    """Errors of held-out rows and their predicted spreads, (n_held,) each."""
     predicted = make().fit(points[~held], log_ratios[~held]).predict(points[held])
     return log_ratios[held] - predicted.log_ratio, predicted.spread
 
 
 def _wider(held: Sequence[tuple[Floats, Floats]]) -> float:
-    """By what told spreads must grow to hold 90 % of every group: a new one may be as the worst of a handful.
+    """Return the factor of spreads that covers 90 % of every group: a new one may be like the worst of a handful.
 
     Source: Dunn, Wasserman, Ramdas 2023, "Distribution-free prediction sets for two-layer hierarchical models": with
     fewer than nine groups no quantile below their largest promises 90 % for the next one.

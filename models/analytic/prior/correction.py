@@ -1,4 +1,4 @@
-"""Correction of what formulas leave, learned as a log ratio that fades to zero away from all runs."""
+"""Corrections of the formulas, learned as log ratios that fade to zero away from all runs."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
@@ -14,7 +14,7 @@ from crosswind.models.gp.gp import Priors, Solution, distances, rough_matern_wit
 from crosswind.models.surrogate.surrogate import NotFittedError
 
 SPREAD_MIN = 1e-3  # of log ratios
-HYPER_ROWS_MAX = 250  # so many rows tell lengths well enough; time grows with their cube
+HYPER_ROWS_MAX = 250  # enough rows to learn lengths; time grows with their cube
 PROCESS_ROWS_MAX = 1500
 # Log-normal priors (mean and standard deviation of the logarithm), bounds, of standardised ratios and features.
 LENGTH_PRIOR, LENGTH_BOUNDS = (1.0, 1.5), (0.05, 50.0)
@@ -25,7 +25,7 @@ STEPS_MAX = 40
 
 @dataclass(frozen=True)
 class Corrected:
-    """Log ratio of measured to formula, its spread, and how far from all runs a row is (0 to 1): (n_rows,) each."""
+    """Log ratio of measured to formula, its spread, and the distance from all runs (0 to 1), (n_rows,) each."""
 
     log_ratio: Floats
     spread: Floats
@@ -33,12 +33,12 @@ class Corrected:
 
 
 class Correction(Protocol):
-    """Learns log ratios from standardised features, and says 0 where there were no runs."""
+    """Learns log ratios from standardised features, and predicts 0 far from all runs."""
 
     name: ClassVar[str]
 
     def fit(self, features: Floats, log_ratios: Floats) -> Self:
-        """features: (n_rows, n_features), log_ratios: (n_rows,)."""
+        """Learns from features (n_rows, n_features) and log_ratios (n_rows,)."""
         ...
 
     def predict(self, features: Floats) -> Corrected:
@@ -55,12 +55,12 @@ class NoCorrection:
     _spread: float = field(default=1.0, init=False, repr=False)
 
     def fit(self, features: Floats, log_ratios: Floats) -> Self:  # noqa: ARG002
-        """Notes how far the formulas are off."""
+        """Learns the spread of the log ratios."""
         self._spread = _spread(log_ratios)
         return self
 
     def predict(self, features: Floats) -> Corrected:
-        """Zero everywhere."""
+        """A log ratio of zero everywhere."""
         n = len(features)
         return Corrected(np.zeros(n), np.full(n, self._spread), np.ones(n))
 
@@ -81,7 +81,7 @@ class ProcessCorrection:
     _weights: Floats = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
     def fit(self, features: Floats, log_ratios: Floats) -> Self:
-        """Finds lengths on some rows, then learns from up to 1,500."""
+        """Learns hyper-parameters from up to HYPER_ROWS_MAX rows, and the posterior from up to PROCESS_ROWS_MAX."""
         order = np.random.default_rng(self.seed).permutation(len(features))
         self._scale = max(float(np.sqrt(np.mean(log_ratios**2))), SPREAD_MIN)
         few, rows = order[:HYPER_ROWS_MAX], np.sort(order[:PROCESS_ROWS_MAX])
@@ -93,12 +93,12 @@ class ProcessCorrection:
         return self
 
     def predict(self, features: Floats) -> Corrected:
-        """The posterior of a new run: zero, and as wide as the formulas are off, far away."""
+        """The posterior of a new run: far away, zero with the spread of the log ratios."""
         across = self._covariance(features)
         explained = np.einsum("nm,mn->n", across, cho_solve((self._factor, True), across.T))
         whole, noise = float(np.exp(self._theta[0])), float(np.exp(self._theta[-1]))
         left = np.clip(1 - explained / whole, 0.0, 1.0)
-        # A smooth fit may come with a small variance; far away, formulas are off by as much as they were.
+        # A smooth fit may have a small variance; far away, the spread is that of the log ratios at least.
         spread = self._scale * np.sqrt(left * max(whole, 1.0) + noise)
         return Corrected(self._scale * (across @ self._weights), np.maximum(spread, SPREAD_MIN), left)
 
@@ -109,7 +109,7 @@ class ProcessCorrection:
 
 @dataclass
 class TreeCorrection:
-    """Boosted trees, whose answer fades with the distance to the nearest run beyond what runs have among themselves."""
+    """Boosted trees, whose prediction fades with the distance to the nearest run beyond the usual one between runs."""
 
     name: ClassVar[str] = "trees"
     seed: int = 0
@@ -132,7 +132,7 @@ class TreeCorrection:
         return self
 
     def predict(self, features: Floats) -> Corrected:
-        """The trees' answer within reach of runs, zero far from them. Raises: NotFittedError."""
+        """The trees' prediction within reach of runs, zero far from them. Raises: NotFittedError."""
         if self._booster is None:
             raise NotFittedError("TreeCorrection.predict came before fit")
         distances = KDTree(self._features).query(features)[0]
@@ -157,7 +157,7 @@ class TreeCorrection:
 
 
 def _most_likely(features: Floats, ratios: Floats) -> Floats:
-    """Logarithms of variance, lengths and noise."""
+    """Most probable logarithms of variance, lengths and noise, (n_features + 2,)."""
     n, gaps = features.shape[1], square_gaps(features)
     bounds = np.log([VARIANCE_BOUNDS, *[LENGTH_BOUNDS] * n, NOISE_BOUNDS])
     priors = Priors.of([VARIANCE_PRIOR, *[LENGTH_PRIOR] * n, NOISE_PRIOR], bounds)
@@ -168,7 +168,7 @@ def _most_likely(features: Floats, ratios: Floats) -> Floats:
 
 
 def _reach(features: Floats) -> float:
-    """Return how far runs are from the next one, most of the time; 1 where all stand on each other."""
+    """Return the 0.9 quantile of the distances of runs to their nearest other run; 1 where all coincide."""
     if len(features) < 2:
         return 1.0
     distances = KDTree(features).query(features, k=2)[0][:, 1]

@@ -1,4 +1,4 @@
-"""Tables as points between which distances mean something."""
+"""Tables as points with meaningful distances."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -22,7 +22,7 @@ class Features:
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Self:
-        """Return what these rows say about scale. Raises: InvalidInputError."""
+        """Learn the columns and scales of a table. Raises: InvalidInputError."""
         columns = Columns.of(table)
         matrix = columns.matrix(table)
         kept = tuple(place for place in range(matrix.shape[1]) if len(_known(matrix[:, place])) > 1)
@@ -31,7 +31,7 @@ class Features:
         return cls(columns, kept, logged, np.nanmean(points, axis=0), np.nanstd(points, axis=0))
 
     def points(self, table: pd.DataFrame) -> Floats:
-        """Shape (n_rows, n_features). Raises: InvalidInputError on other columns than those of `of`."""
+        """Points of the rows, (n_rows, n_features). Raises: InvalidInputError on other columns than in `of`."""
         raw = _doublings(self.columns.matrix(table)[:, self.kept], self.logged)
         return np.nan_to_num((raw - self.centre) / self.scale, nan=0.0)
 
@@ -41,7 +41,7 @@ def _known(values: Floats) -> Floats:
 
 
 def _doublings(matrix: Floats, logged: tuple[bool, ...]) -> Floats:
-    """A column of positive numbers may later hold others: they count as the smallest positive number there is."""
+    """Base-2 logarithms of columns of positive numbers; other numbers in them count as the smallest positive one."""
     points = matrix.copy()
     for place, is_logged in enumerate(logged):
         if is_logged:

@@ -1,4 +1,4 @@
-"""Step times by formulas alone, their constants calibrated from runs: what other models start from."""
+"""Step times by formulas alone, with constants calibrated from runs: the prior of other models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class AnalyticPrior:
     Each row takes the most exact formula for which it has columns. Before `fit` the constants are their priors.
     """
 
-    n_rows_max: int = 250  # so few constants need no more; rows are drawn by `seed`
+    n_rows_max: int = 250  # enough for so few constants; rows are drawn by `seed`
     seed: int = 0
     _calibration: Calibration | None = field(default=None, init=False, repr=False)
 
@@ -33,7 +33,7 @@ class AnalyticPrior:
         return self._calibration or prior()
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
-        """Calibrates the constants to step times y in seconds, (n_rows,), also of none. Raises: InvalidInputError."""
+        """Calibrates the constants to step times y in seconds, (n_rows,), none or more. Raises: InvalidInputError."""
         y = np.asarray(y, np.float64)
         check_rows(X, y, least=0)
         cases = cases_of(X)
@@ -47,7 +47,7 @@ class AnalyticPrior:
         return _seconds(cases_of(X), self.calibration.constants)
 
     def predict(self, X: pd.DataFrame) -> Prediction:
-        """Quantiles at LEVELS: log-normal, from what is unsure of the constants and what formulas leave.
+        """Quantiles at LEVELS: log-normal, from the uncertainty of the constants and the residuals of the formulas.
 
         Raises: InvalidInputError.
         """
@@ -56,7 +56,7 @@ class AnalyticPrior:
         return log_normal(centre, spread)
 
     def log_moments(self, X: pd.DataFrame) -> tuple[Floats, Floats]:
-        """Log seconds, and their standard deviation for what is unsure of the constants alone, (n_rows,) each."""
+        """Log seconds, and their standard deviation by the uncertainty of the constants alone, (n_rows,) each."""
         calibration, cases = self.calibration, cases_of(X)
         centre = np.log(_seconds(cases, calibration.constants))
         slopes = _slopes(cases, calibration.logs, centre)
@@ -71,7 +71,7 @@ class AnalyticPrior:
 
 
 def cases_of(X: pd.DataFrame) -> list[Case]:
-    """One case a row. Raises: InvalidInputError naming the row's place and the column."""
+    """Return one case a row. Raises: InvalidInputError naming the row's place and the column."""
     names = [str(name) for name in X.columns]
     cases = []
     for place, row in enumerate(X.itertuples(index=False, name=None)):
@@ -90,7 +90,7 @@ def _slopes(cases: Sequence[Case], logs: Floats, centre: Floats) -> Floats:
     """Derivatives of log seconds by log constants, (n_rows, n_constants)."""
     columns = []
     for place in range(len(logs)):
-        moved = logs.copy()
-        moved[place] += DIFFERENCE
-        columns.append((np.log(_seconds(cases, Constants.of_logs(moved))) - centre) / DIFFERENCE)
+        stepped = logs.copy()
+        stepped[place] += DIFFERENCE
+        columns.append((np.log(_seconds(cases, Constants.of_logs(stepped))) - centre) / DIFFERENCE)
     return np.column_stack(columns)

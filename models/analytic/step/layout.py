@@ -1,7 +1,7 @@
-"""The groups of ranks that talk to each other, and the links they use.
+"""The groups of ranks that communicate, and the links they use.
 
 Ranks of a tensor group are neighbours, data groups come next, pipeline stages last, as in Megatron-LM (Narayanan et al.
-2021, section 3): what talks most is nearest.
+2021, section 3): ranks that communicate most are nearest.
 """
 
 from crosswind.models.analytic.machine.collectives import Group
@@ -23,9 +23,9 @@ def data_group(plan: Plan, machine: Machine) -> Group:
 
 
 def stage_link(plan: Plan, machine: Machine) -> Link:
-    """From a rank to the one of the next stage; all ranks of a node send at once where stages lie on other nodes.
+    """The link from a rank to that of the next stage; all ranks of a node send at once where stages span nodes.
 
-    Over the network a message reaches what collectives do; within a node it is one copy, which may take another way.
+    Over the network a message has the rate of collectives; within a node it is one copy, at another rate.
     """
     on_node = _on_node(plan)
     if plan.tensor * plan.data >= on_node:

@@ -26,7 +26,7 @@ class MemoryUse:
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """Bytes of all parts."""
         return self.parameters + self.gradients + self.optimizer + self.activations
 
 
@@ -34,7 +34,7 @@ def memory_use(workload: Workload, plan: Plan) -> MemoryUse:
     """Bytes a rank needs: 16 a weight, sharded as the ZeRO stage says, and activations of micro-batches in flight.
 
     With `offload="optimizer"` gradients and optimizer live on the host (Ren et al. 2021); `offload="activations"` is
-    not taken off here, for how much is swapped depends on the device. Sources: Rajbhandari et al. 2020, "ZeRO: memory
+    not subtracted here, for how much is swapped depends on the device. Sources: Rajbhandari et al. 2020, "ZeRO: memory
     optimizations toward training trillion parameter models", section 5; Korthikanti et al. 2022 (activations).
     """
     weights = stage_parameters(workload, plan)
@@ -48,7 +48,7 @@ def memory_use(workload: Workload, plan: Plan) -> MemoryUse:
 
 
 def activation_bytes(workload: Workload, plan: Plan) -> float:
-    """Kept for the backward pass on the first stage: per layer all, or with recomputation its input and one layer."""
+    """Bytes kept for the backward pass on the first stage: of all layers, or by recomputation inputs and one layer."""
     layers = math.ceil(workload.layers / plan.pipeline)
     full = stored_bytes(workload, plan)
     if not plan.recompute:

@@ -1,4 +1,4 @@
-"""The time for which one device computes."""
+"""Computing time of one device."""
 
 import math
 
@@ -7,7 +7,7 @@ from crosswind.models.analytic.machine.devices import Device
 
 
 def roofline_seconds(flops: float, n_bytes: float, device: Device, *, efficiency: float = 1.0) -> float:
-    """max(flops / (efficiency x peak), bytes / bandwidth): whichever runs out first, the other being hidden.
+    """max(flops / (efficiency x peak), bytes / bandwidth) in seconds: the longer hides the other.
 
     Source: Williams, Waterman, Patterson 2009, "Roofline: an insightful visual performance model".
     """
@@ -26,7 +26,7 @@ def saturating_efficiency(work_flops: float, *, most: float, half_flops: float) 
 
 
 def smooth_max(first: float, second: float) -> float:
-    """sqrt(a^2 + b^2): the larger where they differ much, up to 1.41 times it where both are near.
+    """sqrt(a^2 + b^2): the larger where they differ much, up to 1.41 times it where they are close.
 
     Two workers that feed each other (host and device) rarely overlap perfectly when neither is far ahead.
     """

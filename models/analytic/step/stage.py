@@ -18,7 +18,7 @@ UPDATE_BYTES = 28  # Adam in mixed precision: gradient, master weight and two mo
 
 @dataclass(frozen=True)
 class StageTime:
-    """Seconds, forward and backward; `head` comes on top on the last stage alone."""
+    """Seconds of a micro-batch, forward and backward; `head` is added on the last stage alone."""
 
     layers: int
     layer_compute: float
@@ -27,7 +27,7 @@ class StageTime:
 
     @property
     def compute(self) -> float:
-        """Of the stage's layers."""
+        """Seconds of the stage's layers."""
         return self.layers * self.layer_compute
 
     @property
@@ -37,12 +37,12 @@ class StageTime:
 
     @property
     def backward(self) -> float:
-        """Of the stage's layers, computation alone."""
+        """Seconds of the backward pass of the stage's layers, computation alone."""
         return self.compute * BACKWARD_OVER_FORWARD / (1 + BACKWARD_OVER_FORWARD)
 
 
 def stage_time(workload: Workload, plan: Plan, machine: Machine) -> StageTime:
-    """Return how long a stage takes for one micro-batch; where layers do not divide, the longest stage."""
+    """Return the time of one micro-batch on a stage; where layers do not divide, on the longest stage."""
     return StageTime(
         layers=math.ceil(workload.layers / plan.pipeline),
         layer_compute=_layer_compute(workload, plan, machine),
@@ -64,12 +64,12 @@ def stored_bytes(workload: Workload, plan: Plan) -> float:
 
 
 def update_seconds(parameters: float, machine: Machine) -> float:
-    """The optimizer on so many weights: bound by memory."""
+    """Seconds of the optimizer on a number of weights: bound by memory."""
     return parameters * UPDATE_BYTES / machine.memory_bytes_per_second
 
 
 def _layer_compute(workload: Workload, plan: Plan, machine: Machine) -> float:
-    """Matrix products by the roofline, then what only moves activations; the host must launch it all meanwhile."""
+    """Seconds of matrix products by the roofline, then of moving activations, while the host launches all kernels."""
     constants = machine.constants
     flops = plan.micro_batch * workload.layer_flops / plan.tensor
     efficiency = saturating_efficiency(

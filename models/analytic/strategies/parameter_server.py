@@ -1,4 +1,4 @@
-"""Workers pull weights from servers and push gradients to them, waiting for each other or not."""
+"""Parameter servers: workers pull weights and push gradients, synchronously or not."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +23,7 @@ class ParameterServer:
     name: ClassVar[str] = "parameter_server"
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """One turn of every worker; asynchronous ones hide what they send behind what they compute next.
+        """The parts of one turn of every worker; asynchronous ones hide communication behind the next computation.
 
         Raises: InvalidInputError.
         """
@@ -54,7 +54,7 @@ def exchange_seconds(n_bytes: float, plan: Plan, machine: Machine) -> float:
 
 
 def staleness(plan: Plan) -> int:
-    """Updates that others made meanwhile: workers - 1 when asynchronous and equally fast, else 0."""
+    """Number of updates by others since the pull: workers - 1 when asynchronous and equally fast, else 0."""
     return plan.ranks - 1 if plan.asynchronous else 0
 
 

@@ -7,6 +7,7 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.models.analytic.machine.machine import Machine
 from crosswind.models.analytic.networks.workload import Workload
 from crosswind.models.analytic.step.plan import Plan
+from crosswind.models.analytic.step.stage import StageTime, update_seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,22 +30,33 @@ class StepTime:
 
     @property
     def total(self) -> float:
-        """The step."""
+        """Seconds of the step."""
         return self.compute + self.communication + self.bubble + self.offload + self.update + self.overhead
 
 
 class Strategy(Protocol):
-    """Knows how long a step takes when the work is spread in one way."""
+    """Computes the time of a step under one parallel strategy."""
 
     name: ClassVar[str]
 
     def step(self, workload: Workload, plan: Plan, machine: Machine) -> StepTime:
-        """The step's parts. Raises: InvalidInputError when the plan is of another strategy."""
+        """The parts of the step. Raises: InvalidInputError when the plan is of another strategy."""
         ...
 
 
+def local_step(stage: StageTime, parameters: float, plan: Plan, machine: Machine) -> StepTime:
+    """Return a step of ranks with `parameters` weights each, without communication outside tensor groups."""
+    shards = plan.data if plan.zero_stage else 1
+    return StepTime(
+        compute=plan.micro_batches * (stage.compute + stage.head),
+        tensor=plan.micro_batches * stage.tensor,
+        update=update_seconds(parameters / shards, machine),
+        overhead=machine.constants.step_overhead_seconds,
+    )
+
+
 def require_one(plan: Plan, strategy: str, *names: str) -> None:
-    """Raises: InvalidInputError when one of these degrees is not 1."""
+    """Refuse degrees other than 1. Raises: InvalidInputError."""
     for name in names:
         degree = getattr(plan, name)
         if degree != 1:
@@ -52,7 +64,7 @@ def require_one(plan: Plan, strategy: str, *names: str) -> None:
 
 
 def require_no_shards(plan: Plan, strategy: str) -> None:
-    """Raises: InvalidInputError when the plan shards weights or offloads."""
+    """Refuse a plan that shards weights or offloads. Raises: InvalidInputError."""
     if plan.zero_stage:
         raise InvalidInputError(f"zero_stage is {plan.zero_stage} with strategy {strategy}, expected 0")
     if plan.offload != "none":

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from crosswind.cli.asking import get
 from crosswind.data.schema.errors import MalformedError, ProjectError
-from crosswind.models.preflight.earlier import Earlier
+from crosswind.models.preflight.references import Earlier
 from crosswind.settings import Settings
 
 WITHOUT = "compared without earlier checks: {why}"

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 
 from crosswind.data.schema.checks import Measured
-from crosswind.models.preflight.earlier import Earlier
-from crosswind.models.preflight.references import Basis
+from crosswind.models.preflight.references import Basis, Earlier
 from crosswind.models.preflight.verdict import Verdict, judged
 
 CPU = {"device": "cpu", "method": "torch", "hardware": "Fast 9000"}

@@ -53,7 +53,7 @@ def test_answers_of_left_out_rows_are_those_of_the_posterior_without_them() -> N
     # Rasmussen and Williams 2006, section 5.4.2, for a group of rows: from the inverse covariance of all of them.
     block = model._inverse[np.ix_(asked, asked)]
     shift = np.linalg.solve(block, model._weights[asked]) * model._scale
-    assert model.answers(~asked, asked) == pytest.approx(seconds[asked] / np.exp(shift), rel=1e-6)
+    assert model.held_out(~asked, asked) == pytest.approx(seconds[asked] / np.exp(shift), rel=1e-6)
 
 
 def test_one_absurd_row_hardly_moves_what_is_said_elsewhere() -> None:
@@ -68,17 +68,17 @@ def test_one_absurd_row_hardly_moves_what_is_said_elsewhere() -> None:
 def test_only_the_newest_rows_are_kept_and_of_others_nothing_is_known() -> None:
     X, seconds = scaling_runs(50)
     asked = np.arange(50) % 2 == 0
-    answers = GaussianProcessSurrogate(n_kept=30).fit(X, seconds).answers(~asked, asked)
-    assert np.isnan(answers).tolist() == [True] * 10 + [False] * 15
+    held_out = GaussianProcessSurrogate(n_kept=30).fit(X, seconds).held_out(~asked, asked)
+    assert np.isnan(held_out).tolist() == [True] * 10 + [False] * 15
 
 
-def test_answers_before_fitting_or_with_masks_of_other_rows_are_refused() -> None:
+def test_holding_out_before_fitting_or_with_masks_of_other_rows_are_refused() -> None:
     three = np.ones(3, dtype=np.bool_)
-    with pytest.raises(NotFittedError, match="answers came before fit"):
-        GaussianProcessSurrogate().answers(three, three)
+    with pytest.raises(NotFittedError, match="held_out came before fit"):
+        GaussianProcessSurrogate().held_out(three, three)
     X, seconds = scaling_runs(10)
     with pytest.raises(InvalidInputError, match=r"shapes \(3,\) and \(3,\), expected \(10,\)"):
-        GaussianProcessSurrogate().fit(X, seconds).answers(three, three)
+        GaussianProcessSurrogate().fit(X, seconds).held_out(three, three)
 
 
 def test_a_number_of_a_wide_range_acts_by_its_logarithm() -> None:
