@@ -10,11 +10,10 @@ from functools import lru_cache
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Parameter
-from crosswind.models.analytic.device import Device
-from crosswind.models.analytic.devices import device_named
-from crosswind.models.analytic.memory import fits, memory_use
-from crosswind.models.analytic.plan import Plan
-from crosswind.models.analytic.transformer import Transformer
+from crosswind.models.analytic.machine.devices import Device, device_named
+from crosswind.models.analytic.networks.transformer import Transformer
+from crosswind.models.analytic.step.memory import fits, memory_use
+from crosswind.models.analytic.step.plan import Plan
 from crosswind.models.tuner.space.formula import Application, Formula, Missing, Variable
 from crosswind.models.tuner.space.operations import Operation
 
