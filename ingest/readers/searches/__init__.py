@@ -1,1 +1,1 @@
-"""SearchCache of configurations that other tuners made."""
+"""Searches over configurations that other tuners made."""
