@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from crosswind.api.routes.predictions import Ranks, RunAsk
-from crosswind.api.stored import ClientOf
+from crosswind.api.dependencies import ClientOf
+from crosswind.api.routes.predictions import Ranks, RunRequest
 from crosswind.api.wire import refuse_unknown_query
 from crosswind.data.schema.answers.advice import ScalingAdvice, WalltimeAdvice
 from crosswind.data.schema.question import SCALES_MAX, Price, Scales
@@ -14,14 +14,14 @@ from crosswind.data.schema.question import SCALES_MAX, Price, Scales
 router = APIRouter(prefix="/v1", tags=["advice"], dependencies=[Depends(refuse_unknown_query)])
 
 
-class WalltimeAsk(RunAsk):
+class WalltimeRequest(RunRequest):
     """A run, and how sure its limit must be."""
 
     confidence: Annotated[float, Field(ge=0.5, lt=1, description="that the limit is enough")] = 0.95
     startup_seconds: Annotated[float | None, Field(ge=0, description="before the run begins; null: measured")] = None
 
 
-class ScalingAsk(RunAsk):
+class ScalingRequest(RunRequest):
     """The same work on several numbers of nodes, and what nodes and energy cost."""
 
     world_size: Ranks = 1
@@ -35,14 +35,14 @@ class ScalingAsk(RunAsk):
 
 
 @router.post("/walltime-advice")
-def advise_walltime(asked: WalltimeAsk, client: ClientOf) -> WalltimeAdvice:
+def advise_walltime(body: WalltimeRequest, client: ClientOf) -> WalltimeAdvice:
     """The shortest time limit that the run keeps with this confidence; stores nothing."""
-    return client.advise_walltime(asked.question, asked.confidence, startup_seconds=asked.startup_seconds)
+    return client.advise_walltime(body.question, body.confidence, startup_seconds=body.startup_seconds)
 
 
 @router.post("/scaling-advice")
-def advise_scaling(asked: ScalingAsk, client: ClientOf) -> ScalingAdvice:
+def advise_scaling(body: ScalingRequest, client: ClientOf) -> ScalingAdvice:
     """Time, efficiency and price over numbers of nodes, and how many to request; stores nothing."""
-    scales = Scales(asked.node_counts, asked.ranks_per_node, asked.deadline_seconds, asked.now)
-    price = Price(asked.node_watts, asked.per_node_hour, asked.carbon_grams_per_kilowatt_hour)
-    return client.advise_scaling(asked.question, scales, price)
+    scales = Scales(body.node_counts, body.ranks_per_node, body.deadline_seconds, body.now)
+    price = Price(body.node_watts, body.per_node_hour, body.carbon_grams_per_kilowatt_hour)
+    return client.advise_scaling(body.question, scales, price)

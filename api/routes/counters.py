@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
-from crosswind.api.stored import ClientOf
+from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Name, refuse_unknown_query
 from crosswind.data.schema.answers.effects import CounterRanking
 
@@ -20,6 +20,6 @@ class RunsQuery(BaseModel):
 
 
 @router.get("")
-def get_counters(asked: Annotated[RunsQuery, Query()], client: ClientOf) -> CounterRanking:
+def get_counters(query: Annotated[RunsQuery, Query()], client: ClientOf) -> CounterRanking:
     """The counters of the nodes ranked by how surely they go with the excess of runs; stores nothing."""
-    return client.counters(asked.workload, asked.system)
+    return client.counters(query.workload, query.system)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Depends
 
-from crosswind.api.stored import ClientOf
+from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, refuse_unknown_query
 from crosswind.data.schema.answers.studies import Disturbance
 

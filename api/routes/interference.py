@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
+from crosswind.api.dependencies import ClientOf
 from crosswind.api.routes.counters import RunsQuery
-from crosswind.api.stored import ClientOf
 from crosswind.api.wire import refuse_unknown_query
 from crosswind.data.schema.answers.effects import Interference
 
@@ -13,6 +13,6 @@ router = APIRouter(prefix="/v1/interference", tags=["explain"], dependencies=[De
 
 
 @router.get("")
-def get_interference(asked: Annotated[RunsQuery, Query()], client: ClientOf) -> Interference:
+def get_interference(query: Annotated[RunsQuery, Query()], client: ClientOf) -> Interference:
     """Users, workloads and jobs ranked by how surely runs next to them are slower; stores nothing."""
-    return client.interference(asked.workload, asked.system)
+    return client.interference(query.workload, query.system)

@@ -1,4 +1,4 @@
-"""Nodes whose samples arrive."""
+"""Nodes and the state of their agents."""
 
 import time
 from typing import Annotated
@@ -6,8 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
-from crosswind.api.stored import StoreOf
-from crosswind.api.wire import Page, Part, cursor_of, next_url, place_of, refuse_unknown_query
+from crosswind.api.dependencies import StoreOf
+from crosswind.api.paging import ListQuery, Page, cursor_of, next_url, place_of
+from crosswind.api.wire import refuse_unknown_query
 from crosswind.data.schema.answers.nodes import NodeState
 from crosswind.data.store.fleet import fleet
 
@@ -16,21 +17,21 @@ WEEK_SECONDS = 7 * 86_400
 
 
 class NodePage(Page):
-    """Part of the list of nodes, by name: the time of the last sweep changes while pages are turned."""
+    """Part of the list of nodes, by name, because the time of the last sweep changes meanwhile."""
 
     nodes: list[NodeState]
 
 
-class NodeQuery(Part):
-    """The nodes that are asked for."""
+class NodeQuery(ListQuery):
+    """The nodes to list."""
 
     since_seconds: Annotated[int, Field(ge=1, le=WEEK_SECONDS, description="how far to look back")] = 3600
 
 
 @router.get("")
-def list_nodes(asked: Annotated[NodeQuery, Query()], request: Request, store: StoreOf) -> NodePage:
-    """Nodes with samples of the last hour, or as far back as asked, by name."""
-    [after] = place_of(asked.cursor, str) or [""]
-    states = fleet(store, time.time_ns() - asked.since_seconds * 1_000_000_000, after=after, limit=asked.limit)
-    cursor = cursor_of(states[-1].node) if len(states) == asked.limit else None
+def list_nodes(query: Annotated[NodeQuery, Query()], request: Request, store: StoreOf) -> NodePage:
+    """Nodes with samples of the last hour, or of `since_seconds`, by name."""
+    [after] = place_of(query.cursor, str) or [""]
+    states = fleet(store, time.time_ns() - query.since_seconds * 1_000_000_000, after=after, limit=query.limit)
+    cursor = cursor_of(states[-1].node) if len(states) == query.limit else None
     return NodePage(nodes=list(states), next=cursor, next_url=next_url(request, cursor))

@@ -7,8 +7,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import Field
 
-from crosswind.api.stored import ClientOf
-from crosswind.api.wire import Ask, Name, Value, Values, View, plain_json, refuse_unknown_query
+from crosswind.api.dependencies import ClientOf
+from crosswind.api.wire import Name, RequestBody, Value, Values, View, plain_json, refuse_unknown_query
 from crosswind.data.schema.answers.predictions import Outcome, PredictionBasis, RunPrediction
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.question import RANKS_MAX, Question
@@ -20,8 +20,8 @@ BATCH_MAX = 10_000
 Ranks = Annotated[int, Field(ge=1, le=RANKS_MAX, description="number of ranks; of jobs, of nodes")]
 
 
-class RunAsk(Ask):
-    """The run that is asked about."""
+class RunRequest(RequestBody):
+    """A run to come."""
 
     workload: Name
     system: Name
@@ -32,12 +32,12 @@ class RunAsk(Ask):
 
     @property
     def question(self) -> Question:
-        """In the words of the models. Raises: InvalidInputError."""
+        """Return the run as models take it. Raises: InvalidInputError."""
         return Question(self.workload, self.system, self.configuration, self.world_size, self.node_count)
 
 
-class PredictionAsk(RunAsk):
-    """A run, and a limit that it may exceed."""
+class PredictionRequest(RunRequest):
+    """A run to come, and a limit that it may exceed."""
 
     limit_seconds: Annotated[float | None, Field(gt=0, description="how likely is it to take longer?")] = None
 
@@ -54,7 +54,7 @@ class BatchView(View):
     model: str | None
 
 
-class BatchAsk(Ask):
+class BatchRequest(RequestBody):
     """Many runs of one workload on one system: of what differs between them, lists of the same length."""
 
     workload: Name
@@ -65,7 +65,7 @@ class BatchAsk(Ask):
 
     @property
     def questions(self) -> list[Question]:
-        """One for each number of ranks. Raises: InvalidInputError naming a list of another length."""
+        """Return a run for each number of ranks. Raises: InvalidInputError naming a list of another length."""
         count = len(self.world_size)
         columns = {name: _column(name, value, count) for name, value in self.configuration.items()}
         rows = zip(*columns.values(), strict=True) if columns else [()] * count
@@ -76,10 +76,10 @@ class BatchAsk(Ask):
 
 
 @router.post("", response_model=RunPrediction)
-async def predict(asked: PredictionAsk, request: Request) -> Response:
+async def predict(body: PredictionRequest, request: Request) -> Response:
     """Predict how long a run to come will take, as quantiles; stores nothing."""
     predictor: RunPredictor = request.app.state.client.predictor  # a dependency costs a tenth of an answer
-    question, outcome, limit = asked.question, asked.outcome, asked.limit_seconds
+    question, outcome, limit = body.question, body.outcome, body.limit_seconds
     answer = predictor.cached(question, outcome, limit_seconds=limit)
     if answer is None:
         answer = await run_in_threadpool(predictor.answer, question, outcome, limit_seconds=limit)
@@ -87,9 +87,9 @@ async def predict(asked: PredictionAsk, request: Request) -> Response:
 
 
 @router.post(":batch", response_model=BatchView)
-def predict_many(asked: BatchAsk, client: ClientOf) -> Response:
+def predict_many(body: BatchRequest, client: ClientOf) -> Response:
     """Predict how long many runs to come will take, in columns; stores nothing."""
-    return plain_json(client.predictor.answers(asked.questions, asked.outcome))
+    return plain_json(client.predictor.answers(body.questions, body.outcome))
 
 
 def _column(name: str, value: Parameter | list[Parameter], count: int) -> list[Parameter]:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from crosswind.api.stored import ClientOf
+from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, refuse_unknown_query
 from crosswind.data.schema.answers.weather import Remaining
 from crosswind.models.forecast.running import STEPS_MAX
@@ -20,6 +20,6 @@ class RemainingQuery(BaseModel):
 
 
 @router.get("/{run_id}/remaining")
-def get_remaining(run_id: Id, asked: Annotated[RemainingQuery, Query()], client: ClientOf) -> Remaining:
+def get_remaining(run_id: Id, query: Annotated[RemainingQuery, Query()], client: ClientOf) -> Remaining:
     """Return what is left of the run, from its steps so far and from how earlier runs went on."""
-    return client.remaining(run_id, total_steps=asked.total_steps)
+    return client.remaining(run_id, total_steps=query.total_steps)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from crosswind.api.stored import ClientOf
+from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, refuse_unknown_query
 from crosswind.data.schema.answers.advice import BatchShares
 from crosswind.models.advice.shares_of_run import BATCH_MAX
@@ -21,6 +21,6 @@ class SharesQuery(BaseModel):
 
 
 @router.get("/{run_id}/batch-shares")
-def get_batch_shares(run_id: Id, asked: Annotated[SharesQuery, Query()], client: ClientOf) -> BatchShares:
+def get_batch_shares(run_id: Id, query: Annotated[SharesQuery, Query()], client: ClientOf) -> BatchShares:
     """Samples for each rank so that all finish together, from the run's measured compute seconds; stores nothing."""
-    return client.batch_shares(run_id, batch=asked.batch, now_batch=asked.now_batch)
+    return client.batch_shares(run_id, batch=query.batch, now_batch=query.now_batch)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from crosswind.api.stored import ClientOf
+from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Id, Name, refuse_unknown_query
 from crosswind.data.schema.answers.stragglers import (
     RANKED_RUNS,
@@ -38,9 +38,9 @@ class RegressionsQuery(BaseModel):
 
 
 @router.get("/stragglers")
-def get_stragglers(asked: Annotated[StragglersQuery, Query()], client: ClientOf) -> PeerRanking:
+def get_stragglers(query: Annotated[StragglersQuery, Query()], client: ClientOf) -> PeerRanking:
     """Rank places, devices and nodes slower than their peers over all runs; stores nothing."""
-    return client.stragglers(asked.system, asked.workload, runs=asked.runs, limit=asked.limit)
+    return client.stragglers(query.system, query.workload, runs=query.runs, limit=query.limit)
 
 
 @router.get("/runs/{run_id}/stragglers")
@@ -50,6 +50,6 @@ def get_run_stragglers(run_id: Id, client: ClientOf) -> RunStragglers:
 
 
 @router.get("/regressions")
-def get_regressions(asked: Annotated[RegressionsQuery, Query()], client: ClientOf) -> Regressions:
+def get_regressions(query: Annotated[RegressionsQuery, Query()], client: ClientOf) -> Regressions:
     """Return when workloads became slower or faster for good, and what changed with that; stores nothing."""
-    return client.regressions(asked.system, asked.workload, runs=asked.runs)
+    return client.regressions(query.system, query.workload, runs=query.runs)

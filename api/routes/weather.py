@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from crosswind.api.stored import ClientOf
+from crosswind.api.dependencies import ClientOf
 from crosswind.api.wire import Name, refuse_unknown_query
 from crosswind.data.schema.answers.weather import HOURS_MAX, SystemWeather
 
@@ -21,6 +21,6 @@ class WeatherQuery(BaseModel):
 
 
 @router.get("")
-def get_weather(asked: Annotated[WeatherQuery, Query()], client: ClientOf) -> SystemWeather:
+def get_weather(query: Annotated[WeatherQuery, Query()], client: ClientOf) -> SystemWeather:
     """The slowdown of each workload now and hour by hour, with 90 % bands; stores nothing."""
-    return client.weather(asked.system, asked.workload, hours=asked.hours)
+    return client.weather(query.system, query.workload, hours=query.hours)

@@ -13,13 +13,13 @@ from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
 from crosswind.models.stragglers.ranking import SLOWER
 
 DRAWN = 500
-MAYBE = 0.5  # probability of being slower from which on a thing is worth a look
+MAYBE = 0.5  # probability of being slower from which on a peer is marked to watch
 LOOKS = {  # the word, colour and symbol of each
     "slower than its peers": (VERMILION, "triangle-up"),
     "may be slower": (ORANGE, "diamond"),
     "as its peers": (BLUE, "circle-open"),
 }
-LABELLED = 5  # stragglers whose names stand in the figure
+LABELLED = 5  # stragglers named in the figure
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from crosswind.data.schema.words import opening, words
 
 ROW_PIXELS, AROUND_PIXELS = 46, 92
 UNEXPLAINED = "unexplained"
-LEAST_SPAN = 0.01  # of the measured time: an axis over less than its rounding has no ticks that can be told apart
+LEAST_SPAN = 0.01  # of the measured time: an axis over less than its rounding has no distinct ticks
 
 
 @dataclass(frozen=True)

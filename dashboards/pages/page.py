@@ -12,26 +12,26 @@ Place = tuple[int, str]  # of a run in the list: started_ns or 0, and run_id
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The request of a reader: the query's words, the run in the path, and where in the list to go on."""
+class PageQuery:
+    """The query of a page: its parameters, the run in the path, and the place from which a list goes on."""
 
-    query: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     run_id: str = ""
     before: Place | None = None
 
     def word(self, name: str) -> str | None:
-        """The value of a query parameter; None when it is absent or empty, as from a form field left alone."""
-        return self.query.get(name, "").strip() or None
+        """Return the value of a parameter; None if it is absent or empty, as from an empty form field."""
+        return self.parameters.get(name, "").strip() or None
 
     def choice(self, name: str, expected: Sequence[str]) -> str | None:
-        """A value out of a list. Raises: InvalidInputError."""
+        """Return a value out of a list. Raises: InvalidInputError."""
         value = self.word(name)
         if value is not None and value not in expected:
             raise InvalidInputError(f"query parameter {name}={value[:60]!r}: expected one of {', '.join(expected)}")
         return value
 
     def amount(self, name: str, default: int, *, most: int) -> int:
-        """A whole number from 1 to `most`. Raises: InvalidInputError."""
+        """Return a whole number from 1 to `most`. Raises: InvalidInputError."""
         value = self.word(name)
         if value is None:
             return default
@@ -55,17 +55,17 @@ class View(Protocol):
 
     @property
     def next_place(self) -> Place | None:
-        """The place where a list goes on; None at its end and on other pages."""
+        """The place from which a list goes on; None at its end and on other pages."""
         ...
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page: its address, its place in the rail (none without a label), its template, and what it shows."""
+    """One page: its address, its place in the rail (none without a label), its template, and its view."""
 
     name: str
     path: str
     template: str
-    view: Callable[[Local, Asked], View]
+    view: Callable[[Local, PageQuery], View]
     label: str | None = None
     section: str = ""  # name of the page in the rail that it belongs to

@@ -1,4 +1,4 @@
-"""The Regressions page: workloads that became slower or faster for good, and what changed just then."""
+"""The Regressions page: workloads that became slower or faster for good, and simultaneous changes of facts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.levels import levels_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, times, utc
 from crosswind.data.schema.answers.stragglers import ChangedFact, Regression, Regressions
@@ -36,14 +36,14 @@ class RegressionsView:
     title = "Regressions"
 
 
-def view(client: Local, asked: Asked) -> RegressionsView:
-    """Lasting changes, the newest first, and the runs of one workload."""
-    scope = scope_of(client, asked, RunState.COMPLETED)
+def view(client: Local, query: PageQuery) -> RegressionsView:
+    """Return lasting changes, the newest first, and the runs of one workload."""
+    scope = scope_of(client, query, RunState.COMPLETED)
     if not scope.runs:
         return RegressionsView("", scope, 0, 0, 0, 0, (), None, (), (), ())
     answer = client.regressions(scope.system, scope.workload)
     drawn = _drawn(answer, scope)
-    chart = None if drawn is None else levels_plot(client.ask(client.store, history, *drawn))
+    chart = None if drawn is None else levels_plot(client.compute(client.store, history, *drawn))
     return RegressionsView(
         sentence=_sentence(answer),
         scope=scope,
@@ -63,7 +63,7 @@ PAGE = Page("regressions", "/regressions", "regressions.html", view, label="Regr
 
 
 def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:
-    """The workload with the newest change; the one asked for, where nothing changed."""
+    """Return system and workload of the newest change; those of the query if nothing changed."""
     if answer.changes:
         newest = next((change for change in answer.changes if change.ratio > 1), answer.changes[0])
         return newest.system, newest.workload
@@ -75,7 +75,7 @@ def _drawn(answer: Regressions, scope: Scope) -> tuple[str, str] | None:
 def _sentence(answer: Regressions) -> str:
     looked = count(answer.workloads, "workload")
     if answer.workloads == len(answer.too_few):
-        return "No workload has runs enough to tell a lasting change."
+        return "No workload has enough runs to detect a lasting change."
     if not answer.changes:
         return f"Nothing changed for good in {looked}, over {count(answer.runs, 'run')}."
     slower = [change for change in answer.changes if change.ratio > 1]

@@ -1,4 +1,4 @@
-"""The Stragglers page: nodes, devices and rank places that are slower than their peers, and since when."""
+"""The Stragglers page: nodes, devices and rank places that are slower than their peers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.fleet import fleet_plot
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.scope import Scope, scope_of
 from crosswind.dashboards.wording import count, number, times
 from crosswind.data.schema.answers.stragglers import PeerKind, RankedPeer
@@ -18,7 +18,7 @@ SHOWN, MOST_SHOWN = 25, 500
 
 @dataclass(frozen=True)
 class StragglersView:
-    """The page's contents; of `listed` things of the kind chosen the first are in the rows.
+    """The page's contents; the rows have the first of the `listed` peers.
 
     `exclude` is Slurm's option that leaves the named nodes of one system out; empty when there are none.
     """
@@ -43,16 +43,16 @@ class StragglersView:
     title = "Stragglers"
 
 
-def view(client: Local, asked: Asked) -> StragglersView:
-    """The fleet's ranking; one node of it where the query names one. Raises: InvalidInputError."""
-    kind, node = asked.choice("kind", tuple(PeerKind)), asked.word("node")
-    limit = asked.amount("limit", SHOWN, most=MOST_SHOWN)
-    scope = scope_of(client, asked)
+def view(client: Local, query: PageQuery) -> StragglersView:
+    """Return the fleet's ranking, or one node of it. Raises: InvalidInputError."""
+    kind, node = query.choice("kind", tuple(PeerKind)), query.word("node")
+    limit = query.amount("limit", SHOWN, most=MOST_SHOWN)
+    scope = scope_of(client, query)
     if not scope.runs:
         return StragglersView("", scope, 0, 0, 0, None, kind, tuple(PeerKind), node, 0, 0, (), "", (), ())
     ranking = client.stragglers(scope.system, scope.workload)
     listed = [entry for entry in ranking.ranked if kind in (None, entry.kind) and (node is None or _is_of(entry, node))]
-    chart = fleet_plot(PeerKind(kind) if kind else _telling(ranking.ranked), ranking.ranked)
+    chart = fleet_plot(PeerKind(kind) if kind else _kind_of_first(ranking.ranked), ranking.ranked)
     return StragglersView(
         sentence=_sentence(ranking.named, len(ranking.ranked)),
         scope=scope,
@@ -80,13 +80,13 @@ def _is_of(entry: RankedPeer, node: str) -> bool:
     return entry.name == node if entry.kind is PeerKind.NODE else entry.name.startswith(f"{node} ")
 
 
-def _telling(ranked: Sequence[RankedPeer]) -> PeerKind:
-    """The kind of the surest thing that is named; nodes where none is."""
+def _kind_of_first(ranked: Sequence[RankedPeer]) -> PeerKind:
+    """Return the kind of the surest straggler; nodes if there is none."""
     return next((entry.kind for entry in ranked if entry.named), PeerKind.NODE)
 
 
 def _exclude(named: Sequence[RankedPeer]) -> str:
-    """The option for the nodes of the system of the surest one."""
+    """Return the option for the stragglers in the system of the surest one."""
     nodes = [entry for entry in named if entry.kind is PeerKind.NODE]
     if not nodes:
         return ""
@@ -103,6 +103,6 @@ def _sentence(named: Sequence[RankedPeer], compared: int) -> str:
         return f"Nothing is surely slower than its peers, of {compared} nodes, devices and rank places compared."
     worst = max(named, key=lambda entry: entry.ratio)
     took = f"{times(worst.ratio)} [{number(worst.low_ratio)} to {number(worst.high_ratio)}]"
-    others = f"; {count(len(named) - 1, 'other straggler')} beside it" if len(named) > 1 else ""
+    others = f"; {count(len(named) - 1, 'other straggler')} besides" if len(named) > 1 else ""
     kind = str(worst.kind).capitalize()
     return f"{kind} {worst.name} takes {took} the time of its peers{others}."

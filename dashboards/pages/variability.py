@@ -1,4 +1,4 @@
-"""The Variability page: which cohorts differ most from run to run, and what that costs."""
+"""The Variability page: the cohorts that differ most from run to run, and the time that is lost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from crosswind.client.local import Local
 from crosswind.dashboards.figures.causes import cause_totals
 from crosswind.dashboards.figures.chart import Chart
 from crosswind.dashboards.figures.variability import cohort_distributions, cohort_over_time
-from crosswind.dashboards.pages.page import Asked, Page, Place
+from crosswind.dashboards.pages.page import Page, PageQuery, Place
 from crosswind.dashboards.pages.run import cohort_id
 from crosswind.dashboards.wording import count, percent, scalar, seconds
 from crosswind.data.catalog.runs import RunFilter
@@ -20,7 +20,7 @@ from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key, summaries
 
 NEWEST = 500  # runs that the page looks at
-FEWEST = 3  # runs with steps that make a cohort worth ranking
+FEWEST = 3  # runs with steps, from which on a cohort is ranked
 EXPLAINED = 50  # newest runs of the selected cohort that are explained
 DRAWN_COHORTS = 12
 SLOWEST = 8
@@ -78,16 +78,16 @@ class VariabilityView:
     title = "Variability"
 
 
-def view(client: Local, asked: Asked) -> VariabilityView:
-    """The cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
-    workload = asked.word("workload")
+def view(client: Local, query: PageQuery) -> VariabilityView:
+    """Return the cohorts among the newest runs, and one of them in detail. Raises: NotFoundError."""
+    workload = query.word("workload")
     with client.store.catalog.read() as session:
         workloads = sorted({run.workload for run in session.runs.find(limit=NEWEST)})
     runs = all_runs(client.store, RunFilter(workload=workload), limit=NEWEST)
     by_id = {run.run_id: run for run in runs}
     outcome = summaries(client.store, runs)
     cohorts = _cohorts(outcome, by_id)
-    selected = _selected(cohorts, asked.word("cohort"))
+    selected = _selected(cohorts, query.word("cohort"))
     members = outcome[outcome["cohort"].map(cohort_id) == selected.cohort_id] if selected else outcome.iloc[:0]
     explanations = _explained(client, members, by_id)
     return VariabilityView(
@@ -137,7 +137,7 @@ def _cohort(group: pd.DataFrame, run: Run) -> CohortRow:
 
 
 def _names(rows: Sequence[CohortRow]) -> dict[str, str]:
-    """Cohort id -> workload, and of its configuration and scale what tells it from the others of that workload."""
+    """Cohort id -> workload, and what in its configuration and scale distinguishes it from others of the workload."""
     names = {}
     for row in rows:
         same = [other for other in rows if other.workload == row.workload]

@@ -1,4 +1,4 @@
-"""A file's lock, by which its writer is known to live."""
+"""The lock of a spool file: while it is held, the writer lives."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from crosswind.data.files import take_lock
 
 
 def locked_or_removed(fd: int, path: Path) -> bool:
-    """Return whether this new file is locked; else nothing is left of it. Raises: as `locked`."""
+    """Lock a new file, or remove it. Return whether it is locked. Raises: as `locked`."""
     try:
         if locked(fd, path):
             return True

@@ -1,4 +1,4 @@
-"""Segments that are kept aside because not everything in them could be understood."""
+"""Quarantine: copies of segments of which not everything could be read."""
 
 import logging
 import shutil
@@ -12,7 +12,7 @@ log = logging.getLogger("crosswind.ingest")
 
 
 def keep_copy(segment: Readable, kept: Path) -> None:
-    """Makes `kept` hold what the segment holds, safe from a power failure; a copy that is there already is left.
+    """Copy the segment to `kept`, safe from a power failure; an existing copy stays.
 
     Raises: OSError; UnavailableError when the segment cannot be opened.
     """
@@ -23,20 +23,20 @@ def keep_copy(segment: Readable, kept: Path) -> None:
 
 
 def keep_within(paths: Iterable[Path], limit_bytes: int) -> None:
-    """Gives up the oldest of these files until they hold at most so much, and logs each."""
+    """Remove the oldest of these files until the rest hold at most `limit_bytes`, and log every one removed."""
     files = sorted(filter(None, map(_age_and_size, paths)))
     excess = sum(size for _, size, _ in files) - limit_bytes
     for _, size, path in files:
         if excess <= 0:
             return
         path.unlink(missing_ok=True)
-        log.warning("gave up %s, of %d bytes: at most %d are kept aside", path, size, limit_bytes)
+        log.warning("removed %s, of %d bytes: the quarantine holds %d at most", path, size, limit_bytes)
         excess -= size
 
 
 def _age_and_size(path: Path) -> tuple[int, int, Path] | None:
     try:
         status = path.stat()
-    except FileNotFoundError:  # somebody else gave it up
+    except FileNotFoundError:  # somebody else removed it
         return None
     return status.st_mtime_ns, status.st_size, path

@@ -1,1 +1,1 @@
-"""Why a run was slow: its excess over what was expected, split into causes that sum to it."""
+"""Explanation of slow runs: the excess over the expected time, split into causes that sum to it."""

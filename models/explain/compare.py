@@ -1,4 +1,4 @@
-"""Two runs of one workload, and by what one took longer: more steps, and slower ones, split as an explanation is.
+"""Comparison of two runs of one workload: one took longer by more steps, and by slower ones, split among causes.
 
 seconds A - seconds B = (steps A - steps B) x B's time a step + steps A x (A's time a step - B's). The second part goes
 to the causes by their evidence, exactly as the excess of a run over its cohort does; B takes the cohort's place.
@@ -14,18 +14,19 @@ from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.run import Run
 from crosswind.data.schema.words import opening, words
 from crosswind.data.store.store import Store
-from crosswind.models.explain.cohort import read_segments
+from crosswind.models.explain.cohort.columns import COLUMNS
+from crosswind.models.explain.cohort.read import read_segments
+from crosswind.models.explain.cohort.reference import TIME, Reference
+from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, WATCH, interval, shares_of
-from crosswind.models.explain.notable import SMALLEST_SHARE
-from crosswind.models.explain.reference import TIME, Reference
-from crosswind.models.explain.segments import COLUMNS, Segments
+from crosswind.models.explain.significance import SMALLEST_SHARE
 from crosswind.models.explain.split import UNEXPLAINED, resampled, split
 
-SAID = 0.005  # of the faster run's time a step, below which nobody would speak of a difference
+SAID = 0.005  # of the faster run's time a step, below which a difference is not worth a word
 
 
 def compare_runs(store: Store, first_id: str, second_id: str) -> Comparison:
-    """Why one of two runs took longer a step than the other.
+    """Explain why one of two runs took longer a step than the other.
 
     Raises: NotFoundError; InvalidInputError for one run twice, two workloads, or a run with too few steps.
     """
@@ -46,7 +47,7 @@ def compare_runs(store: Store, first_id: str, second_id: str) -> Comparison:
 
 
 def compare(slower: Segments, faster: Segments, *, differing: Mapping[str, tuple[str, str]]) -> Comparison:
-    """Of two runs' segments, that with the longer time a step first."""
+    """Compare the segments of two runs, of which the first has the longer time a step."""
     random = np.random.default_rng(1)
     reference = Reference(faster.means[None, :], faster.means, dict.fromkeys((*COLUMNS, TIME), 0.0))
     again = resampled(slower.values, random) - resampled(faster.values, random)
@@ -93,7 +94,7 @@ def _part(share: CauseShare, comparison: Comparison) -> str:
 
 
 def _also(shares: Sequence[CauseShare], whole: float) -> tuple[str, ...]:
-    """Further causes that nobody would leave unsaid: surely above nothing, and worth a word."""
+    """Return further causes to mention: those surely above nothing and large enough."""
     return tuple(
         share.cause for share in shares[1:] if share.seconds.low > 0 and share.seconds.value > SMALLEST_SHARE * whole
     )

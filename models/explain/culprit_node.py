@@ -1,6 +1,6 @@
-"""The node to look at: that of the culprit, or the one on whose links most of the cause shows."""
+"""Choice of the node to look at: the culprit's, or the one whose links show most of the cause."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,24 +10,16 @@ from crosswind.data.schema.answers.explanations import Explanation
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.store.store import Store
-from crosswind.models.explain.evidence import spans_of
-from crosswind.models.explain.rates import RATES
-from crosswind.models.explain.rates_during import rates_during
+from crosswind.models.explain.cohort.columns import LINK_EVIDENCE
+from crosswind.models.explain.cohort.step_rows import spans_of
+from crosswind.models.explain.evidence.node_rates import rates_during
 
-# By cause, what its links count. Of what is lost both ends tell: the one that sends again, and the one that misses it.
-COUNTS: Mapping[str, tuple[str, ...]] = {
-    "link_rate": ("overlimits",),
-    "packet_loss": ("out_of_order", "retransmits"),
-    "retransmission": ("retransmits", "retries"),
-    "congestion": ("pauses", "port_waits", "marks", "backlog"),
-    "neighbour_traffic": ("link_busy",),
-}
-STANDS_OUT = 1.5  # times the next node's share
+CLEAR_RATIO = 1.5  # of a node's share to the next one's
 EXCLUDE = "--exclude=NODE"
 
 
 def at_node(explanation: Explanation, node: str | None) -> Explanation:
-    """The same with its node, which its directive names where it asks to leave it out."""
+    """Return the explanation with its node, named in a directive to leave it out."""
     if node is None:
         return explanation
     return replace(
@@ -36,7 +28,7 @@ def at_node(explanation: Explanation, node: str | None) -> Explanation:
 
 
 def culprit_node(store: Store, run: Run, explanation: Explanation) -> str | None:
-    """The node of the culprit's rank, else of the links. Raises: MalformedError."""
+    """Return the node of the culprit's rank, else of the links. Raises: MalformedError."""
     if explanation.cause is None:
         return None
     if explanation.culprit_rank is None:
@@ -48,24 +40,24 @@ def culprit_node(store: Store, run: Run, explanation: Explanation) -> str | None
 
 
 def node_of_links(store: Store, run: Run, cause: str) -> str | None:
-    """The node with clearly the most of what speaks for the cause; None for other causes, and where nodes are alike.
+    """Return the node with clearly the most evidence of the cause on its links.
 
-    Raises: MalformedError.
+    None where nodes are alike, and for causes without such evidence. Both ends of a link show a loss: one sends again,
+    the other misses it. Raises: MalformedError.
     """
     nodes = list(dict.fromkeys(run.nodes))
-    spans = spans_of(store, [run])
-    if cause not in COUNTS or len(nodes) < 2 or spans.empty:
+    evidence = [sampled for sampled in LINK_EVIDENCE.get(cause, ()) if sampled.locates]
+    if not evidence or len(nodes) < 2 or (spans := spans_of(store, [run])).empty:
         return None
     within = int(spans["begin_ns"].min()), int(spans["end_ns"].max()) + 1
     rows = [(number, node, *within) for number, node in enumerate(nodes)]
     places = pd.DataFrame(rows, columns=["moment", "at_node", "from_ns", "until_ns"])
-    rates = [rate for rate in RATES if rate.column in COUNTS[cause]]
-    shares = _shares([*rates_during(store.lake, places, len(nodes), rates).values()])
+    shares = _shares([*rates_during(store.lake, places, len(nodes), evidence).values()])
     order = np.argsort(shares)
-    return nodes[order[-1]] if len(shares) and shares[order[-1]] > STANDS_OUT * shares[order[-2]] else None
+    return nodes[order[-1]] if len(shares) and shares[order[-1]] > CLEAR_RATIO * shares[order[-2]] else None
 
 
 def _shares(counted: Sequence[Floats]) -> Floats:
-    """Of each node the mean share of what was counted at all, shape (n_nodes,); empty where nothing was."""
-    seen = [np.nan_to_num(counts) for counts in counted if np.nansum(counts) > 0]
-    return np.mean([counts / counts.sum() for counts in seen], axis=0) if seen else np.empty(0)
+    """Return the mean share of each node in the columns that counted anything, shape (n_nodes,); else empty."""
+    counts = [np.nan_to_num(column) for column in counted if np.nansum(column) > 0]
+    return np.mean([column / column.sum() for column in counts], axis=0) if counts else np.empty(0)

@@ -1,4 +1,4 @@
-"""Explanations of runs: verdict, shares of the excess, what speaks for them, and what to do next."""
+"""Explanations of runs: verdict, shares of the excess, their evidence, and what to do next."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,36 +11,37 @@ from crosswind.data.schema.prediction import Floats
 from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs, cohort_key
 from crosswind.data.store.store import Store
-from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import Observed
-from crosswind.models.explain.cohort import read_cohort
+from crosswind.models.explain.cohort.columns import COLUMNS, OF_RUN
+from crosswind.models.explain.cohort.read import read_cohort
+from crosswind.models.explain.cohort.reference import FEWEST_RUNS, TIME, Reference
+from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.culprit_node import at_node, culprit_node
-from crosswind.models.explain.hidden import hidden
-from crosswind.models.explain.missing import missing_of
-from crosswind.models.explain.notable import BY_NAME, Compared, Notable, notable, spreads_of
-from crosswind.models.explain.reference import FEWEST_RUNS, TIME, Reference
-from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments
+from crosswind.models.explain.gaps import gaps_of
+from crosswind.models.explain.masked_time import masked_seconds
 from crosswind.models.explain.sentence import is_of_a_rank, more_steps, sentence
+from crosswind.models.explain.significance import ComparedShares, Finding, findings_of, student_spreads
 from crosswind.models.explain.split import UNEXPLAINED, Split, split
 
 FEWEST_SEGMENTS = 10
-ALIKE_STEPS, HALF = 0.01, 0.5  # of a number of steps, which are as many; share of the runs that make as many
-SMALLEST_EXCESS = 0.02  # excess / expected below which no cause makes a run slow that stands out against its cohort
+ALIKE_STEPS, HALF = 0.01, 0.5  # of a number of steps, within which another is the same; share of the runs that make it
+SMALLEST_EXCESS = 0.02  # excess / expected, below which no cause that is significant in its cohort makes a run slow
 SMALLEST_SLOWDOWN = 0.10  # of the expected time: of a run's excess without a cause, of a rank's lag in a quick run
 SPREADS = 3.0  # an excess within so many of the cohort's own robust standard deviations is its usual variability
-# Of a share, and a step, which nobody knows better: caches grow cold meanwhile, a wait lasts longer than asked for.
+# Of a share, and a step, that stay uncertain: caches grow cold meanwhile, a sleep lasts longer than asked for.
 DOUBT, DOUBT_SECONDS = 0.03, 0.0003
 
 
 def explain_run(store: Store, run_id: str) -> Explanation:
-    """Why this run took as long as it did. Raises: NotFoundError."""
+    """Explain why this run took as long as it did. Raises: NotFoundError, MalformedError."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
     return explain_runs(store, [run])[run_id]
 
 
 def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
-    """An explanation of every given run against all stored runs of its cohort, by run id."""
+    """Explain every given run against all stored runs of its cohort; by run id. Raises: MalformedError."""
     wanted = {cohort_key(run) for run in runs}
     peers = [
         peer
@@ -57,13 +58,13 @@ def explain_runs(store: Store, runs: Sequence[Run]) -> dict[str, Explanation]:
         ]
         own = segments.get(run.run_id)
         explanation = explain(run.run_id, own, cohort)
-        explanation = replace(explanation, missing=missing_of(run, own))
+        explanation = replace(explanation, missing=gaps_of(run, own))
         explanations[run.run_id] = at_node(explanation, culprit_node(store, run, explanation))
     return explanations
 
 
 def explain(run_id: str, run: Segments | None, cohort: Sequence[Segments]) -> Explanation:
-    """The explanation of one run from its segments and those of the other runs of its cohort."""
+    """Explain one run from its segments and those of the other runs of its cohort."""
     if run is None or len(run.values) < FEWEST_SEGMENTS:
         count = 0 if run is None else len(run.values)
         reason = f"only {count} steps with all ranks and their collectives are recorded"
@@ -71,7 +72,7 @@ def explain(run_id: str, run: Segments | None, cohort: Sequence[Segments]) -> Ex
     if len(cohort) < FEWEST_RUNS:
         reason = f"only {len(cohort)} other runs are comparable"
         return Explanation(run_id, *_abstention(reason, REPEAT), cohort_runs=len(cohort), steps=len(run.values))
-    return _told(run, cohort)
+    return _explained(run, cohort)
 
 
 WATCH = "Record at least 20 steps: for batch in run.steps(loader), and run.watch(model) for its collectives."
@@ -82,15 +83,15 @@ def _abstention(reason: str, next_action: str) -> tuple[Verdict, str, str]:
     return Verdict.INSUFFICIENT_EVIDENCE, f"Not enough evidence to say: {reason}.", next_action
 
 
-def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
-    whole, ranks = Compared.whole(run, cohort), Compared.ranks(run, cohort)
-    parts, steps = split(run.means, whole.reference), len(run.values)
+def _explained(run: Segments, cohort: Sequence[Segments]) -> Explanation:
+    compared, ranks = ComparedShares.of_run(run, cohort), ComparedShares.of_ranks(run, cohort)
+    parts, steps = split(run.means, compared.reference), len(run.values)
     numbers = sorted(run.work) or list(range(run.ranks))
-    verdict, named = _named(parts, whole, ranks)
+    verdict, named = _named(parts, compared, ranks)
     first = named[0] if named else None
     usual = _usual_steps(cohort)
     has_place = first is None or first.rank is not None or is_of_a_rank(first.cause, parts)
-    culprit = _culprit(run, whole.reference, first, numbers) if has_place else None
+    culprit = _culprit(run, compared.reference, first, numbers) if has_place else None
     return Explanation(
         run_id=run.run_id,
         verdict=verdict,
@@ -103,7 +104,7 @@ def _told(run: Segments, cohort: Sequence[Segments]) -> Explanation:
         measured_seconds=(parts.expected_time + parts.excess) * steps,
         expected_seconds=parts.expected_time * steps,
         excess=interval(parts.excess, parts.replicates["excess"], steps),
-        shares=tuple(shares_of(parts, steps, _hidden(run, parts, whole.reference))),
+        shares=tuple(shares_of(parts, steps, _masked(run, parts, compared.reference))),
         unexplained=interval(parts.shares[UNEXPLAINED], parts.replicates[UNEXPLAINED], steps),
         cause=first.cause if first else None,
         also=tuple(finding.cause for finding in named[1:]),
@@ -120,49 +121,50 @@ def _usual_steps(cohort: Sequence[Segments]) -> int | None:
     return middle if np.mean(np.abs(counts - middle) <= ALIKE_STEPS * middle) > HALF else None
 
 
-def _named(parts: Split, whole: Compared, ranks: Compared | None) -> tuple[Verdict, list[Notable]]:
-    """The verdict, and the causes of a run's being slow, the first one first."""
+def _named(parts: Split, compared: ComparedShares, ranks: ComparedShares | None) -> tuple[Verdict, list[Finding]]:
+    """Return the verdict, and the causes of a slow run, the first one first."""
     of_pace = SMALLEST_SLOWDOWN * parts.expected_time
-    findings = notable(whole, ranks, parts.expected_time)
-    if parts.excess <= SMALLEST_EXCESS * parts.expected_time:  # but for its pace it might be
+    findings = findings_of(compared, ranks, parts.expected_time)
+    if parts.excess <= SMALLEST_EXCESS * parts.expected_time:  # not slow, unless for its pace
         findings = [finding for finding in findings if finding.rank is not None and finding.seconds > of_pace]
     largest = max(BY_NAME, key=lambda name: parts.shares[name])
-    is_scalar = parts.shares[largest] > max(parts.shares[UNEXPLAINED], 0.0)
-    first = [Notable(largest, parts.shares[largest], None)] if is_scalar else []
-    if _stands_out(parts, whole.reference):
-        return Verdict.SLOW, [*first, *(finding for finding in findings if not is_scalar or finding.cause != largest)]
+    is_named = parts.shares[largest] > max(parts.shares[UNEXPLAINED], 0.0)
+    first = [Finding(largest, parts.shares[largest], None)] if is_named else []
+    if _is_significant(parts, compared.reference):
+        return Verdict.SLOW, [*first, *(finding for finding in findings if not is_named or finding.cause != largest)]
     if findings:
         return Verdict.SLOW, findings
     return (Verdict.PERHAPS_SLOW, first) if parts.excess > of_pace else (Verdict.NORMAL, [])
 
 
-def _stands_out(parts: Split, reference: Reference) -> bool:
-    usual = spreads_of(reference.runs, SPREADS) * reference.spread[TIME]
+def _is_significant(parts: Split, reference: Reference) -> bool:
+    usual = student_spreads(reference.runs, SPREADS) * reference.spread[TIME]
     is_beyond = parts.excess > max(SMALLEST_SLOWDOWN * parts.expected_time, usual)
     return is_beyond and _low(parts.replicates["excess"]) > 0
 
 
 NOTHING = "Nothing to do: this is the cohort's usual time."
-SAMPLE = "Record node counters beside the run (crosswind run does), or explain it again when more runs are stored."
+SAMPLE = "Record node counters during the run (crosswind run does), or explain it again when more runs are stored."
 
 
-def _hidden(run: Segments, parts: Split, reference: Reference) -> Mapping[str, Floats]:
-    """Return what each cause hid, by name, as `hidden` draws it."""
-    taking = [cause for cause in CAUSES if parts.shares[cause.name] > 0]
-    return {cause.name: hidden(run, reference.usual, cause.columns) for cause in taking}
+def _masked(run: Segments, parts: Split, reference: Reference) -> Mapping[str, Floats]:
+    """Return masked seconds a segment of each cause that has a share, by name, shape (REPLICATES,)."""
+    with_share = [cause for cause in BY_NAME.values() if parts.shares[cause.name] > 0]
+    return {cause.name: masked_seconds(run, reference.usual, cause.columns) for cause in with_share}
 
 
-def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None) -> list[CauseShare]:
-    """Return what each cause took over so many steps, the largest first; those that took nothing are left out.
+def shares_of(parts: Split, steps: int, masked: Mapping[str, Floats] | None = None) -> list[CauseShare]:
+    """Return the share of every cause over so many steps, the largest first; causes without one are left out.
 
-    `hid` is what each of them hid, in replicates: its interval begins at what would be saved without it alone.
+    `masked` are the masked seconds of each of them, shape (REPLICATES,): an interval begins at the time that would be
+    saved without its cause alone.
     """
     observed = Observed(parts.measured, parts.expected)
     shares = []
-    for cause in CAUSES:
+    for cause in BY_NAME.values():
         value, replicates = parts.shares[cause.name], parts.replicates[cause.name]
         if value > 0:
-            saved = replicates if hid is None else np.maximum(replicates - hid[cause.name], 0.0)
+            saved = replicates if masked is None else np.maximum(replicates - masked[cause.name], 0.0)
             doubt = max(DOUBT * value, DOUBT_SECONDS)
             low, high = _low(saved) - doubt, float(np.quantile(replicates, 0.95)) + doubt
             seconds = Interval(value * steps, max(low, 0.0) * steps, high * steps)
@@ -171,7 +173,7 @@ def shares_of(parts: Split, steps: int, hid: Mapping[str, Floats] | None = None)
 
 
 def interval(value: float, replicates: Floats, steps: int) -> Interval:
-    """An estimate a step, and its replicates, as seconds over so many steps."""
+    """Return an estimate a step, and its replicates, as seconds over so many steps."""
     low, high = np.quantile(replicates, (0.05, 0.95))
     return Interval(value * steps, float(low) * steps, float(high) * steps)
 
@@ -180,8 +182,8 @@ def _low(replicates: Floats) -> float:
     return float(np.quantile(replicates, 0.05))
 
 
-def _confidence(first: Notable, parts: Split, ranks: Compared | None) -> float:
-    """The share of replicates in which it is the largest, where it was found to be that."""
+def _confidence(first: Finding, parts: Split, ranks: ComparedShares | None) -> float:
+    """Return the share of replicates in which the first cause is the largest, in its rank or in the run."""
     if first.rank is not None and ranks is not None:
         parts = split(ranks.means[first.rank], ranks.reference)
     others = [values for name, values in parts.replicates.items() if name in BY_NAME and name != first.cause]
@@ -189,8 +191,8 @@ def _confidence(first: Notable, parts: Split, ranks: Compared | None) -> float:
     return float(np.mean(parts.replicates[first.cause] > np.max(others, axis=0)))
 
 
-def _culprit(run: Segments, reference: Reference, first: Notable | None, numbers: Sequence[int]) -> int:
-    """The rank with most of what speaks for the cause; without a cause the one that came last most often."""
+def _culprit(run: Segments, reference: Reference, first: Finding | None, numbers: Sequence[int]) -> int:
+    """Return the rank with most of the cause's evidence; without a cause the one that arrived last most often."""
     if first and first.rank is not None:
         return numbers[first.rank]
     names = [name for name in BY_NAME[first.cause].columns if name not in OF_RUN] if first else []

@@ -1,4 +1,4 @@
-"""The split: a run's excess over its cohort, shared among the causes by their evidence, with replicates."""
+"""Split of a run's excess over its cohort among the causes, by their evidence, with replicates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,24 +6,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import Excess
-from crosswind.models.explain.reference import Reference, usual_again
-from crosswind.models.explain.segments import COLUMNS, PHASES
+from crosswind.models.explain.cohort.columns import COLUMNS, LINK_EVIDENCE
+from crosswind.models.explain.cohort.reference import Reference, usual_again
+from crosswind.models.explain.evidence.step_columns import PHASES
 
 REPLICATES = 400
 BLOCK = 5  # segments that are drawn together: neighbours share their weather
 UNEXPLAINED = "unexplained"
-OF_LINKS = ("neighbour_traffic", "packet_loss", "link_rate", "retransmission", "congestion")
-_NAMES = tuple(cause.name for cause in CAUSES)
-ORDERS = (_NAMES, (*OF_LINKS, *(name for name in _NAMES if name not in OF_LINKS)))
+# Orders in which causes may claim.
+ORDERS = (tuple(BY_NAME), tuple(sorted(BY_NAME, key=lambda name: name not in LINK_EVIDENCE)))
 
 
 @dataclass(frozen=True)
 class Split:
-    """Seconds a segment. `measured` and `expected` map columns to means; the shares + unexplained = `excess`.
+    """Shares of an excess, seconds a segment: `measured` and `expected` map columns to means.
 
-    `replicates` maps every share to its values again, shape (REPLICATES,); `excess` likewise under its name.
+    The shares, of causes and of UNEXPLAINED, sum to `excess`. `replicates` maps every share, and "excess", to values of
+    shape (REPLICATES,).
     """
 
     measured: Mapping[str, float]
@@ -33,7 +34,7 @@ class Split:
 
     @property
     def excess(self) -> float:
-        """Measured - expected, all phases."""
+        """Measured - expected, the sum of all phases."""
         return sum(self.measured[name] - self.expected[name] for name in PHASES)
 
     @property
@@ -43,11 +44,11 @@ class Split:
 
 
 def split(means: Floats, reference: Reference, *, seed: int = 0, again: Floats | None = None) -> Split:
-    """Splits what a run's means, shape (len(COLUMNS),), are above what is usual of those it is compared with.
+    """Split the excess of a run's means, shape (len(COLUMNS),), over the usual values of its reference.
 
-    What was measured is known; what it would have been without the causes is not. So replicates take off another
-    expectation each time: what is usual of the cohort's runs drawn again, and by what one of them differs from that.
-    `again`, shape (REPLICATES, len(COLUMNS)), are replicates of measured - expected in their place.
+    The measured time is certain, the time without the causes is not. So each replicate subtracts another expectation:
+    the usual values of the cohort's runs, resampled, and the deviation of one of them. `again`, shape (REPLICATES,
+    len(COLUMNS)), are replicates of measured - expected in their place.
     """
     random = np.random.default_rng(seed)
     if again is None:
@@ -63,17 +64,20 @@ def split(means: Floats, reference: Reference, *, seed: int = 0, again: Floats |
 
 
 def shared(means: Floats, reference: Reference) -> dict[str, Floats]:
-    """Every cause's share of each row of means, shape (n_rows, len(COLUMNS)); and what stays unexplained."""
+    """Return by cause, and for UNEXPLAINED, its share of each row of means, seconds, shape (n_rows,).
+
+    means: shape (n_rows, len(COLUMNS)).
+    """
     return _shared(Excess(dict(zip(COLUMNS, (means - reference.usual).T, strict=True)), reference.spread))
 
 
 def _shared(excess: Excess) -> dict[str, Floats]:
-    """Cause -> seconds: the mean over the orders in which causes may claim, which are the Shapley value's.
+    """Return seconds by cause: the mean over the orders in which causes may claim, which are the Shapley value's.
 
-    Whether threads waited for a core or a link held packets back, the collective ran long: which of both came first,
-    nothing says. All other causes have one place in the order, by how direct their evidence is.
+    A collective runs long whether threads waited for a core or a link held packets back: which of both came first is
+    unknown. All other causes have one place in the order, by how direct their evidence is.
     """
-    claims = {cause.name: cause.claims(excess) for cause in CAUSES}
+    claims = {cause.name: cause.claims(excess) for cause in BY_NAME.values()}
     taken = [_taken(excess, claims, order) for order in ORDERS]
     shares: dict[str, Floats] = {name: np.mean([claimed[name] for claimed in taken], axis=0) for name in claims}
     total: Floats = np.sum(list(shares.values()), axis=0)
@@ -81,7 +85,7 @@ def _shared(excess: Excess) -> dict[str, Floats]:
 
 
 def _taken(excess: Excess, claims: Mapping[str, Mapping[str, Floats]], order: Sequence[str]) -> dict[str, Floats]:
-    """Cause -> seconds: each takes what it claims of what the causes before it left of the phase's excess."""
+    """Return seconds by cause: its claims, bounded by the excess of the phase that the causes before it left."""
     left = {phase: np.maximum(excess[phase], 0.0) for phase in PHASES}
     shares = {}
     for name in order:
@@ -98,7 +102,10 @@ def _total(excess: Excess) -> Floats:
 
 
 def resampled(values: Floats, random: np.random.Generator) -> Floats:
-    """Means of the segments, drawn again in blocks, shape (REPLICATES, n_columns)."""
+    """Return means of the segments, resampled in blocks, shape (REPLICATES, n_columns).
+
+    values: shape (n_segments, n_columns).
+    """
     count = len(values)
     length = min(BLOCK, count)
     sums = np.cumsum(np.vstack([np.zeros((1, values.shape[1])), values]), axis=0)

@@ -1,8 +1,8 @@
-"""Waits of a run's ranks for each other, as a graph of culprits and victims, and its pipeline stages beside each other.
+"""Graph of a run's culprits and victims, by how long ranks waited for each other, and comparison of pipeline stages.
 
-In a step the rank that waits least came last; what another waits beyond that, it waits for that rank. Sums over steps
-tell how many seconds each rank cost each other. Of a pipeline, ranks of one stage do the same work and stages do not:
-there a stage that spends longest by itself, step after step, is out of balance, whichever rank came last.
+In a step the rank that waits least arrived last; another rank's wait beyond that is a wait for this rank. Sums over
+steps give the seconds that each rank cost each other. In a pipeline, ranks of one stage do the same work and stages do
+not: there a stage whose own time is longest, step after step, is out of balance, whichever rank arrived last.
 
 Source: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025; POP metrics
 definitions, for load balance = mean / largest.
@@ -17,15 +17,15 @@ from crosswind.data.schema.answers.explanations import PipelineStage, Wait, Wait
 from crosswind.data.schema.prediction import Floats
 from crosswind.data.store.features import WARM_UP_STEPS
 from crosswind.data.store.store import Store
-from crosswind.models.explain.step_grid import grid_of
+from crosswind.models.explain.evidence.step_grid import grid_of
 from crosswind.models.stragglers.stages import stages_of
 
-MOST_EDGES = 100  # told, the largest
+MOST_EDGES = 100  # of an answer, the largest
 DURATION, WAITED = "duration_seconds", "comm_seconds"
 _STEPS = f"select rank, step, {DURATION}, {WAITED} from step where run_id = ? and step >= {WARM_UP_STEPS}"  # noqa: S608
 
 
-def waits_of(store: Store, run_id: str) -> Waits:
+def victims_of(store: Store, run_id: str) -> Waits:
     """Return the waits in the steps after warm-up that all ranks recorded. Raises: NotFoundError, MalformedError."""
     with store.catalog.read() as session:
         run = session.runs.get(run_id)
@@ -43,7 +43,10 @@ def waits_of(store: Store, run_id: str) -> Waits:
 
 
 def _edges(ranks: Floats, waited: Floats) -> list[Wait]:
-    """Every pair in which one waited for the other, the most seconds first; `waited` has shape (n_steps, n_ranks)."""
+    """Return every pair of which one waited for the other, the most seconds first.
+
+    ranks: shape (n_ranks,); waited: seconds, shape (n_steps, n_ranks).
+    """
     culprit = np.argmin(waited, axis=1)
     lost = waited - waited[np.arange(len(waited)), culprit][:, None]
     seconds = np.zeros((len(ranks), len(ranks)))
@@ -59,7 +62,7 @@ def _edges(ranks: Floats, waited: Floats) -> list[Wait]:
 
 
 def _stages(names: Mapping[int, str], ranks: Floats, own: Floats, waited: Floats) -> tuple[PipelineStage, ...]:
-    """The stages, where every rank's is known and there are two at least."""
+    """Return the stages, where every rank has one and there are two at least; own and waited: (n_steps, n_ranks)."""
     of_rank = [names.get(int(rank), "") for rank in ranks]
     if "" in of_rank or len(set(of_rank)) < 2:
         return ()

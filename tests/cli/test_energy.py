@@ -75,14 +75,14 @@ def metered(node: str) -> dict[str, list[int | str]]:
     }
 
 
-def test_show_tells_what_meters_told(ask: Ask) -> None:
+def test_show_prints_what_meters_measured(ask: Ask) -> None:
     assert "energy 1.00 kWh, measured by pm_counters; 500 W a node" in ask("show", "0002")[1].splitlines()
     energy = json.loads(ask("show", "0002", "--json")[1])["energy"]
     assert energy["joules"] == pytest.approx(2 * WATTS * HOUR)
     assert (energy["origin"], energy["scope"], energy["carbon_grams"]) == ("measured", "node", None)
 
 
-def test_show_tells_no_energy_of_a_run_that_nobody_metered(ask: Ask, tmp_path: Path) -> None:
+def test_show_has_no_energy_of_an_unmetered_run(ask: Ask, tmp_path: Path) -> None:
     with Store.open(tmp_path / "home") as store, store.catalog.write() as session:
         session.runs.merge(Run("DARK", "bert", "lab", RunState.COMPLETED, started_ns=1, ended_ns=SECOND))
     assert "energy" not in ask("show", "DARK")[1]
@@ -101,7 +101,7 @@ def test_predict_says_which_energy_is_estimated(ask: Ask) -> None:
     _, said, _ = ask(
         "predict", "--workload", "gpt", "--ranks", "8", *other, "--config", "accelerator=H100", "--system", "x"
     )
-    assert "estimated by the accelerator's power limit: nobody metered such a run" in one_line(said)
+    assert "estimated by the accelerator's power limit: no such run was metered" in one_line(said)
     _, said, _ = ask("predict", "--workload", "bert", "--ranks", "16", "--system", "x")
     assert "estimated: from 4 metered runs of other workloads here or of this one elsewhere" in one_line(said)
 

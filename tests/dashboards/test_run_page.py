@@ -1,7 +1,7 @@
 import pytest
 
 from crosswind.client.local import Local
-from crosswind.dashboards.pages.page import Asked
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.dashboards.pages.run import Coverage, RunPageView, view
 from crosswind.dashboards.queries import NodeSource
 from crosswind.data.schema.answers.explanations import Verdict
@@ -10,7 +10,7 @@ from crosswind.data.store.store import Store
 
 
 def seen(store: Store, run_id: str) -> RunPageView:
-    return view(Local(store), Asked({}, run_id))
+    return view(Local(store), PageQuery({}, run_id))
 
 
 def test_a_slow_run_has_every_figure_and_a_cause(lab: Store) -> None:

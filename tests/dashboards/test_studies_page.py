@@ -9,7 +9,7 @@ from crosswind.api.app import create_app
 from crosswind.client.local import Local
 from crosswind.dashboards.figures.trials import TrialValues
 from crosswind.dashboards.pages import studies
-from crosswind.dashboards.pages.page import Asked
+from crosswind.dashboards.pages.page import PageQuery
 from crosswind.data.schema.errors import NotFoundError
 from crosswind.data.schema.trial import Study, TrialState
 from crosswind.data.store.store import Store
@@ -22,7 +22,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def shown(store: Store, **query: str) -> studies.StudiesView:
-    return studies.view(Local(store), Asked(query))
+    return studies.view(Local(store), PageQuery(query))
 
 
 def search(store: Store, study: Study, values: list[float | None]) -> CatalogStudyService:
@@ -38,7 +38,7 @@ def search(store: Store, study: Study, values: list[float | None]) -> CatalogStu
     return service
 
 
-def test_a_study_is_told_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
+def test_a_study_is_described_by_its_best_trial_and_how_far_it_is(store: Store) -> None:
     service = search(store, STUDY, [0.4, None, 0.2])
     [running] = service.suggest("ddp", 1, Lease("job 8", 60.0))
     view = shown(store)

@@ -1,1 +1,1 @@
-"""Searches over configurations that other tuners made."""
+"""Readers of other tuners' histories."""

@@ -1,8 +1,14 @@
-"""The causes, in the order in which they may claim: direct evidence first, what is left last."""
+"""Causes of a run's excess: our own in an explicit list, other people's by entry points of `crosswind.causes`."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 
 from crosswind.models.explain.causes.busy_loaders import BusyLoaders
 from crosswind.models.explain.causes.cause import Cause
 from crosswind.models.explain.causes.congestion import Congestion
+from crosswind.models.explain.causes.contract import check
 from crosswind.models.explain.causes.cpu_contention import CpuContention
 from crosswind.models.explain.causes.cpu_quota import CpuQuota
 from crosswind.models.explain.causes.cpu_steal import CpuSteal
@@ -29,6 +35,9 @@ from crosswind.models.explain.causes.stall import Stall
 from crosswind.models.explain.causes.swap import Swap
 from crosswind.models.explain.causes.uneven_work import UnevenWork
 
+log = logging.getLogger(__name__)
+
+# In the order in which they may claim: direct evidence first, the rest of a phase last.
 CAUSES: tuple[Cause, ...] = (
     SlowStorage(),
     BusyLoaders(),
@@ -59,3 +68,40 @@ CAUSES: tuple[Cause, ...] = (
     Congestion(),
     Network(),
 )
+ENTRY_POINT_GROUP = "crosswind.causes"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A cause of somebody else's that cannot be used, and why."""
+
+    name: str
+    reason: str
+
+
+def plugged_in_causes() -> tuple[list[Cause], list[Refused]]:
+    """Return other people's causes, and those that cannot be used, with the reason.
+
+    An entry point names a callable without arguments that makes a cause.
+    """
+    causes: list[Cause] = []
+    refused: list[Refused] = []
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            causes.append(_made_by(point, [*causes, *CAUSES]))
+        except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything, and must not stop ours
+            reason = f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
+            log.warning("cause %s (%s) is left out: %s", point.name, point.value, reason)
+            refused.append(Refused(point.name, reason))
+    return causes, refused
+
+
+def _made_by(point: EntryPoint, others: Sequence[Cause]) -> Cause:
+    cause: Cause = point.load()()
+    check(cause, others)
+    return cause
+
+
+# Other people's claim before ours, of which the last take all that is left of a phase.
+PLUGGED_IN, REFUSED = plugged_in_causes()
+BY_NAME: Mapping[str, Cause] = {cause.name: cause for cause in (*PLUGGED_IN, *CAUSES)}

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds, where_it_fills
+from crosswind.models.explain.causes.cause import Excess, Observed, filling
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
+
+CPU_WAITED = Sampled("cpu_waited", (Rate("cgroup", ("cpu_waiting_seconds_total",)),))
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,13 @@ class BusyLoaders:
         "smaller images, prepared files, a GPU decoder."
     )
     columns: ClassVar[tuple[str, ...]] = ("cpu_waited",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (CPU_WAITED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The input phase."""
-        return {"input": where_it_fills(excess, "cpu_waited", "input")}
+        """Claim the input phase."""
+        return {"input": filling(excess, "cpu_waited", "input")}
 
     def evidence(self, observed: Observed) -> str:
-        """For how long tasks waited for a core."""
-        measured, expected = observed.measured["cpu_waited"], observed.expected["cpu_waited"]
-        return f"tasks of the job waited {milliseconds(measured)} a step for a core, expected {milliseconds(expected)}"
+        """Return for how long tasks waited for a core."""
+        measured, expected = observed.milliseconds("cpu_waited")
+        return f"tasks of the job waited {measured} a step for a core, expected {expected}"

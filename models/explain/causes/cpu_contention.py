@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,13 @@ class CpuContention:
         "See what else runs on that node (crosswind doctor, top); give each rank cores of its own and pin it."
     )
     columns: ClassVar[tuple[str, ...]] = ("run_queue_wait", "comm_thread_wait")
+    indicators: ClassVar[tuple[Indicator, ...]] = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute by the loop's thread, fabric by the others."""
+        """Claim compute by the loop's thread, fabric by the others."""
         return {"compute": excess["run_queue_wait"], "fabric": excess["comm_thread_wait"]}
 
     def evidence(self, observed: Observed) -> str:
         """Return how long threads waited for a core."""
-        measured, expected = observed.measured["run_queue_wait"], observed.expected["run_queue_wait"]
-        return f"its thread waited {milliseconds(measured)} a step for a core, expected {milliseconds(expected)}"
+        measured, expected = observed.milliseconds("run_queue_wait")
+        return f"its thread waited {measured} a step for a core, expected {expected}"

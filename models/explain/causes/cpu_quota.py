@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
+
+THROTTLED = Sampled("throttled", (Rate("cgroup", ("throttled_seconds_total",)),), is_zero_unsampled=True)
 
 
 @dataclass(frozen=True)
@@ -20,12 +24,13 @@ class CpuQuota:
         "Raise or remove the CPU limit of the job's control group, or start fewer threads in it."
     )
     columns: ClassVar[tuple[str, ...]] = ("throttled",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (THROTTLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute."""
+        """Claim compute."""
         return {"compute": excess["throttled"]}
 
     def evidence(self, observed: Observed) -> str:
         """Return how long it was stopped."""
-        measured, expected = observed.measured["throttled"], observed.expected["throttled"]
-        return f"a CPU quota stopped it for {milliseconds(measured)} a step, expected {milliseconds(expected)}"
+        measured, expected = observed.milliseconds("throttled")
+        return f"a CPU quota stopped it for {measured} a step, expected {expected}"

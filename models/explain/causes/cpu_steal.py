@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
+
+_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+CORE_TIME = tuple(f"{mode}_seconds_total" for mode in _MODES)
+STOLEN = Sampled("stolen", (Rate("cpu", ("steal_seconds_total",), over=CORE_TIME, device="all"),))
 
 
 @dataclass(frozen=True)
@@ -21,12 +27,13 @@ class CpuSteal:
         "job: #SBATCH --exclude=NODE."
     )
     columns: ClassVar[tuple[str, ...]] = ("stolen",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (STOLEN,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute, where the rank did not wait for a core of its own guest."""
+        """Claim compute, where the rank did not wait for a core of its own guest."""
         return {"compute": at_most(excess["stolen"], excess.work)}
 
     def evidence(self, observed: Observed) -> str:
         """Return how long cores were away."""
-        measured, expected = observed.measured["stolen"], observed.expected["stolen"]
-        return f"the hypervisor took {milliseconds(measured)} of each core a step, expected {milliseconds(expected)}"
+        measured, expected = observed.milliseconds("stolen")
+        return f"the hypervisor took {measured} of each core a step, expected {expected}"

@@ -5,7 +5,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
+
+# Of an AMD GPU the controller counts the cycles in which something held it down, and all cycles.
+AMD_REASONS = ("prochot", "thermal", "regulator_thermal", "memory_thermal")
+HEAT_THROTTLED = Sampled(
+    "heat_throttled",
+    (
+        Rate("frequency", ("throttled_seconds_total",), device="package%"),
+        Rate("gpu", ("throttle_thermal_seconds_total",)),
+        *(Rate("amd_gpu", (f"throttle_{reason}_total",), over=("accumulation_total",)) for reason in AMD_REASONS),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -21,12 +34,13 @@ class HeatThrottling:
         "#SBATCH --exclude=NODE."
     )
     columns: ClassVar[tuple[str, ...]] = ("heat_throttled",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (HEAT_THROTTLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute, where the rank did not wait for a core."""
+        """Claim compute, where the rank did not wait for a core."""
         return {"compute": at_most(excess["heat_throttled"], excess.work)}
 
     def evidence(self, observed: Observed) -> str:
-        """For how long it was throttled."""
-        measured, expected = observed.measured["heat_throttled"], observed.expected["heat_throttled"]
-        return f"heat held clocks down for {milliseconds(measured)} a step, expected {milliseconds(expected)}"
+        """Return for how long it was throttled."""
+        measured, expected = observed.milliseconds("heat_throttled")
+        return f"heat held clocks down for {measured} a step, expected {expected}"

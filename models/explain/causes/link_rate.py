@@ -7,9 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
+from crosswind.models.conditions.reading import Over
 from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
 
 OVERLIMITS_LEAST = 1.0  # a step
+OVERLIMITS = Sampled("overlimits", (Rate("qdisc", ("overlimits_total",), Over.SUM),), on_links=True)
 
 
 @dataclass(frozen=True)
@@ -24,13 +28,14 @@ class LinkRate:
         "Look at the rate limit and the speed of the links of the run's nodes: tc -s qdisc, ethtool."
     )
     columns: ClassVar[tuple[str, ...]] = ("fabric",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (OVERLIMITS,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The fabric's time."""
-        is_limited = excess.stands_out("overlimits", least=OVERLIMITS_LEAST)
+        """Claim the fabric's time."""
+        is_limited = excess.is_beyond_usual("overlimits", least=OVERLIMITS_LEAST)
         return {"fabric": np.where(is_limited, excess["fabric"], 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """Packets held back."""
+        """Return the packets held back."""
         measured, expected = observed.measured["overlimits"], observed.expected["overlimits"]
         return f"{measured:.3g} packets a step met a rate limit, expected {expected:.3g}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator
 
 FAULTS_LEAST = 1.0  # a step
 
@@ -25,13 +26,14 @@ class MajorFaults:
         "room for the file cache: #SBATCH --mem=..."
     )
     columns: ClassVar[tuple[str, ...]] = ("compute",)
+    indicators: ClassVar[tuple[Indicator, ...]] = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute in which the rank was idle."""
-        faulted = excess.stands_out("major_faults", least=FAULTS_LEAST)
+        """Claim compute in which the rank was idle."""
+        faulted = excess.is_beyond_usual("major_faults", least=FAULTS_LEAST)
         return {"compute": np.where(faulted, excess.idle, 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """Faults of the loop's thread."""
+        """Return the faults of the loop's thread."""
         measured, expected = observed.measured["major_faults"], observed.expected["major_faults"]
         return f"its thread waited for a disk in {measured:.3g} page faults a step, expected {expected:.3g}"

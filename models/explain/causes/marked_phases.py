@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,10 @@ class SlowCheckpoint:
         "Look at the file system that checkpoints go to; write them less often or asynchronously."
     )
     columns: ClassVar[tuple[str, ...]] = ("checkpoint",)
+    indicators: ClassVar[tuple[Indicator, ...]] = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The checkpoint phase."""
+        """Claim the checkpoint phase."""
         return {"checkpoint": excess["checkpoint"]}
 
     def evidence(self, observed: Observed) -> str:
@@ -34,9 +36,10 @@ class OtherWork:
     name: ClassVar[str] = "other_work"
     next_action: ClassVar[str] = "Look at what the loop does in its phase `other`: evaluation, logging."
     columns: ClassVar[tuple[str, ...]] = ("other",)
+    indicators: ClassVar[tuple[Indicator, ...]] = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The phase `other`."""
+        """Claim the phase `other`."""
         return {"other": excess["other"]}
 
     def evidence(self, observed: Observed) -> str:
@@ -44,6 +47,6 @@ class OtherWork:
         return _took("other work", "other", observed)
 
 
-def _took(what: str, phase: str, observed: Observed) -> str:
-    measured, expected = observed.measured[phase], observed.expected[phase]
-    return f"{what} took {milliseconds(measured)} a step, expected {milliseconds(expected)}"
+def _took(work: str, phase: str, observed: Observed) -> str:
+    measured, expected = observed.milliseconds(phase)
+    return f"{work} took {measured} a step, expected {expected}"

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
+
+MEMORY_STALLED = Sampled("memory_stalled", (Rate("pressure", ("waiting_seconds_total",), device="memory"),))
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,13 @@ class MemoryPressure:
         "smaller batch, DataLoader(num_workers=fewer)."
     )
     columns: ClassVar[tuple[str, ...]] = ("memory_stalled",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (MEMORY_STALLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute, where the thread waited or was in the kernel: an allocation reclaims for itself."""
+        """Claim compute, where the thread waited or was in the kernel: an allocation reclaims for itself."""
         return {"compute": at_most(excess["memory_stalled"], excess.work - excess["cpu_user"])}
 
     def evidence(self, observed: Observed) -> str:
-        """For how long tasks waited for memory."""
-        measured, expected = observed.measured["memory_stalled"], observed.expected["memory_stalled"]
-        return f"tasks waited {milliseconds(measured)} a step for memory, expected {milliseconds(expected)}"
+        """Return for how long tasks waited for memory."""
+        measured, expected = observed.milliseconds("memory_stalled")
+        return f"tasks waited {measured} a step for memory, expected {expected}"

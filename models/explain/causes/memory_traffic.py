@@ -8,6 +8,7 @@ import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.evidence.indicators import Indicator
 
 FAULTS_LEAST = 50.0  # a step
 
@@ -21,14 +22,15 @@ class MemoryTraffic:
         "Look for buffers allocated and freed in every step: reuse them, or keep freed memory in the allocator."
     )
     columns: ClassVar[tuple[str, ...]] = ("cpu_system",)
+    indicators: ClassVar[tuple[Indicator, ...]] = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute, as far as kernel time grew and page faults did too."""
-        faulted = excess.stands_out("minor_faults", least=FAULTS_LEAST)
+        """Claim compute, as far as kernel time grew and page faults did too."""
+        faulted = excess.is_beyond_usual("minor_faults", least=FAULTS_LEAST)
         return {"compute": np.where(faulted, excess["cpu_system"], 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """Page faults and kernel time."""
+        """Return the page faults and kernel time."""
         faults, expected = observed.measured["minor_faults"], observed.expected["minor_faults"]
         kernel = milliseconds(observed.measured["cpu_system"])
         return f"{faults:.0f} page faults a step, expected {expected:.0f}; {kernel} of kernel time a step"

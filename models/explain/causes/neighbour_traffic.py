@@ -7,9 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.conditions.reading import BYTES
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
 
 SECONDS_LEAST = 0.0005  # a step
+LINK_BUSY = Sampled(
+    "link_busy",
+    (
+        *(Rate("network", (column,), per="speed_bytes_per_second", only="device <> 'lo'") for column in BYTES),
+        *(Rate("infiniband", (column,), per="rate_bytes_per_second") for column in BYTES),
+    ),
+    on_links=True,
+)
 
 
 @dataclass(frozen=True)
@@ -26,13 +37,14 @@ class NeighbourTraffic:
         "#SBATCH --exclusive, --switches=1."
     )
     columns: ClassVar[tuple[str, ...]] = ("link_busy", "fabric")
+    indicators: ClassVar[tuple[Indicator, ...]] = (LINK_BUSY,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The fabric's time, no more than the busiest link needs for the bytes that are too many."""
-        return {"fabric": np.where(excess.stands_out("link_busy", least=SECONDS_LEAST), excess["link_busy"], 0.0)}
+        """Claim the fabric's time, no more than the busiest link needs for the bytes that are too many."""
+        return {"fabric": np.where(excess.is_beyond_usual("link_busy", least=SECONDS_LEAST), excess["link_busy"], 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """For how long the link carried something."""
-        measured, expected = observed.measured["link_busy"], observed.expected["link_busy"]
-        busy = f"its busiest link carried bytes for {milliseconds(measured)} a step"
-        return f"{busy}, expected {milliseconds(expected)} for the run's own"
+        """Return for how long the link carried something."""
+        measured, expected = observed.milliseconds("link_busy")
+        busy = f"its busiest link carried bytes for {measured} a step"
+        return f"{busy}, expected {expected} for the run's own"

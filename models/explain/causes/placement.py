@@ -1,13 +1,32 @@
 """Placement: runs spread over nodes and switches as this one take longer than the others of their cohort."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, by_runs_alike, told_by_runs_alike
+from crosswind.models.explain.causes.cause import Excess, Observed, beyond_usual
+from crosswind.models.explain.evidence.indicators import ComparedRun, Indicator, RunsAlike
 
-ALIKE = "other runs spread over nodes and switches in the same way"
+
+def placements(runs: Sequence[ComparedRun]) -> list[tuple[object, ...]]:
+    """Return for each run how many ranks share a node, and a leaf switch where all of them are recorded."""
+    if not all(node in compared.switches for compared in runs for node in compared.nodes.values()):
+        return [_sizes(compared.nodes.values()) for compared in runs]
+    return [_sizes_by_switch(compared) if compared.nodes else () for compared in runs]
+
+
+def _sizes_by_switch(compared: ComparedRun) -> tuple[object, ...]:
+    nodes = compared.nodes.values()
+    return _sizes(nodes), _sizes([compared.switches[node] for node in nodes])
+
+
+def _sizes(places: Collection[str]) -> tuple[int, ...]:
+    return tuple(sorted(Counter(places).values()))
+
+
+PLACEMENT = RunsAlike("placement", placements)
 
 
 @dataclass(frozen=True)
@@ -20,11 +39,13 @@ class Placement:
         "torchrun --nnodes=N --nproc-per-node=M."
     )
     columns: ClassVar[tuple[str, ...]] = ("compute", "fabric")
+    indicators: ClassVar[tuple[Indicator, ...]] = (PLACEMENT,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute and the fabric's time, where the difference is more than runs that are alike differ by."""
-        return by_runs_alike(excess, "placement")
+        """Claim compute and the fabric's time, where the difference is more than runs alike differ by."""
+        return beyond_usual(excess, PLACEMENT)
 
     def evidence(self, observed: Observed) -> str:
-        """Return what runs that are alike take."""
-        return f"{ALIKE} {told_by_runs_alike(observed, 'placement')}"
+        """Return the time that runs alike take."""
+        measured, expected = observed.milliseconds(*PLACEMENT.columns)
+        return f"other runs spread over nodes and switches in the same way take {measured} a step, expected {expected}"

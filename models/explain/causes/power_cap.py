@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
+
+POWER_THROTTLED = Sampled(
+    "power_throttled",
+    (
+        Rate("gpu", ("throttle_power_seconds_total",)),
+        Rate("gpu", ("throttle_board_limit_seconds_total",)),
+        Rate("amd_gpu", ("throttle_power_total",), over=("accumulation_total",)),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -20,12 +31,13 @@ class PowerCap:
         "Compare the power limits of the run's GPUs (nvidia-smi -q -d POWER) and set them alike: nvidia-smi -pl WATTS."
     )
     columns: ClassVar[tuple[str, ...]] = ("power_throttled",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (POWER_THROTTLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute, where the rank did not wait for a core."""
+        """Claim compute, where the rank did not wait for a core."""
         return {"compute": at_most(excess["power_throttled"], excess.work)}
 
     def evidence(self, observed: Observed) -> str:
-        """For how long it was throttled."""
-        measured, expected = observed.measured["power_throttled"], observed.expected["power_throttled"]
-        return f"a power limit held clocks down for {milliseconds(measured)} a step, expected {milliseconds(expected)}"
+        """Return for how long it was throttled."""
+        measured, expected = observed.milliseconds("power_throttled")
+        return f"a power limit held clocks down for {measured} a step, expected {expected}"

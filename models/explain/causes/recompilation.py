@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator, InSegments
 
 
 @dataclass(frozen=True)
 class Recompilation:
-    """Claims user CPU time of the few segments that stand out by it: a late compilation, or garbage collection."""
+    """Claims user CPU time of the few segments that are outliers in it: a late compilation, or garbage collection."""
 
     name: ClassVar[str] = "recompilation"
     next_action: ClassVar[str] = (
@@ -18,13 +21,16 @@ class Recompilation:
         "TORCH_LOGS=recompiles tells why; gc.freeze() after the first steps."
     )
     columns: ClassVar[tuple[str, ...]] = ("recompiled",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (
+        InSegments("recompiled", lambda times: times.outlying(np.nan_to_num(times.last["cpu_user"]))),
+    )
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute of the few segments that stand out by user time."""
+        """Claim compute of the few segments that are outliers in user time."""
         return {"compute": excess["recompiled"]}
 
     def evidence(self, observed: Observed) -> str:
-        """User time of those steps."""
-        measured, expected = observed.measured["recompiled"], observed.expected["recompiled"]
-        few = f"{milliseconds(measured)} of user CPU time a step lies in a few long steps"
-        return f"{few}, expected {milliseconds(expected)}"
+        """Return user time of those steps."""
+        measured, expected = observed.milliseconds("recompiled")
+        few = f"{measured} of user CPU time a step lies in a few long steps"
+        return f"{few}, expected {expected}"

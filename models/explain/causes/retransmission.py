@@ -8,8 +8,26 @@ import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
 
 SEGMENTS_LEAST, RETRIES_LEAST = 1.0, 0.1  # a step
+RETRANSMITS = Sampled(
+    "retransmits", (Rate("protocol", ("retransmitted_segments_total",), device="tcp"),), on_links=True
+)
+INFINIBAND_RETRIES = (
+    *("local_ack_timeout_err_total", "packet_seq_err_total", "rnr_nak_retry_err_total", "roce_adp_retrans_total"),
+    *("to_retransmits_total", "retrans_pkts_total", "retransmitted_segments_total"),
+)
+CXI_RETRIES = ("pct_retry_srb_requests_total", "hni_llr_tx_replay_total")
+RETRIES = Sampled(
+    "retries",
+    (
+        *(Rate("infiniband", (column,)) for column in INFINIBAND_RETRIES),
+        *(Rate("cxi", (column,)) for column in CXI_RETRIES),
+    ),
+    on_links=True,
+)
 
 
 @dataclass(frozen=True)
@@ -26,18 +44,19 @@ class Retransmission:
         "control and ECN of the switches (dcb pfc show)."
     )
     columns: ClassVar[tuple[str, ...]] = ("fabric",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (RETRANSMITS, RETRIES)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The fabric's time."""
-        again = excess.stands_out("retransmits", least=SEGMENTS_LEAST)
-        again |= excess.stands_out("retries", least=RETRIES_LEAST)
+        """Claim the fabric's time."""
+        again = excess.is_beyond_usual("retransmits", least=SEGMENTS_LEAST)
+        again |= excess.is_beyond_usual("retries", least=RETRIES_LEAST)
         return {"fabric": np.where(again, excess["fabric"], 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """Return what was sent again."""
+        """Return how much was sent again."""
         counts = [
-            f"{observed.measured[name]:.3g} {what} a step, expected {observed.expected[name]:.3g}"
-            for name, what in (("retransmits", "segments"), ("retries", "RDMA packets"))
+            f"{observed.measured[name]:.3g} {unit} a step, expected {observed.expected[name]:.3g}"
+            for name, unit in (("retransmits", "segments"), ("retries", "RDMA packets"))
             if not np.isnan(observed.excess(name))
         ]
         return f"sent again: {'; '.join(counts)}"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,13 @@ class SlowCompute:
         "Compare that node's clocks and memory bandwidth with its peers', and its share of the data."
     )
     columns: ClassVar[tuple[str, ...]] = ("cpu_user",)
+    indicators: ClassVar[tuple[Indicator, ...]] = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute, as far as user time grew."""
+        """Claim compute, as far as user time grew."""
         return {"compute": excess["cpu_user"]}
 
     def evidence(self, observed: Observed) -> str:
-        """User CPU time."""
-        measured, expected = observed.measured["cpu_user"], observed.expected["cpu_user"]
-        return f"{milliseconds(measured)} of user CPU time a step, expected {milliseconds(expected)}"
+        """Return user CPU time."""
+        measured, expected = observed.milliseconds("cpu_user")
+        return f"{measured} of user CPU time a step, expected {expected}"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,13 @@ class SlowInput:
         "Look at that rank's data source; add loader workers or prefetching, or cache the data."
     )
     columns: ClassVar[tuple[str, ...]] = ("input",)
+    indicators: ClassVar[tuple[Indicator, ...]] = ()
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The input phase."""
+        """Claim the input phase."""
         return {"input": excess["input"]}
 
     def evidence(self, observed: Observed) -> str:
         """Return how long the batches took."""
-        measured, expected = observed.measured["input"], observed.expected["input"]
-        return f"waiting for batches took {milliseconds(measured)} a step, expected {milliseconds(expected)}"
+        measured, expected = observed.milliseconds("input")
+        return f"waiting for batches took {measured} a step, expected {expected}"

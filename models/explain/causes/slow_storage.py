@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds, where_it_fills
+from crosswind.models.explain.causes.cause import Excess, Observed, filling
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
+
+IO_STALLED = Sampled(
+    "io_stalled",
+    (
+        Rate("cgroup", ("io_waiting_seconds_total",)),
+        Rate("nfs", ("read_execute_seconds_total",)),
+        Rate("lustre", ("read_seconds_total",)),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -21,12 +32,13 @@ class SlowStorage:
         "DataLoader(prefetch_factor=...)."
     )
     columns: ClassVar[tuple[str, ...]] = ("io_stalled",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (IO_STALLED,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """The input phase."""
-        return {"input": where_it_fills(excess, "io_stalled", "input")}
+        """Claim the input phase."""
+        return {"input": filling(excess, "io_stalled", "input")}
 
     def evidence(self, observed: Observed) -> str:
-        """For how long tasks waited for storage."""
-        measured, expected = observed.measured["io_stalled"], observed.expected["io_stalled"]
-        return f"tasks of the job waited {milliseconds(measured)} a step for storage, expected {milliseconds(expected)}"
+        """Return for how long tasks waited for storage."""
+        measured, expected = observed.milliseconds("io_stalled")
+        return f"tasks of the job waited {measured} a step for storage, expected {expected}"

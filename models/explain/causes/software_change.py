@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, by_runs_alike, told_by_runs_alike
+from crosswind.models.explain.causes.cause import Excess, Observed, beyond_usual
+from crosswind.models.explain.evidence.indicators import Indicator, RunsAlike
 
-ALIKE = "other runs with the same software"
+SOFTWARE = RunsAlike("software", lambda runs: [tuple(sorted(compared.run.software.items())) for compared in runs])
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,13 @@ class SoftwareChange:
         "versions that were quicker."
     )
     columns: ClassVar[tuple[str, ...]] = ("compute", "fabric")
+    indicators: ClassVar[tuple[Indicator, ...]] = (SOFTWARE,)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute and the fabric's time, where the difference is more than runs that are alike differ by."""
-        return by_runs_alike(excess, "software")
+        """Claim compute and the fabric's time, where the difference is more than runs alike differ by."""
+        return beyond_usual(excess, SOFTWARE)
 
     def evidence(self, observed: Observed) -> str:
-        """Return what runs that are alike take."""
-        return f"{ALIKE} {told_by_runs_alike(observed, 'software')}"
+        """Return the time that runs alike take."""
+        measured, expected = observed.milliseconds(*SOFTWARE.columns)
+        return f"other runs with the same software take {measured} a step, expected {expected}"

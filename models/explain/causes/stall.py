@@ -4,27 +4,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed
+from crosswind.models.explain.evidence.indicators import Indicator, InSegments
 
 
 @dataclass(frozen=True)
 class Stall:
-    """Claims the idle time of the few segments that stand out by it: a stopped process, a hung file system."""
+    """Claims the idle time of the few segments that are outliers in it: a stopped process, a hung file system."""
 
     name: ClassVar[str] = "stall"
     next_action: ClassVar[str] = (
         "Look at that time in the node's log: a stopped process, a hung file system, a device reset."
     )
     columns: ClassVar[tuple[str, ...]] = ("stalled", "stalled_fabric")
+    indicators: ClassVar[tuple[Indicator, ...]] = (
+        InSegments("stalled", lambda times: times.outlying(np.nan_to_num(times.idle))),
+        InSegments("stalled_fabric", lambda times: times.outlying(times.last["fabric"]), of_all_ranks=True),
+    )
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute in which nothing was computed, and the fabric."""
+        """Claim compute in which nothing was computed, and the fabric."""
         return {"compute": excess["stalled"], "fabric": excess["stalled_fabric"]}
 
     def evidence(self, observed: Observed) -> str:
-        """For how long nothing went on."""
-        measured, expected = (
-            sum(values[name] for name in self.columns) for values in (observed.measured, observed.expected)
-        )
-        return f"nothing went on for {milliseconds(measured)} a step, in a few steps; expected {milliseconds(expected)}"
+        """Return for how long nothing went on."""
+        measured, expected = observed.milliseconds(*self.columns)
+        return f"nothing went on for {measured} a step, in a few steps; expected {expected}"

@@ -8,8 +8,12 @@ import numpy as np
 
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+from crosswind.models.explain.causes.memory_pressure import MEMORY_STALLED
+from crosswind.models.explain.evidence.indicators import Indicator, Sampled
+from crosswind.models.explain.evidence.rate import Rate
 
 PAGES_LEAST = 10.0  # a step
+SWAPPED_IN = Sampled("swapped_in", (Rate("memory", ("swapped_in_pages_total",)),))
 
 
 @dataclass(frozen=True)
@@ -25,13 +29,14 @@ class Swap:
         "swapoff -a on nodes that compute."
     )
     columns: ClassVar[tuple[str, ...]] = ("compute",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (SWAPPED_IN, MEMORY_STALLED)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute in which the rank was idle; no more than tasks waited for memory, where that was sampled."""
-        swapped = excess.stands_out("swapped_in", least=PAGES_LEAST)
+        """Claim compute in which the rank was idle; no more than tasks waited for memory, where that was sampled."""
+        swapped = excess.is_beyond_usual("swapped_in", least=PAGES_LEAST)
         return {"compute": np.where(swapped, at_most(excess.idle, excess["memory_stalled"]), 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """Pages that came back."""
+        """Return the pages that came back."""
         measured, expected = observed.measured["swapped_in"], observed.expected["swapped_in"]
         return f"{measured:.3g} pages a step were read from swap, expected {expected:.3g}"

@@ -7,9 +7,22 @@ from typing import ClassVar
 import numpy as np
 
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.explain.causes.cause import Excess, Observed, at_most, milliseconds
+from crosswind.models.explain.causes.cause import Excess, Observed, at_most
+from crosswind.models.explain.evidence.indicators import Indicator, InSegments, SegmentTimes
 
 SECONDS_LEAST = 0.001  # a step
+
+
+def uneven_seconds(times: SegmentTimes) -> Floats:
+    """Return by how much the last rank's work exceeds that of the rank with most work over the whole run.
+
+    Seconds, shape (n_segments,). The mean is the cost of work that falls on one rank after another: 0 for one rank that
+    is always slower.
+    """
+    work = times.work
+    if work.shape[1] == 1:
+        return np.zeros(len(work))
+    return np.asarray(np.take_along_axis(work, times.culprit[:, None], axis=1)[:, 0] - work.mean(axis=0).max())
 
 
 @dataclass(frozen=True)
@@ -26,14 +39,15 @@ class UnevenWork:
         "tokens, not samples."
     )
     columns: ClassVar[tuple[str, ...]] = ("uneven",)
+    indicators: ClassVar[tuple[Indicator, ...]] = (InSegments("uneven", uneven_seconds),)
 
     def claims(self, excess: Excess) -> Mapping[str, Floats]:
-        """Compute, beyond what the rank with most work does over the whole run."""
-        stands_out = excess.stands_out("uneven", least=SECONDS_LEAST)
-        return {"compute": np.where(stands_out, at_most(excess["uneven"], excess.work), 0.0)}
+        """Claim compute, beyond what the rank with most work does over the whole run."""
+        is_uneven = excess.is_beyond_usual("uneven", least=SECONDS_LEAST)
+        return {"compute": np.where(is_uneven, at_most(excess["uneven"], excess.work), 0.0)}
 
     def evidence(self, observed: Observed) -> str:
-        """Return what it costs that the work falls on one rank after another."""
-        measured, expected = observed.measured["uneven"], observed.expected["uneven"]
-        lost = f"work that falls on one rank after another costs {milliseconds(measured)} a step"
-        return f"{lost}, expected {milliseconds(expected)}"
+        """Return the cost of work that falls on one rank after another."""
+        measured, expected = observed.milliseconds("uneven")
+        lost = f"work that falls on one rank after another costs {measured} a step"
+        return f"{lost}, expected {expected}"

@@ -14,8 +14,8 @@ from crosswind.data.schema.run import Run
 from crosswind.data.schema.trial import Study, TrialRecord
 from crosswind.data.schema.words import words
 from crosswind.data.store.store import Store
-from crosswind.models.explain.cohort import read_segments
-from crosswind.models.explain.evidence import ranks_of, spans_of
+from crosswind.models.explain.cohort.read import read_segments
+from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
 from crosswind.models.explain.explain import FEWEST_SEGMENTS, explain_runs
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, is_made_by
 from crosswind.models.tuner.evidence.other_runs import SampledRun, losses_by_others

@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crosswind.data.schema.answers.studies import LostTime
+from crosswind.models.explain.causes import BY_NAME
 from crosswind.models.explain.causes.cause import Cause, Excess
-from crosswind.models.explain.notable import BY_NAME, Compared, spreads_of
-from crosswind.models.explain.reference import FEWEST_RUNS, Reference, reference_of
-from crosswind.models.explain.segments import COLUMNS, LOCAL_PHASES, PHASES, Segments
+from crosswind.models.explain.cohort.columns import COLUMNS
+from crosswind.models.explain.cohort.reference import FEWEST_RUNS, Reference, reference_of
+from crosswind.models.explain.cohort.segments import Segments
+from crosswind.models.explain.evidence.step_columns import LOCAL_PHASES, PHASES
+from crosswind.models.explain.significance import ComparedShares, student_spreads
 from crosswind.models.tuner.evidence.external import AGAINST_OTHERS, ON_ONE_RANK, is_made_by
 
 # Chosen on the lab's runs of `train` and `calibrate`.
@@ -94,15 +97,15 @@ def _share(cause: Cause, excess: Excess, means: Mapping[str, float], reference: 
         seconds = max(float(np.nan_to_num(claim)[0]), 0.0)
         total += min(seconds / (1 - min(max(usual, 0.0), 0.9)), means[phase])
     spread = float(np.sqrt(np.nansum([reference.spread[column] ** 2 for column in cause.columns])))
-    return total if total > spreads_of(reference.runs, SPREADS) * spread else 0.0
+    return total if total > student_spreads(reference.runs, SPREADS) * spread else 0.0
 
 
 def _ranks(run: Segments, stretched: Sequence[Segments]) -> list[tuple[str, float]]:
     """Return the excess of one rank over the others of its run, by cause, where ranks usually differ by less."""
     alike = [other for other in stretched if other.ranks == run.ranks]
-    compared = Compared.ranks(run, alike) if len(alike) >= FEWEST_RUNS else None
-    notable = compared.notable(run.time) if compared else ()
-    return [(name, seconds / run.time) for name, _, seconds in notable if name in ON_ONE_RANK]
+    compared = ComparedShares.of_ranks(run, alike) if len(alike) >= FEWEST_RUNS else None
+    significant = compared.significant(run.time) if compared else ()
+    return [(name, seconds / run.time) for name, _, seconds in significant if name in ON_ONE_RANK]
 
 
 def _interval(name: str, ratio: float, run: Segments) -> tuple[float, float]:

@@ -43,8 +43,8 @@ select run_id, boot_id, sum(used) as used from of_process group by all
 def others_shares(store: Store, runs: Sequence[Run], ranks: Sequence[Rank], spans: pd.DataFrame) -> dict[str, float]:
     """Return by run the share of its machines' busy core time that was others', of the machine where it is largest.
 
-    Runs whose nodes' cores or ranks were not sampled are left out. `spans` as models.explain.evidence.spans_of gives
-    them. A rank's children, such as loaders, count as others.
+    Runs whose nodes' cores or ranks were not sampled are left out. `spans` as models.explain.cohort.step_rows.spans_of
+    gives them. A rank's children, such as loaders, count as others.
     """
     if spans.empty or not {"cpu", "process"} <= set(store.lake.sets()):
         return {}

@@ -1,4 +1,4 @@
-"""Arguments that name a run to come, and the server to ask."""
+"""Arguments that name a run to come and a server."""
 
 import argparse
 import json
@@ -31,11 +31,11 @@ def configure_run(parser: argparse.ArgumentParser) -> None:
 
 def configure_server(parser: argparse.ArgumentParser) -> None:
     """Adds the argument that names a server."""
-    parser.add_argument("--server", metavar="URL", help=f"ask this server, not the store here (default: ${SERVER})")
+    parser.add_argument("--server", metavar="URL", help=f"use this server, not the store here (default: ${SERVER})")
 
 
 def local(client: Client, option: str) -> "Local":
-    """The client, of the store of this machine, as an option needs it. Raises: InvalidInputError for a server's."""
+    """Return the client if it is of this machine's store, as an option needs. Raises: InvalidInputError otherwise."""
     from crosswind.client.local import Local  # noqa: PLC0415 - heavy
 
     if not isinstance(client, Local):
@@ -44,7 +44,7 @@ def local(client: Client, option: str) -> "Local":
 
 
 def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int | None = None) -> Question:
-    """The run that is asked about. Raises: InvalidInputError."""
+    """Return the run that the arguments name. Raises: InvalidInputError."""
     count = ranks if ranks is not None else arguments.ranks
     if count is None or count < 1:
         raise InvalidInputError(f"--ranks {'is missing' if count is None else count}: expected 1 or more")
@@ -53,7 +53,7 @@ def question_of(arguments: argparse.Namespace, settings: Settings, *, ranks: int
 
 
 def configuration_of(words: list[str]) -> Configuration:
-    """The configuration that NAME=VALUE words give; numbers and booleans as in JSON. Raises: InvalidInputError."""
+    """Return the configuration of NAME=VALUE words; numbers and booleans as in JSON. Raises: InvalidInputError."""
     configuration: dict[str, Parameter] = {}
     for word in words:
         name, separator, text = word.partition("=")

@@ -1,4 +1,4 @@
-"""The client of this machine or of a server, whichever is meant."""
+"""The choice between the client of this machine and that of a server."""
 
 import os
 
@@ -9,7 +9,7 @@ SERVER = "CROSSWIND_SERVER"
 
 
 def connect(server: str | None = None, *, settings: Settings | None = None) -> Client:
-    """A client of the server at this URL, by default of $CROSSWIND_SERVER; without one, of the store of this machine.
+    """Return a client of the server at this URL or $CROSSWIND_SERVER; without one, of the store of this machine.
 
     Use it as a context manager, or close it: `with crosswind.connect() as client: client.explain(run_id)`.
     """

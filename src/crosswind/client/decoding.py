@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """The dataclass that this JSON object describes; fields that it does not have are ignored.
+    """Return the dataclass that this JSON object describes; fields that it does not have are ignored.
 
     A null where a number is expected is NaN. Raises: ValueError naming the field and what was expected there.
     """

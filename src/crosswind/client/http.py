@@ -1,4 +1,4 @@
-"""Requests to a server, and what its refusals mean; by the standard library alone."""
+"""Requests to a server, and its refusals as errors; by the standard library alone."""
 
 import json
 import time
@@ -31,7 +31,7 @@ class Server:
         self._again_seconds = again_seconds
 
     def get(self, path: str, query: Mapping[str, object | None] | None = None) -> Mapping[str, Any]:
-        """The object at this path; what is None in the query is left out.
+        """Return the object at this path; parameters that are None are left out.
 
         Raises: InvalidInputError, NotFoundError, ConflictError, UnavailableError, MalformedError.
         """
@@ -40,7 +40,7 @@ class Server:
         return self._object(self._answer(lambda connection: connection.get(whole)))
 
     def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Mapping[str, Any]:
-        """The object that answers this body. Raises: as `get`."""
+        """Return the object that answers this body. Raises: as `get`."""
         try:
             content = json.dumps(body, allow_nan=False).encode()
         except ValueError as error:
@@ -49,21 +49,21 @@ class Server:
         return self._object(self._answer(lambda connection: connection.post(path, content, sent)))
 
     def malformed(self, error: Exception) -> MalformedError:
-        """The error for an answer that is none of ours."""
+        """Return the error for an answer that is not Crosswind's."""
         return MalformedError(f"{self.url}: answered something else than expected: {error!r:.200}")
 
-    def _answer(self, ask: Callable[[Connection], Answer]) -> Answer:
-        """The answer; what got lost on the way is sent again."""
+    def _answer(self, send: Callable[[Connection], Answer]) -> Answer:
+        """Return the answer; a request that got none is sent again."""
         for wait_seconds in self._again_seconds:
             try:
-                return self._once(ask)
+                return self._once(send)
             except UnavailableError:
                 time.sleep(wait_seconds)
-        return self._once(ask)
+        return self._once(send)
 
-    def _once(self, ask: Callable[[Connection], Answer]) -> Answer:
+    def _once(self, send: Callable[[Connection], Answer]) -> Answer:
         with closing(Connection(self.url, self._token, answer_bytes=ANSWER_BYTES)) as connection:
-            return ask(connection)
+            return send(connection)
 
     def _object(self, answer: Answer) -> Mapping[str, Any]:
         if answer.status in (OK, CREATED):
@@ -82,5 +82,5 @@ class Server:
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path."""
+    """Return a name as one segment of a path."""
     return quote(name, safe="")

@@ -1,4 +1,4 @@
-"""Answers from a store of this machine, in this process; what answers is imported when it is first needed."""
+"""Answers from a store of this machine, in this process; models are imported when they are first needed."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,23 +37,23 @@ T = TypeVar("T")
 Explain = Callable[[Store, Sequence[Run]], Mapping[str, Explanation]]
 
 
-class Ask(Protocol):
-    """Computes what a function answers about a store, or remembers what it answered."""
+class Compute(Protocol):
+    """Computes the answer of a function about a store, or takes it from a cache."""
 
     def __call__(
         self, store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The answer; the arguments can be hashed."""
+        """Return the answer; the arguments are hashable."""
         ...
 
 
-def compute(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The answer, remembering nothing."""
+def compute_anew(store: Store, question: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return the answer, without a cache."""
     return question(store, *args, **kwargs)
 
 
 def explain_anew(store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]:
-    """An explanation of each of the runs by id, remembering nothing."""
+    """Return an explanation of each of the runs by id, without a cache."""
     from crosswind.models.explain.explain import explain_runs
 
     return explain_runs(store, runs)
@@ -63,12 +63,12 @@ def explain_anew(store: Store, runs: Sequence[Run]) -> Mapping[str, Explanation]
 class Local:
     """The `Client` of a store.
 
-    `ask` answers questions about the whole store and `explain_runs` explains runs: a server puts caches there. What is
-    learned is learned again after `fresh_seconds` where more was stored. `intensity` is read where energy is predicted.
+    `compute` answers questions about the whole store and `explain_runs` explains runs: a server puts caches there.
+    Models are fitted again after `fresh_seconds` if more was stored. `intensity` is read where energy is predicted.
     """
 
     store: Store
-    ask: Ask = compute
+    compute: Compute = compute_anew
     explain_runs: Explain = explain_anew
     intensity: Callable[[], CarbonIntensity | None] = field(default=lambda: None)
     fresh_seconds: float = 0.0
@@ -76,27 +76,27 @@ class Local:
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
-        """The client of an installation's store. Raises: UnavailableError, MalformedError."""
+        """Return the client of an installation's store. Raises: UnavailableError, MalformedError."""
         return cls(Store.open(settings.home, database=settings.database), intensity=lambda: settings.intensity)
 
-    def asking(self, ask: Ask) -> Self:
-        """The same store asked by other means."""
-        return replace(self, ask=ask)
+    def with_compute(self, compute: Compute) -> Self:
+        """Return a client of the same store with another cache."""
+        return replace(self, compute=compute)
 
     def prepare(self) -> None:
-        """Import what answers, so that the first question does not wait for that."""
+        """Import the models, so that the first request does not wait for that."""
         _ = self.predictor, self.forecaster, self.studies
 
     @cached_property
     def predictor(self) -> "RunPredictor":
-        """The predictor of runs to come, which keeps what it learned."""
+        """The predictor of runs to come, with its fitted models."""
         from crosswind.models.next_run.registered import run_predictor
 
         return run_predictor(self.store, fresh_seconds=self.fresh_seconds, intensity=self.intensity())
 
     @cached_property
     def forecaster(self) -> "WeatherService":
-        """The forecaster of systems' weather, which keeps what it learned."""
+        """The forecaster of systems' weather, with its fitted models."""
         from crosswind.models.forecast.weather_service import WeatherService
 
         return WeatherService(self.store, fresh_seconds=self.weather_fresh_seconds)
@@ -149,9 +149,9 @@ class Local:
 
     def waits(self, run_id: str) -> Waits:
         """As `Client.waits`."""
-        from crosswind.models.explain.victims import waits_of
+        from crosswind.models.explain.victims import victims_of
 
-        return waits_of(self.store, run_id)
+        return victims_of(self.store, run_id)
 
     def compare(self, first: str, second: str) -> Comparison:
         """As `Client.compare`."""
@@ -172,7 +172,7 @@ class Local:
         from crosswind.models.stragglers.fleet import fleet_ranking
 
         if switches is None:
-            ranking = self.ask(self.store, fleet_ranking, system, workload, runs=runs)
+            ranking = self.compute(self.store, fleet_ranking, system, workload, runs=runs)
         else:
             ranking = fleet_ranking(self.store, system, workload, runs=runs, switches=switches)
         return replace(ranking, ranked=ranking.ranked[:limit])
@@ -184,7 +184,7 @@ class Local:
         return stragglers_of_run(self.store, run_id)
 
     def watch(self, run_id: str, every_seconds: float) -> Iterator[RunStragglers]:
-        """The stragglers of a run now, and again after so many seconds for as long as it goes on."""
+        """Yield the stragglers of a run now, and again after so many seconds while it goes on."""
         from crosswind.models.stragglers.live import RunWatch
 
         watch = RunWatch.of(self.store, run_id)
@@ -199,7 +199,7 @@ class Local:
         """As `Client.regressions`."""
         from crosswind.models.stragglers.regressions import regressions
 
-        return self.ask(self.store, regressions, system, workload, runs=runs)
+        return self.compute(self.store, regressions, system, workload, runs=runs)
 
     def weather(
         self, system: str | None = None, workload: str | None = None, *, hours: int = HOURS_MAX
@@ -211,7 +211,7 @@ class Local:
         """As `Client.counters`."""
         from crosswind.models.counters.counters import counters
 
-        return self.ask(self.store, counters, workload, system)
+        return self.compute(self.store, counters, workload, system)
 
     def interference(
         self, workload: str | None = None, system: str | None = None, *, groups: Mapping[str, str] | None = None
@@ -220,7 +220,7 @@ class Local:
         from crosswind.models.interference.interference import interference
 
         if groups is None:
-            return self.ask(self.store, interference, workload, system)
+            return self.compute(self.store, interference, workload, system)
         return interference(self.store, workload, system, groups=groups)
 
     def checks(self, system: str) -> SystemChecks:
@@ -236,7 +236,7 @@ class Local:
         return disturbance_in(self.store, self.studies.status(study).study, self.studies.trials(study), run_id)
 
     def close(self) -> None:
-        """Closes the store."""
+        """Close the store."""
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -62,7 +62,7 @@ class Client(Protocol):
         ...
 
     def waits(self, run_id: str) -> Waits:
-        """Which ranks of a run waited for which."""
+        """The waits of a run: which of its ranks waited for which."""
         ...
 
     def compare(self, first: str, second: str) -> Comparison:

@@ -41,8 +41,8 @@ class RemoteStudyService:
         context: Mapping[str, float] | None = None,
     ) -> list[TrialRecord]:
         """Up to `count` trials, chosen by `context` if there is one; none once the budget or the space is used up."""
-        asked = {"count": count, **_lease(lease), **_given(job=lease.job, context=context)}
-        return _trials(self._post(f"{self.path(study)}/trials:suggest", asked, request or _new_request()))
+        body = {"count": count, **_lease(lease), **_given(job=lease.job, context=context)}
+        return _trials(self._post(f"{self.path(study)}/trials:suggest", body, request or _new_request()))
 
     def heartbeat(self, study: str, trial_id: str, lease: Lease) -> TrialRecord:
         """Lets the lease run anew from now."""
@@ -92,7 +92,7 @@ class RemoteStudyService:
         try:
             counts = {TrialState(state): int(count) for state, count in dict(said["trials"]).items()}
         except (KeyError, TypeError, ValueError) as error:
-            raise _strange(error) from error
+            raise _malformed(error) from error
         limited = {name: said[name] for name in ("outside", "unjudged", "ends_ns") if name in said}
         front = tuple(map(_record, said.get("front") or ()))
         return StudyStatus(_study(said), counts, front, **limited, is_over=bool(said.get("is_exhausted")))
@@ -120,7 +120,7 @@ class RemoteStudyService:
 
 
 def _new_request() -> RequestKey:
-    """A name of its own; what is asked for, the server takes down itself."""
+    """Return a fresh key; the server hashes the request itself."""
     return RequestKey(os.urandom(16).hex(), "")
 
 
@@ -136,22 +136,22 @@ def _trials(said: Mapping[str, Any]) -> list[TrialRecord]:
     try:
         return [_record(trial) for trial in said["trials"]]
     except (KeyError, TypeError) as error:
-        raise _strange(error) from error
+        raise _malformed(error) from error
 
 
 def _record(said: Mapping[str, Any]) -> TrialRecord:
     try:
         return TrialRecord.from_json(said)
     except (KeyError, TypeError, ValueError) as error:
-        raise _strange(error) from error
+        raise _malformed(error) from error
 
 
 def _study(said: Mapping[str, Any]) -> Study:
     try:
         return Study.from_json(said)
     except (KeyError, TypeError, ValueError, InvalidInputError) as error:
-        raise _strange(error) from error
+        raise _malformed(error) from error
 
 
-def _strange(error: Exception) -> MalformedError:
+def _malformed(error: Exception) -> MalformedError:
     return MalformedError(f"the server's answer is not that of a service: {error!r}")

@@ -66,7 +66,7 @@ def test_ranks_merge_field_by_field(catalog: Catalog) -> None:
         assert session.runs.ranks("r1") == [Rank("r1", 0, "a", 10, 4), Rank("r1", 1, "b", 11, 5, 9, -3)]
 
 
-def test_two_processes_that_were_one_rank_are_told(catalog: Catalog) -> None:
+def test_two_processes_that_were_one_rank_are_reported(catalog: Catalog) -> None:
     with catalog.write() as session:
         session.runs.merge(RUN)
         session.runs.merge_rank(Rank("r1", 0, "a", 10, 4))
@@ -76,7 +76,7 @@ def test_two_processes_that_were_one_rank_are_told(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_two_processes_that_were_one_rank_are_told_whenever_the_run_is(catalog: Catalog, is_first: bool) -> None:
+def test_two_processes_that_were_one_rank_are_reported_whenever_the_run_is(catalog: Catalog, is_first: bool) -> None:
     with catalog.write() as session:
         if is_first:
             session.runs.merge(RUN)
@@ -191,7 +191,7 @@ def test_while_one_holds_a_study_another_waits(catalog: Catalog) -> None:
     assert order == ["first", "second"]
 
 
-def test_a_request_sent_again_is_told_what_it_made(catalog: Catalog) -> None:
+def test_a_request_sent_again_is_answered_with_what_it_made(catalog: Catalog) -> None:
     request = RequestKey("k1", "abc")
     with catalog.write() as session:
         assert session.requests.claim(request, 10) is None

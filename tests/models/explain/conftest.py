@@ -7,7 +7,8 @@ import pytest
 
 from crosswind.data.schema.steps import STEP
 from crosswind.data.store.store import Store
-from crosswind.models.explain.segments import COLUMNS, OF_RUN, Segments
+from crosswind.models.explain.cohort.columns import COLUMNS, OF_RUN
+from crosswind.models.explain.cohort.segments import Segments
 
 Draw = Callable[..., Segments]
 

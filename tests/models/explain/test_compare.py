@@ -7,8 +7,8 @@ from crosswind.data.samples.lab_runs import load_lab_samples
 from crosswind.data.schema.answers.explanations import Comparison
 from crosswind.data.schema.errors import InvalidInputError, NotFoundError
 from crosswind.data.store.store import Store
+from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.compare import compare, compare_runs
-from crosswind.models.explain.segments import Segments
 
 Draw = Callable[..., Segments]
 
@@ -33,7 +33,7 @@ def test_the_difference_goes_to_causes_that_sum_to_it(drawn: Draw) -> None:
     assert "Also: " in comparison.sentence
 
 
-def test_more_steps_are_told_apart_from_slower_ones(drawn: Draw) -> None:
+def test_more_steps_are_separated_from_slower_ones(drawn: Draw) -> None:
     short = drawn(2)
     short = Segments(short.run_id, 2, short.values[:40], short.culprits[:40], short.peers[:40])
     comparison = compare(drawn(1, checkpoint=0.02), short, differing={})
@@ -47,14 +47,14 @@ def test_runs_alike_have_no_difference_to_speak_of(drawn: Draw) -> None:
     assert compare(slower, faster, differing={}).sentence.startswith("No difference to speak of")
 
 
-def test_what_no_evidence_tells_stays_unexplained(drawn: Draw) -> None:
+def test_a_difference_without_evidence_stays_unexplained(drawn: Draw) -> None:
     comparison = compare(drawn(1, compute=0.080), drawn(2), differing={})
     assert "no cause has enough evidence" in comparison.sentence
     assert comparison.unexplained.value == pytest.approx(0.040 * 60, rel=0.1)
 
 
 @pytest.mark.thorough
-def test_measured_runs_are_compared_and_what_they_do_not_share_is_told(store: Store) -> None:
+def test_measured_runs_are_compared_and_their_differences_listed(store: Store) -> None:
     load_lab_samples(store)
     with store.catalog.read() as session:
         runs = session.runs.find(limit=500)

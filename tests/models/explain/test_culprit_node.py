@@ -4,8 +4,8 @@ from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.store import Store
 from crosswind.models.explain.causes import CAUSES
-from crosswind.models.explain.culprit_node import COUNTS, EXCLUDE, at_node, node_of_links
-from crosswind.models.explain.rates import RATES
+from crosswind.models.explain.cohort.columns import LINK_EVIDENCE, SAMPLED
+from crosswind.models.explain.culprit_node import EXCLUDE, at_node, node_of_links
 
 
 def test_a_directive_names_the_node_that_it_leaves_out() -> None:
@@ -19,13 +19,19 @@ def test_a_directive_names_the_node_that_it_leaves_out() -> None:
     assert EXCLUDE not in named.next_action
 
 
-def test_what_tells_the_node_of_links_is_sampled_and_is_of_causes_that_exist() -> None:
-    names: set[str] = {cause.name for cause in CAUSES}
-    assert COUNTS.keys() <= names
-    assert {counter for counts in COUNTS.values() for counter in counts} <= {rate.column for rate in RATES}
+def test_evidence_that_locates_causes_of_links() -> None:
+    located = {name: [one.column for one in evidence if one.locates] for name, evidence in LINK_EVIDENCE.items()}
+    assert located == {
+        "link_rate": ["overlimits"],
+        "packet_loss": ["out_of_order", "retransmits"],
+        "retransmission": ["retransmits", "retries"],
+        "congestion": ["pauses", "port_waits", "marks", "backlog"],
+        "neighbour_traffic": ["link_busy"],
+    }
+    assert {one for evidence in LINK_EVIDENCE.values() for one in evidence} <= set(SAMPLED)
 
 
-def test_without_samples_or_another_node_no_node_is_told(store: Store) -> None:
+def test_without_samples_or_another_node_no_node_is_named(store: Store) -> None:
     for nodes in ((), ("n1",), ("n1", "n2")):
         run = Run("r", "w", "s", RunState.COMPLETED, nodes=nodes)
         assert node_of_links(store, run, "link_rate") is None

@@ -7,11 +7,12 @@ import pytest
 
 from crosswind.data.schema.answers.explanations import Explanation, Verdict
 from crosswind.models.explain.causes import CAUSES
+from crosswind.models.explain.cohort.columns import COLUMNS
+from crosswind.models.explain.cohort.reference import TIME, reference_of, usual_of
+from crosswind.models.explain.cohort.segments import Segments
 from crosswind.models.explain.explain import DOUBT, SAMPLE, explain
-from crosswind.models.explain.hidden import hidden
-from crosswind.models.explain.notable import spreads_of
-from crosswind.models.explain.reference import TIME, reference_of, usual_of
-from crosswind.models.explain.segments import COLUMNS, Segments
+from crosswind.models.explain.masked_time import masked_seconds
+from crosswind.models.explain.significance import student_spreads
 from crosswind.models.explain.split import UNEXPLAINED, split
 
 Draw = Callable[..., Segments]
@@ -63,7 +64,7 @@ def unsteady(drawn: Draw) -> list[Segments]:
     return [drawn(seed, compute=0.039 + wait, run_queue_wait=wait) for seed, wait in enumerate(waits)]
 
 
-def test_what_a_cohort_shows_at_times_by_itself_is_perhaps_slow_and_its_largest_share_is_told(drawn: Draw) -> None:
+def test_an_excess_that_a_cohort_shows_at_times_is_perhaps_slow_and_its_largest_share_named(drawn: Draw) -> None:
     explanation = explain("r", drawn(99, compute=0.066, run_queue_wait=0.027), unsteady(drawn))
     assert (explanation.verdict, explanation.cause) == (Verdict.PERHAPS_SLOW, "cpu_contention")
     assert explanation.sentence.startswith("Perhaps slow: 1.")
@@ -87,14 +88,14 @@ def test_a_run_of_an_unsteady_cohort_that_took_its_usual_time_is_normal(drawn: D
 
 
 @pytest.mark.parametrize(("means", "rank"), [({"fabric": 0.034}, None), ({"compute": 0.080, "cpu_user": 0.078}, 1)])
-def test_a_culprit_is_told_where_the_cause_has_a_rank(
+def test_a_culprit_is_named_where_the_cause_has_a_rank(
     drawn: Draw, cohort: list[Segments], means: dict[str, float], rank: int | None
 ) -> None:
     explanation = explain("r", drawn(99, **means), cohort)
     assert (explanation.culprit_rank, explanation.culprit_ratio is None) == (rank, rank is None)
 
 
-def test_more_steps_than_the_cohorts_runs_make_are_told_beside_slower_ones(drawn: Draw, cohort: list[Segments]) -> None:
+def test_more_steps_than_the_cohorts_runs_make_are_in_the_sentence(drawn: Draw, cohort: list[Segments]) -> None:
     run = drawn(99)
     longer = replace(run, values=np.vstack([run.values] * 2), culprits=np.ones(120), count=120)
     explanation = explain("r", replace(longer, peers=np.vstack([run.peers] * 2)), cohort)
@@ -128,7 +129,7 @@ def test_a_run_like_its_cohort_is_not_slow(drawn: Draw, cohort: list[Segments]) 
     assert_sums(explanation)
 
 
-def test_no_run_is_told_to_take_less_than_no_time(drawn: Draw) -> None:
+def test_no_interval_of_a_ratio_is_below_zero(drawn: Draw) -> None:
     scattered = [drawn(seed, pace=pace) for seed, pace in enumerate((0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0))]
     assert "expected step time [0-" in explain("r", drawn(99), scattered).sentence
 
@@ -166,9 +167,7 @@ def test_causes_that_make_it_less_than_a_tenth_slower_are_named_where_the_cohort
     assert explain("r", drawn(99, input=0.002), cohort).verdict is Verdict.NORMAL
 
 
-def test_a_cause_that_comes_in_few_steps_is_told_by_what_it_took_in_this_run(
-    drawn: Draw, cohort: list[Segments]
-) -> None:
+def test_a_cause_in_few_steps_has_the_share_that_it_took_in_this_run(drawn: Draw, cohort: list[Segments]) -> None:
     run = drawn(99)
     run.values[[20, 40], COLUMNS.index("checkpoint")] = 0.5
     explanation = explain("r", run, cohort)
@@ -177,7 +176,7 @@ def test_a_cause_that_comes_in_few_steps_is_told_by_what_it_took_in_this_run(
     assert 0.9 < explanation.shares[0].seconds.low < 1.0
 
 
-def test_the_rank_told_is_that_of_the_cause(drawn: Draw, cohort: list[Segments]) -> None:
+def test_the_culprit_is_the_rank_of_the_cause(drawn: Draw, cohort: list[Segments]) -> None:
     run = drawn(99)
     run.culprits[:50] = 0  # comes last in most steps, by nothing
     run.values[50:, COLUMNS.index("input")] = 0.1
@@ -238,14 +237,14 @@ def test_a_slowdown_of_all_ranks_alike_is_still_slow(drawn: Draw, cohort: list[S
     assert "more than the others" not in explanation.sentence
 
 
-def test_two_causes_are_both_told_the_larger_one_first(drawn: Draw, cohort: list[Segments]) -> None:
+def test_two_causes_are_both_named_the_larger_one_first(drawn: Draw, cohort: list[Segments]) -> None:
     explanation = explain("r", drawn(99, input=0.021, checkpoint=0.010), cohort)
     assert (explanation.cause, explanation.also) == ("slow_input", ("slow_checkpoint",))
     assert "Slow input on rank 1 took 66% of the excess. Also: slow checkpoint took 33%" in explanation.sentence
     assert explain("r", drawn(99, input=0.021), cohort).also == ()
 
 
-def test_a_rank_that_another_hides_is_told_too(drawn: Draw, cohort: list[Segments]) -> None:
+def test_a_rank_that_another_masks_is_named_too(drawn: Draw, cohort: list[Segments]) -> None:
     """Rank 1 waits for its batches and comes last; rank 0 computes longer meanwhile, which costs the run nothing."""
     run = drawn(99, input=0.031)
     run.of_ranks[0, [COLUMNS.index("compute"), COLUMNS.index("cpu_user")]] += 0.020
@@ -264,9 +263,9 @@ def test_what_a_fifth_of_the_cohort_shows_is_usual(drawn: Draw) -> None:
 
 
 def test_few_runs_tell_less_of_what_is_usual() -> None:
-    assert spreads_of(1000, 3.0) == pytest.approx(3.0, abs=0.02)
-    assert spreads_of(36, 3.0) == pytest.approx(3.23, abs=0.01)  # Student's t of 35 degrees, as improbable
-    assert spreads_of(4, 3.0) > 9
+    assert student_spreads(1000, 3.0) == pytest.approx(3.0, abs=0.02)
+    assert student_spreads(36, 3.0) == pytest.approx(3.23, abs=0.01)  # Student's t of 35 degrees, as improbable
+    assert student_spreads(4, 3.0) > 9
 
 
 def test_an_interval_begins_at_what_would_be_saved(drawn: Draw, cohort: list[Segments]) -> None:
@@ -282,9 +281,9 @@ def test_an_interval_begins_at_what_would_be_saved(drawn: Draw, cohort: list[Seg
 def test_one_rank_and_what_belongs_to_all_ranks_hide_nothing(drawn: Draw) -> None:
     run = drawn(99, input=0.031)
     usual = drawn(1).means
-    assert not hidden(run, usual, ("fabric",)).any()
+    assert not masked_seconds(run, usual, ("fabric",)).any()
     alone = Segments("r", 1, run.values, np.zeros(60), np.full_like(run.peers, np.nan))
-    assert not hidden(alone, usual, ("input",)).any()
+    assert not masked_seconds(alone, usual, ("input",)).any()
 
 
 def test_a_stall_of_the_collectives_is_no_ranks(drawn: Draw, cohort: list[Segments]) -> None:

@@ -12,20 +12,20 @@ from crosswind.models.preflight.findings import Finding
 from crosswind.models.preflight.references import Basis
 from crosswind.models.preflight.report import Report
 
-LINKS_TOLD = 15  # one by one; of more, the slow ones and the middle
+LINKS_SHOWN = 15  # one by one; of more, the slow ones and the median
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 HEADINGS = ("node", "device", "measure", "value", "usual", "of it", "by", "")
 
 
 def text(report: Report) -> str:
-    """Tables, then who is to be left out and why, then what could not be told."""
+    """Return tables, then the nodes to leave out with reasons, then notes."""
     return "\n".join([*_head(report), "", *_tables(report), *_verdict(report)])
 
 
 def exclude_line(nodes: Sequence[str]) -> str:
-    """Slurm's option that leaves these nodes out; empty for none. Source: sbatch(1), --exclude.
+    """Return Slurm's option that leaves these nodes out; empty for none. Source: sbatch(1), --exclude.
 
-    Names that are no host names cannot stand in it.
+    It leaves out names that are no host names.
     """
     try:
         return f"--exclude={compress(nodes)}" if nodes else ""
@@ -63,12 +63,12 @@ def _tables(report: Report) -> Iterator[str]:
     findings = report.verdict.findings
     of_nodes = [finding for finding in findings if not finding.peer]
     links = [link for link in findings if link.peer]
-    shown = links if len(links) <= LINKS_TOLD else [link for link in links if link.is_slow]
+    shown = links if len(links) <= LINKS_SHOWN else [link for link in links if link.is_slow]
     rows = [_row(finding) for finding in (*sorted(of_nodes, key=_place), *sorted(shown, key=_place))]
     if rows:
         yield table(HEADINGS, rows)
     if len(shown) < len(links):
-        yield from _middles(links)
+        yield from _medians(links)
     reduced = [measurement for measurement in report.measured if measurement.measure == ALL_REDUCE]
     if reduced:
         yield f"all-reduce, {reduced[0].method}: {', '.join(map(_reduced, reduced))}"
@@ -76,14 +76,14 @@ def _tables(report: Report) -> Iterator[str]:
 
 def _row(finding: Finding) -> tuple[str, ...]:
     where = f"{finding.node} - {finding.peer}" if finding.peer else finding.node
-    by = f"{finding.evidence} {finding.basis}" if finding.basis is not Basis.NOBODY else "nobody"
+    by = f"{finding.evidence} {finding.basis}" if finding.basis is not Basis.NOBODY else "-"
     ratio = f"{finding.ratio:.0%}" if finding.ratio is not None else "-"
     usual = amount(finding.expected, finding.unit)
     mark = "<< slow" if finding.is_slow else ""
     return where, finding.device or "", finding.measure, amount(finding.value, finding.unit), usual, ratio, by, mark
 
 
-def _middles(links: Sequence[Finding]) -> Iterator[str]:
+def _medians(links: Sequence[Finding]) -> Iterator[str]:
     for measure in ("latency", "bandwidth"):
         values = sorted(link.value for link in links if link.measure == measure)
         if values:
@@ -101,7 +101,7 @@ def _verdict(report: Report) -> Iterator[str]:
     verdict = report.verdict
     yield ""
     yield from (printable(f"{blame.node}: {blame.measure}: {blame.reason}") for blame in verdict.blames)
-    yield from (printable(f"not told: {note}") for note in verdict.notes)
+    yield from (printable(f"undecided: {note}") for note in verdict.notes)
     yield (
         f"leave out: {report.exclude or ', '.join(map(printable, verdict.excluded))}"
         if verdict.excluded

@@ -10,7 +10,7 @@ BASES = {
     "cohort": "from {metered_runs} metered runs of this configuration and scale on this system",
     "workload": "from {metered_runs} metered runs of the workload on this system",
     "related": "estimated: from {metered_runs} metered runs of other workloads here or of this one elsewhere",
-    "data_sheet": "estimated by the accelerator's power limit: nobody metered such a run",
+    "data_sheet": "estimated by the accelerator's power limit: no such run was metered",
 }
 SCOPES = {
     "node": "",
@@ -36,13 +36,13 @@ def forecast_words(energy: EnergyForecast) -> str:
 
 
 def power_words(energy: EnergyForecast) -> str:
-    """Return what a node's power is taken from: `from 12 metered runs of the workload on this system; 510 W a node`."""
+    """Return the basis of a node's power: `from 12 metered runs of the workload on this system; 510 W a node`."""
     power = "" if energy.node_watts is None else f"; {number(energy.node_watts)} W a node"
     return f"{BASES[energy.basis].format(metered_runs=energy.metered_runs)}{power}"
 
 
 def measured_words(energy: MeasuredEnergy) -> str:
-    """Return what meters showed of a run: `1.2 kWh, measured by pm_counters; 510 W a node`."""
+    """Return the measured energy of a run: `1.2 kWh, measured by pm_counters; 510 W a node`."""
     covered = "" if energy.coverage >= 1 else f" over {percent(energy.coverage)} of the time"
     words = f"measured by {energy.meter}{covered}; {number(energy.node_watts)} W a node"
     unit = unit_of(energy.joules)
@@ -50,7 +50,7 @@ def measured_words(energy: MeasuredEnergy) -> str:
 
 
 def _rest(energy: EnergyForecast | MeasuredEnergy) -> str:
-    """Return what the meters hear, where that is not all, and the carbon, where it is known."""
+    """Return the meters' scope, if they miss a part, and the carbon, if its intensity is set."""
     grams = energy.carbon_grams
     carbon = "" if grams is None else f" ({_mass(grams)} CO2e)"
     return f"{carbon}{SCOPES[energy.scope]}"

@@ -4,11 +4,12 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-NARROW_SPACE = "\u202f"  # between our thousands, which Python counts among what cannot be printed
+T = TypeVar("T")
+NARROW_SPACE = "\u202f"  # between thousands; not printable to Python
 
 
 def say(text: str = "") -> None:
@@ -20,6 +21,14 @@ def say(text: str = "") -> None:
 def say_json(value: object) -> None:
     """One JSON value for machines; NaN and infinity become null."""
     say(json.dumps(plain(value), allow_nan=False, ensure_ascii=False))
+
+
+def say_answer(answer: T, text: Callable[[T], str], *, as_json: bool) -> None:
+    """Print an answer as text for people, or as one JSON value for machines."""
+    if as_json:
+        say_json(answer)
+    else:
+        say(text(answer))
 
 
 def plain(value: Any) -> Any:
@@ -38,7 +47,7 @@ def plain(value: Any) -> Any:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns under headings, padded; numbers right, words left; what a terminal would obey is a question mark."""
+    """Columns under headings, padded; numbers right, words left; control characters become question marks."""
     rows = [tuple(printable(cell) for cell in row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
     lines = [headings, *rows]
@@ -48,7 +57,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def printable(text: str) -> str:
-    """Somebody else's text with question marks for what a terminal would obey."""
+    """Return the text with question marks for characters that control a terminal."""
     return "".join(letter if letter.isprintable() or letter == NARROW_SPACE else "?" for letter in text)
 
 

@@ -27,7 +27,7 @@ BASES = {
 
 
 def answer_text(answer: RunPrediction) -> str:
-    """The distribution in one line, then what it rests on and is worth."""
+    """Return the distribution in one line, then its basis and accuracy."""
     lines = [f"{OUTCOME_WORDS[answer.outcome]}: {band(answer.quantiles)}"]
     if answer.exceedance is not None:
         lines.append(f"longer than {seconds(answer.limit_seconds)}: {chance(answer.exceedance)}")
@@ -43,17 +43,17 @@ def band(quantiles: Sequence[Quantile]) -> str:
 
 
 def chance(probability: float) -> str:
-    """A probability in words that do not promise more than quantiles tell."""
+    """Return a probability in words that claim no more than the quantiles."""
     if probability <= 0.01:
         return "at most 1 %"
     return "at least 95 %" if probability >= 0.95 else percent(probability)
 
 
 def basis_lines(answer: RunPrediction) -> list[str]:
-    """Return what an answer rests on, what such answers were worth, and what to beware of."""
+    """Return the basis of an answer, its accuracy, and warnings."""
     lines = [
         line("from", BASES[answer.basis].format(cohort_runs=answer.cohort_runs, runs=answer.runs)),
-        *_worth(answer.worth),
+        *_accuracy(answer.worth),
     ]
     if answer.is_outside:
         lines.append(colour(line("outside", f"{_far(answer.distance)}: the interval is a guess"), YELLOW))
@@ -67,13 +67,13 @@ def line(what: str, words: str) -> str:
     )
 
 
-def _worth(worth: Accuracy) -> list[str]:
-    if worth.skill is None:
+def _accuracy(accuracy: Accuracy) -> list[str]:
+    if accuracy.skill is None:
         return []
-    gained = f"{percent(abs(worth.skill))} {'less' if worth.skill >= 0 else 'MORE'} loss than always the median"
-    covered = worth.coverage_90
+    gained = f"{percent(abs(accuracy.skill))} {'less' if accuracy.skill >= 0 else 'MORE'} loss than always the median"
+    covered = accuracy.coverage_90
     inside = "" if covered is None else f", {percent(covered)} of them inside the 90 % interval"
-    return [line("worth", f"on {worth.runs} later runs {gained}{inside}")]
+    return [line("accuracy", f"on {accuracy.runs} later runs {gained}{inside}")]
 
 
 def _far(distance: float | None) -> str:
@@ -95,7 +95,7 @@ def _memory(memory: MemoryNeed | None) -> list[str]:
 
 
 def _evidence(answer: RunPrediction) -> list[str]:
-    """The nearest runs; what all of them have in common with the question is not said again."""
+    """Return the nearest runs, without columns in which all are as the question."""
     runs = answer.evidence
     if not runs:
         return []

@@ -20,7 +20,7 @@ BASES = {
 
 
 def scaling_text(advice: ScalingAdvice) -> str:
-    """A line a number of nodes, what they cost, what to ask for, and what all that rests on."""
+    """Return a line for each number of nodes, the costs, the advice, and its basis."""
     points, answers = advice.curve.points, advice.answers
     counts = [str(point.node_count) for point in points]
     lines = [table(HEADINGS, [_line(point) for point in points]), *_prices(points), "", _advice(advice), ""]
@@ -79,7 +79,7 @@ def _advice(advice: ScalingAdvice) -> str:
     which = f"knee {curve.knee}, fewest node-hours {curve.cheapest}, fastest {curve.fastest}"
     if advice.advised is None:
         return f"no number of nodes keeps the deadline with 95 % ({which})"
-    return f"ask for {count(advice.advised, 'node')}{_change(advice.change)} ({which})"
+    return f"request {count(advice.advised, 'node')}{_change(advice.change)} ({which})"
 
 
 def _change(change: int | None) -> str:

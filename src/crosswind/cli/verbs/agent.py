@@ -1,4 +1,4 @@
-"""`crosswind agent`: samples this node until it is told to stop."""
+"""`crosswind agent`: samples this node until it is stopped."""
 
 import argparse
 import logging
@@ -39,13 +39,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _open_many_files() -> None:
-    """Takes as many descriptors as the hard limit allows: large nodes have thousands of counter files."""
+    """Allow as many descriptors as the hard limit allows: large nodes have thousands of counter files."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _wanted(arguments: argparse.Namespace, settings: Settings) -> AgentSettings:
-    """Defaults, under what the file says, under what the command line says."""
+    """Return the settings: defaults, overridden by the file, then by the command line."""
     wanted = AgentSettings(settings.spool)
     if arguments.config:
         wanted = read_settings(arguments.config, wanted)

@@ -6,7 +6,7 @@ from crosswind.data.store.capabilities import Kept, capabilities
 
 
 def say_capabilities(kept: Kept) -> None:
-    """Says how much there is, and for each kind of question whether it can be answered, and why."""
+    """Print the amounts stored, and for each kind of question whether it can be answered, and why."""
     say(_stored(kept))
     for capability in capabilities(kept):
         say(f"  {capability.name}: {'yes' if capability.is_possible else 'no'}: {capability.because}")
@@ -21,4 +21,4 @@ def _stored(kept: Kept) -> str:
         parts.append(f"{count(kept.jobs, 'job')} of {count(kept.job_names, 'name')}")
     if kept.trials:
         parts.append(f"{count(kept.trials, 'trial')} of {kept.studies:,} {'study' if kept.studies == 1 else 'studies'}")
-    return f"The store holds {'; '.join(parts) or 'no runs and no jobs yet'}. What can be asked of it:"
+    return f"The store holds {'; '.join(parts) or 'no runs and no jobs yet'}. It can answer:"

@@ -32,7 +32,7 @@ from crosswind.settings import Settings
 
 SECONDS, SECONDS_LEAST, SECONDS_MOST = 30.0, 1.0, 3600.0
 WAIT, WAIT_MOST = 60.0, 3600.0
-SLACK_SECONDS = 30.0  # for which a rank may be late beside its time
+SLACK_SECONDS = 30.0  # for which a rank may be late
 FINE, TO_EXCLUDE, NOT_CHECKED = 0, 1, 2
 
 
@@ -50,10 +50,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Measures with the other ranks; rank 0 tells."""
+    """Measure with the other ranks; rank 0 prints."""
     try:
         return _checked(arguments, settings)
-    except (ProjectError, OSError, RuntimeError, ModuleNotFoundError) as error:  # 1 is what excludes nodes, no breakage
+    except (ProjectError, OSError, RuntimeError, ModuleNotFoundError) as error:  # 1 means nodes to exclude
         sys.stderr.write(f"crosswind: check: {error}\n")
         return NOT_CHECKED
 
@@ -73,7 +73,7 @@ def _checked(arguments: argparse.Namespace, settings: Settings) -> int:
     report = _report(checked, peers, began_ns, settings, server=arguments.server)
     if not arguments.no_record:
         report = _recorded(report, settings)
-    _tell(report, arguments)
+    _print(report, arguments)
     return TO_EXCLUDE if report.verdict.excluded else FINE
 
 
@@ -83,7 +83,7 @@ def _check_range(option: str, value: float, least: float, most: float) -> None:
 
 
 def _left_out(checked: Checked, measured: Sequence[Measured]) -> Iterator[str]:
-    """Yield what the time was too short for."""
+    """Yield notes on measurements that the time was too short for."""
     possible = len(checked.nodes) * (len(checked.nodes) - 1) // 2
     links = sum(measurement.measure == "bandwidth" for measurement in measured)
     if 0 < links < possible:
@@ -118,7 +118,7 @@ def _report(checked: Checked, peers: Peers, began_ns: int, settings: Settings, *
 
 
 def _recorded(report: Report, settings: Settings) -> Report:
-    """The report, with what the spool said; a check counts without being stored."""
+    """Return the report, after recording it; a spool that fails becomes a note."""
     try:
         record(
             settings.spool,
@@ -130,7 +130,7 @@ def _recorded(report: Report, settings: Settings) -> Report:
     return report
 
 
-def _tell(report: Report, arguments: argparse.Namespace) -> None:
+def _print(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.json:
         say_json(report)
     elif arguments.exclude_list:
@@ -146,6 +146,6 @@ def _say_if_any(line: str) -> None:
 
 
 def _complain(report: Report) -> None:
-    """Write what a script's output has no place for to the error output."""
+    """Write reasons and notes to the error output, away from a script's output."""
     notes: Sequence[str] = (*(f"{blame.node}: {blame.reason}" for blame in report.verdict.blames), *report.notes)
     sys.stderr.write("".join(f"crosswind: check: {note}{os.linesep}" for note in notes))

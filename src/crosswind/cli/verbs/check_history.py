@@ -11,10 +11,10 @@ WITHOUT = "compared without earlier checks: {why}"
 
 
 def history(settings: Settings, server: str | None) -> tuple[tuple[EarlierChecks, ...], str]:
-    """Earlier checks, and what there is to say where they cannot be had."""
+    """Return earlier checks, and a note if they cannot be read."""
     address = server or os.environ.get(SERVER)
     if not address and not (settings.home / "lake" / "set=preflight").is_dir():
-        return (), ""  # a check makes no store
+        return (), ""  # a check creates no store
     try:
         with connect(address, settings=settings) as client:
             return _checked(client.checks(settings.system).earlier), ""
@@ -26,7 +26,7 @@ def history(settings: Settings, server: str | None) -> tuple[tuple[EarlierChecks
 
 
 def _checked(earlier: tuple[EarlierChecks, ...]) -> tuple[EarlierChecks, ...]:
-    """The same. Raises: MalformedError for values that no check measures."""
+    """Return the checks. Raises: MalformedError for values that no check measures."""
     for checks in earlier:
         if len(checks.at_ns) != len(checks.values) or not checks.values or not min(checks.values) > 0:
             counts = f"{len(checks.values)} values at {len(checks.at_ns)} times"

@@ -1,4 +1,4 @@
-"""`crosswind compact`: makes few files of the many that arrive, now; a server does so by itself."""
+"""`crosswind compact`: merges the many files that arrive into few, now; a server does so by itself."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ from crosswind.settings import Settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The verb has no arguments of its own."""
-    parser.epilog = "Rows stay as they are; what arrived in the last minute waits. Safe beside a server."
+    parser.epilog = "Rows do not change; files of the last minute are left for later. Safe while a server runs."
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -26,12 +26,12 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.json:
         say_json(asdict(done))
     else:
-        _tell(done)
+        _print(done)
     return 1 if done.problems else 0
 
 
-def _tell(done: Compacted) -> None:
-    say(f"{done.files_before} files became {done.files_after}; {done.rows} rows were written anew.")
+def _print(done: Compacted) -> None:
+    say(f"{done.files_before} files became {done.files_after}; {done.rows} rows were rewritten.")
     if done.summaries:
         say(f"Summaries of {done.summaries} runs were brought up to date.")
     for problem in done.problems:

@@ -1,9 +1,9 @@
-"""`crosswind compare`: by what one run took longer than another."""
+"""`crosswind compare`: the causes by which one run took longer than another."""
 
 import argparse
 
 from crosswind.cli.text.explanation import bar
-from crosswind.cli.text.output import printable, say, say_json
+from crosswind.cli.text.output import printable, say_answer
 from crosswind.cli.verbs.show import run_named
 from crosswind.dashboards.wording import seconds
 from crosswind.data.schema.answers.explanations import Comparison
@@ -24,14 +24,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     with Store.open(settings.home, database=settings.database) as store:
         first, second = (run_named(store, name).run_id for name in (arguments.first, arguments.second))
         comparison = compare_runs(store, first, second)
-    if arguments.json:
-        say_json(comparison)
-    else:
-        say("\n".join(_lines(comparison)))
+    say_answer(comparison, _text, as_json=arguments.json)
     return 0
 
 
-def _lines(comparison: Comparison) -> list[str]:
+def _text(comparison: Comparison) -> str:
     rows = [(share.cause, share.seconds) for share in comparison.shares] + [("unexplained", comparison.unexplained)]
     scale = max(abs(comparison.difference.value), *(abs(interval.value) for _, interval in rows)) or 1.0
     lines = [
@@ -47,4 +44,4 @@ def _lines(comparison: Comparison) -> list[str]:
     lines += [f"  {comparison.slower}: {seconds(comparison.slower_seconds)} in {comparison.slower_steps} steps", ""]
     lines += [f"evidence: {words(share.cause)}: {share.evidence}" for share in comparison.shares[:3]]
     differing = [f"differs: {name}: {one}, {other}" for name, (one, other) in comparison.differing.items()]
-    return [printable(line) for line in [*lines, *differing]]
+    return "\n".join(printable(line) for line in [*lines, *differing])

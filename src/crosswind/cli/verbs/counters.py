@@ -2,11 +2,12 @@
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from math import isnan
 
 from crosswind.cli.arguments import configure_server
 from crosswind.cli.quantities import whole
-from crosswind.cli.text.output import printable, say, say_json, table
+from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import NONE, count, percent, times
 from crosswind.data.schema.answers.effects import CounterEffect, CounterRanking, Interference
@@ -24,18 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says which counters go with slow runs."""
+    """Print the counters that go with slow runs."""
     with connect(arguments.server, settings=settings) as client:
         answer = client.counters(arguments.workload, arguments.system or settings.system)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(counters_text(answer, arguments.limit))
+    say_answer(answer, partial(counters_text, limit=arguments.limit), as_json=arguments.json)
     return 0
 
 
 def counters_text(answer: CounterRanking, limit: int) -> str:
-    """Return what was compared, the first counters in a table, and what cannot be said."""
+    """Return the runs compared, the first counters in a table, and warnings."""
     tested = [counter for counter in answer.counters if not counter.follows_duration]
     mattering = sum(counter.matters for counter in tested)
     lines = [*heading(answer), _tested(answer, len(tested), mattering)]
@@ -47,7 +45,7 @@ def counters_text(answer: CounterRanking, limit: int) -> str:
 
 
 def heading(answer: CounterRanking | Interference) -> list[str]:
-    """Return whose runs were compared."""
+    """Return the line about the runs compared."""
     whose = f"{printable(answer.workload)} on " if answer.workload else ""
     compared = f"{answer.compared_runs} of {count(answer.runs, 'completed run')} compared with their cohorts"
     return [f"{whose}{printable(answer.system)}: {compared}"]

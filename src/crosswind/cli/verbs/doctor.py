@@ -26,7 +26,7 @@ EXTRAS = {"pyarrow": "server", "duckdb": "server", "fastapi": "server", "xgboost
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at; `is_needed` things make the exit code 1 when they fail."""
+    """One thing that was checked; `is_needed` things make the exit code 1 when they fail."""
 
     what: str
     works: bool
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Looks at everything; exit code 1 when something that recording needs does not work."""
+    """Check everything; exit code 1 when something that recording needs does not work."""
     wanted = AgentSettings(settings.spool)
     if arguments.config:
         wanted = read_settings(arguments.config, wanted)
@@ -51,11 +51,11 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     else:
         say(f"crosswind {__version__}, Python {sys.version.split()[0]}, system {settings.system}")
         for finding in findings:
-            _tell(finding)
+            _print(finding)
     return 1 if any(finding.is_needed and not finding.works for finding in findings) else 0
 
 
-def _tell(finding: Finding) -> None:
+def _print(finding: Finding) -> None:
     mark = colour("ok", "32") if finding.works else colour("--", "33")
     say(printable(f"  {mark}  {finding.what:<22} {finding.detail}"))
     if finding.advice:
@@ -82,7 +82,7 @@ def _sources(settings: AgentSettings) -> Iterator[Finding]:
         what = f"source {status.name}"
         if status.available:
             detail = f"{status.values} values in {status.seconds * 1e6:.0f} us"
-            yield Finding(what, True, detail if status.wanted else f"{detail}; only read when the settings ask for it")
+            yield Finding(what, True, detail if status.wanted else f"{detail}; only read when the settings enable it")
         else:
             _, _, reason = (status.reason or "").partition(": ")
             yield Finding(what, False, reason or "not here", advice=status.advice)
@@ -91,12 +91,12 @@ def _sources(settings: AgentSettings) -> Iterator[Finding]:
 def _clock() -> Iterator[Finding]:
     state = Clock().state()
     if state is None:
-        yield Finding("clock", False, "the kernel does not tell how well it is known")
+        yield Finding("clock", False, "the kernel does not report its error")
     elif state.is_synchronized:
         yield Finding("clock", True, f"synchronised; off by {state.max_error_seconds * 1e3:.1f} ms at most")
     else:
-        advice = "run chronyd or ntpd on every node, so that their samples can be laid beside each other"
-        yield Finding("clock", False, "nothing keeps it right", advice=advice)
+        advice = "run chronyd or ntpd on every node, so that their samples can be compared"
+        yield Finding("clock", False, "not synchronised", advice=advice)
 
 
 def _packages() -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""`crosswind explain`: why a run was slow."""
+"""`crosswind explain`: the causes of a run's time."""
 
 import argparse
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from crosswind.cli.text.output import printable, say, say_json
 from crosswind.cli.verbs.show import run_named
 from crosswind.data.store.store import Store
 from crosswind.models.explain.explain import explain_run
-from crosswind.models.explain.victims import waits_of
+from crosswind.models.explain.victims import victims_of
 from crosswind.settings import Settings
 
 
@@ -22,7 +22,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     with Store.open(settings.home, database=settings.database) as store:
         run = run_named(store, arguments.run)
         explanation = explain_run(store, run.run_id)
-        waits = waits_of(store, run.run_id) if arguments.json else None
+        waits = victims_of(store, run.run_id) if arguments.json else None
     if arguments.json:
         say_json({**asdict(explanation), "waits": waits})
     else:

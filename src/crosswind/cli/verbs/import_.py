@@ -1,4 +1,4 @@
-"""`crosswind import`: what is stored, and what can be asked of it now; with paths it stores them first."""
+"""`crosswind import`: what is stored, and which questions it can answer; with paths it stores them first."""
 
 import argparse
 
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Tells what there is; exit codes are those of `crosswind ingest`."""
+    """Print what is stored; exit codes are those of `crosswind ingest`."""
     if arguments.paths:
         return ingest.execute(arguments, settings)
     with Store.open(settings.home, database=settings.database) as store:

@@ -17,43 +17,43 @@ from crosswind.ingest.reader.reader import Context, Reader, Report
 from crosswind.ingest.readers import READERS, format_names, reader_for
 from crosswind.ingest.readers.clock import zone_named
 from crosswind.ingest.readers.fetch import fetched, is_url
-from crosswind.ingest.readers.search import found_below
+from crosswind.ingest.readers.search import candidates_below
 from crosswind.ingest.readers.slurm.sacct import sacct_command
 from crosswind.settings import Settings
 
-TOLD = 20  # files that nobody knows, by name
+NAMED = 20  # unknown files, by name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the verb's arguments."""
     formats = ", ".join(f"{reader.name} ({reader.description})" for reader in READERS)
     export = " ".join(sacct_command("2026-01-01"))
-    parser.epilog = f"Formats: {formats}. What Slurm knows comes from: {export}"
+    parser.epilog = f"Formats: {formats}. Slurm's accounting is exported by: {export}"
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="files, folders, spools or URLs of files (default: this spool)"
     )
-    parser.add_argument("--format", help="the files' format (default: found out from their content)")
-    parser.add_argument("--system", help="the system that the files tell of (default: this one)")
+    parser.add_argument("--format", help="the files' format (default: detected from their content)")
+    parser.add_argument("--system", help="the system that the files are about (default: this one)")
     parser.add_argument("--workload", default="", help="of runs whose files name none")
     parser.add_argument("--node", default="", help="of samples whose files name none")
     parser.add_argument("--time-zone", default="UTC", metavar="NAME", help="of times that name none (default: UTC)")
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Stores everything that is named; exit code 2 when a file could not be read at all."""
+    """Store everything that is named; exit code 2 when a file could not be read at all."""
     system, zone = arguments.system or settings.system, zone_named(arguments.time_zone)
     context = Context(system, zone, arguments.workload, arguments.node)
     if arguments.format not in (None, *format_names()):
-        reader_for(Path(), arguments.format)  # says which ones are known
+        reader_for(Path(), arguments.format)  # raises, naming the formats
     with Store.open(settings.home, database=settings.database) as store:
         taking = _Taking(store, context, arguments.format)
         for path in arguments.paths or [str(settings.spool)]:
             taking.take(path)
-        kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time, and bring nothing new
+        kept = kept_in(store) if taking.loaded.reports else None  # spools come all the time and add no kind of question
     if arguments.json:
         say_json(_as_json(taking) | ({"kept": kept, "possible": list(capabilities(kept))} if kept else {}))
         return 2 if taking.failures else 0
-    _tell(taking)
+    _print(taking)
     if kept:
         say_capabilities(kept)
     return 2 if taking.failures else 0
@@ -71,7 +71,7 @@ class _Taking:
     unknown: list[str] = field(default_factory=list)
 
     def take(self, name: str) -> None:
-        """Stores what a path or URL holds; one that cannot be read hinders no other."""
+        """Store the contents of a path or URL; one that cannot be read does not stop the others."""
         try:
             if is_url(name):
                 self._url(name)
@@ -94,14 +94,14 @@ class _Taking:
             self._file(Named(path, url), reader)
 
     def _file(self, file: Path | Named, reader: Reader) -> None:
-        """Stores one file; whatever is wrong with it or its reader, the others come next."""
+        """Store one file; an error of it or its reader does not stop the others."""
         path, named = (file, str(file)) if isinstance(file, Path) else (file.path, file.name)
         try:
             if not load_file(self.store, file, reader, self.loaded, context=self.context):
                 self.unknown.append(f"{named}: {reader.name} found nothing to store: {_why(self.loaded.reports[-1])}")
         except ProjectError as error:
             self.failures.append(str(error).replace(str(path), named))
-        except Exception as error:  # noqa: BLE001  anybody's reader
+        except Exception as error:  # noqa: BLE001  a reader may be a plug-in
             reason = f"{type(error).__name__}: {error}"
             self.failures.append(f"{named}: the reader {reader.name} failed, nothing is stored: {reason:.300}")
 
@@ -110,7 +110,7 @@ class _Taking:
             add(self.loaded, load_spool(self.store, folder))
             return
         readable = 0
-        for candidate in found_below(folder, self.format):
+        for candidate in candidates_below(folder, self.format):
             if candidate.reader is None:
                 (self.failures if candidate.is_failure else self.unknown).append(candidate.reason)
                 continue
@@ -127,18 +127,16 @@ def _refuse_pipe(path: Path) -> None:
     except OSError as error:
         raise UnavailableError(f"{path}: {error.strerror}") from error
     if not stat.S_ISREG(mode):
-        raise MalformedError(
-            f"{path}: neither a file nor a folder: save what comes from there in a file, and name that"
-        )
+        raise MalformedError(f"{path}: neither a file nor a folder: save its output in a file, and name that")
 
 
 def _why(report: Report) -> str:
     reasons = [skipped.reason for skipped in report.quoted] + report.notes
-    return reasons[0] if reasons else "no line of it tells anything"
+    return reasons[0] if reasons else "no line has data"
 
 
 def is_spool(folder: Path) -> bool:
-    """Return whether agents or probes wrote here, or nobody did yet."""
+    """Return whether the folder is empty or has segments of agents or probes."""
     names = [path.name for path in folder.iterdir()]
     return not names or any(name.endswith((".segment", ".open")) or name == "ingest.lock" for name in names)
 
@@ -150,7 +148,7 @@ def store_spool(settings: Settings) -> Loaded:
 
 
 def add(total: Loaded, part: Loaded) -> None:
-    """Adds what became of one spool."""
+    """Add the outcome of one spool."""
     total.batches += part.batches
     total.duplicates += part.duplicates
     total.rows += part.rows
@@ -162,7 +160,7 @@ def _as_json(taking: _Taking) -> dict[str, object]:
     return {"loaded": taking.loaded, "failures": taking.failures, "unknown": taking.unknown}
 
 
-def _tell(taking: _Taking) -> None:
+def _print(taking: _Taking) -> None:
     loaded = taking.loaded
     trials = f", {loaded.trials} trials" if loaded.trials else ""
     say(
@@ -170,13 +168,13 @@ def _tell(taking: _Taking) -> None:
         f"{loaded.rows} rows, {len(loaded.runs)} runs, {loaded.jobs} jobs{trials}"
     )
     for report in loaded.reports:
-        _tell_of(report)
+        _print_report(report)
     for problem in [*loaded.problems, *taking.failures]:
         say(printable(f"problem: {problem}"))
-    _tell_of_unknown(taking.unknown)
+    _print_unknown(taking.unknown)
 
 
-def _tell_of(report: Report) -> None:
+def _print_report(report: Report) -> None:
     say(printable(f"{report.path} ({report.format}): {report.read} rows read, {report.skipped} skipped"))
     for skipped in report.quoted:
         say(printable(f"  line {skipped.line}: {skipped.reason}: {skipped.text}"))
@@ -184,9 +182,9 @@ def _tell_of(report: Report) -> None:
         say(printable(f"  note: {note}"))
 
 
-def _tell_of_unknown(unknown: Iterable[str]) -> None:
+def _print_unknown(unknown: Iterable[str]) -> None:
     reasons = list(unknown)
-    for reason in reasons[:TOLD]:
+    for reason in reasons[:NAMED]:
         say(printable(f"left out: {reason}"))
-    if len(reasons) > TOLD:
-        say(f"left out: {len(reasons) - TOLD} more")
+    if len(reasons) > NAMED:
+        say(f"left out: {len(reasons) - NAMED} more")

@@ -2,11 +2,12 @@
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from crosswind.cli.arguments import configure_server, local
 from crosswind.cli.quantities import whole
-from crosswind.cli.text.output import printable, say, say_json, table
+from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.cli.verbs.counters import heading
 from crosswind.client.connection import connect
 from crosswind.client.protocol import Client
@@ -33,13 +34,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says which neighbours go with slow runs."""
+    """Print the neighbours that go with slow runs."""
     with connect(arguments.server, settings=settings) as client:
         answer = _answer(client, arguments, arguments.system or settings.system)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(interference_text(answer, arguments.limit))
+    say_answer(answer, partial(interference_text, limit=arguments.limit), as_json=arguments.json)
     return 0
 
 
@@ -50,15 +48,15 @@ def _answer(client: Client, arguments: argparse.Namespace, system: str) -> Inter
 
 
 def interference_text(answer: Interference, limit: int) -> str:
-    """Return what was compared, who was beside, the surest candidates in a table, and what cannot be said."""
+    """Return the runs compared, their neighbours, the surest candidates in a table, and warnings."""
     suspects = answer.suspects
     lines = [
         *heading(answer),
-        _beside(answer),
+        _neighbours(answer),
         *map(_blamed, (suspect for suspect in suspects if suspect.is_blamed)),
     ]
     if suspects and not any(suspect.is_blamed for suspect in suspects):
-        lines.append("nobody is held to slow runs down: what is seen may be luck (q < 0.05 would not)")
+        lines.append("no neighbour is shown to slow runs down: the differences may be chance (no q is below 0.05)")
     if suspects:
         lines += ["", _table(suspects[:limit])]
     if len(suspects) > limit:
@@ -66,11 +64,11 @@ def interference_text(answer: Interference, limit: int) -> str:
     return "\n".join([*lines, *(f"warning: {warning}" for warning in answer.warnings)])
 
 
-def _beside(answer: Interference) -> str:
+def _neighbours(answer: Interference) -> str:
     seen = ", ".join(count(answer.seen[kind], kind) for kind in NeighbourKind)
     tested = f"{count(answer.candidates, 'candidate')} often enough to be tested"
-    apart = f", {answer.inseparable} of them cannot be told from drift" if answer.inseparable else ""
-    return f"{count(answer.accompanied_runs, 'run')} had somebody beside: {seen}; {tested}{apart}"
+    apart = f", {answer.inseparable} of them cannot be distinguished from drift" if answer.inseparable else ""
+    return f"{count(answer.accompanied_runs, 'run')} had neighbours: {seen}; {tested}{apart}"
 
 
 def _blamed(suspect: NeighbourEffect) -> str:
@@ -79,13 +77,13 @@ def _blamed(suspect: NeighbourEffect) -> str:
     more = "" if rising is None else f"; {'more' if rising else 'no more'} delay with more of it"
     where = "" if suspect.candidate.scope == "node" else " on the same switch"
     return (
-        f"{_name(suspect.candidate)}{where}: {count(suspect.exposed_runs, 'run')} beside it took "
+        f"{_name(suspect.candidate)}{where}: {count(suspect.exposed_runs, 'run')} next to it took "
         f"{times(suspect.slowdown_ratio)} the time {by} (q {suspect.q:.2g}){more}"
     )
 
 
 def _table(suspects: Sequence[NeighbourEffect]) -> str:
-    headings = ("beside", "where", "runs", "share", "time", "90 %", "q", "steady", "explained by")
+    headings = ("neighbour", "where", "runs", "share", "time", "90 %", "q", "steady", "explained by")
     return table(headings, [_row(suspect) for suspect in suspects])
 
 

@@ -41,10 +41,10 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
                 _list(_versions(store, name), as_json=arguments.json)
             case ["promote", name, version]:
                 promoted = Registry(store).promote(name, _number(version), forced_because=arguments.because)
-                _tell(promoted, "answers now", as_json=arguments.json)
+                _print(promoted, "answers now", as_json=arguments.json)
             case ["rollback", name]:
                 back = Registry(store).rollback(name, arguments.because or "")
-                _tell(back, "answers again", as_json=arguments.json)
+                _print(back, "answers again", as_json=arguments.json)
             case ["train", name]:
                 return train(store, name, as_json=arguments.json)
             case words:
@@ -53,15 +53,15 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def train(store: Store, name: str, trainers: Mapping[str, Trainer] = TRAINERS, *, as_json: bool = False) -> int:
-    """Makes a new version here and now; the process's exit code. Raises: UnavailableError while another process does.
+    """Train a new version now; return the process's exit code. Raises: UnavailableError while another process does.
 
-    Should this process be killed, a server or the next such command goes on with it.
+    If this process is killed, a server or the next such command continues it.
     """
     runner = Runner(store, trainers)
-    asked = runner.ask(name)
-    done = runner.run_next(asked.operation_id)
+    operation = runner.ask(name)
+    done = runner.run_next(operation.operation_id)
     if done is None:
-        raise UnavailableError(f"operation {asked.operation_id} trains {name} in another process: wait for it")
+        raise UnavailableError(f"operation {operation.operation_id} trains {name} in another process: wait for it")
     if as_json:
         say_json(done)
     else:
@@ -92,7 +92,7 @@ def _outcome(name: str, done: Operation) -> str:
     return f"{made}: {done.result['note']}; next: crosswind models {name}"
 
 
-def _tell(record: ModelRecord, what: str, *, as_json: bool) -> None:
+def _print(record: ModelRecord, what: str, *, as_json: bool) -> None:
     if as_json:
         say_json(record)
     else:

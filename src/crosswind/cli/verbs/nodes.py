@@ -1,4 +1,4 @@
-"""`crosswind nodes`: which nodes' samples arrive, newest first, and how their agents fare."""
+"""`crosswind nodes`: nodes that send samples, newest first, and the state of their agents."""
 
 import argparse
 import time
@@ -32,13 +32,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     since_ns = moment_of(arguments.since, now_ns / 1e9) * 1_000_000_000
     with Store.open(settings.home, database=settings.database) as store:
         states = sorted(fleet(store, since_ns), key=lambda state: state.last_sweep_ns, reverse=True)
-        is_known = AGENT in store.lake.sets()
+        has_samples = AGENT in store.lake.sets()
     if arguments.json:
         say_json([asdict(state) for state in states])
     elif states:
         say(table(HEADINGS, [_line(state, now_ns) for state in states]))
-        _tell_down(states)
-    elif is_known:
+        _print_down(states)
+    elif has_samples:
         say(f"No samples with --since {arguments.since}: --since 30d looks further back.")
     else:
         say("No samples yet: run crosswind agent, then crosswind ingest or crosswind sync.")
@@ -66,8 +66,8 @@ def _clock(state: NodeState) -> str:
     return "not kept" if state.clock_synchronized is False else seconds(state.clock_error_seconds)
 
 
-def _tell_down(states: Sequence[NodeState]) -> None:
-    """Says what is down, why and where: most often the same on many nodes."""
+def _print_down(states: Sequence[NodeState]) -> None:
+    """Print the sources that are down with reasons and nodes, most often the same on many nodes."""
     nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
     for state in states:
         for source in state.sources_down:

@@ -4,7 +4,7 @@ import argparse
 
 from crosswind.cli.arguments import OUTCOMES, configure_run, question_of
 from crosswind.cli.quantities import above_zero, whole, zero_or_more
-from crosswind.cli.text.output import say, say_json
+from crosswind.cli.text.output import say_answer
 from crosswind.cli.text.prediction import answer_text
 from crosswind.cli.text.scaling import scaling_text
 from crosswind.client.connection import connect
@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuses what would be ignored. Raises: InvalidInputError."""
+    """Refuse options that would be ignored. Raises: InvalidInputError."""
     is_one = arguments.nodes is None
     for name in OF_SCALES if is_one else OF_ONE:
         if getattr(arguments, name) is not None:
@@ -62,10 +62,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
 def _show_one(client: Client, arguments: argparse.Namespace, settings: Settings) -> None:
     outcome = OUTCOMES[arguments.outcome] if arguments.outcome else None
     answer = client.predict(question_of(arguments, settings), outcome, limit_seconds=arguments.limit)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(answer_text(answer))
+    say_answer(answer, answer_text, as_json=arguments.json)
 
 
 def _show_scales(client: Client, arguments: argparse.Namespace, settings: Settings) -> None:
@@ -74,14 +71,11 @@ def _show_scales(client: Client, arguments: argparse.Namespace, settings: Settin
     scales = Scales(counts, ranks_per_node, arguments.deadline, arguments.now)
     price = Price(**{name: getattr(arguments, name) for name in PRICES})
     advice = client.advise_scaling(question, scales, price)
-    if arguments.json:
-        say_json(advice)
-    else:
-        say(scaling_text(advice))
+    say_answer(advice, scaling_text, as_json=arguments.json)
 
 
 def node_counts(words: str) -> list[int]:
-    """`1,2,3` as it stands; `1..64` by doublings, both ends included. Raises: InvalidInputError."""
+    """Return the numbers of `1,2,3`, or of `1..64` by doublings, both ends included. Raises: InvalidInputError."""
     first, dots, last = words.partition("..")
     try:
         counts = _doublings(int(first), int(last)) if dots else [int(word) for word in words.split(",")]

@@ -4,7 +4,7 @@ import argparse
 
 from crosswind.cli.arguments import configure_server
 from crosswind.cli.quantities import whole
-from crosswind.cli.text.output import printable, say, say_json
+from crosswind.cli.text.output import printable, say_answer
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import count, percent, times, utc
 from crosswind.data.schema.answers.stragglers import REGRESSION_RUNS, ChangedFact, Regression, Regressions
@@ -25,24 +25,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says what changed."""
+    """Print the lasting changes."""
     with connect(arguments.server, settings=settings) as client:
         answer = client.regressions(arguments.system, arguments.workload, runs=arguments.runs)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(regressions_text(answer))
+    say_answer(answer, regressions_text, as_json=arguments.json)
     return 0
 
 
 def regressions_text(answer: Regressions) -> str:
-    """Every change in a line, with what is suspected below it."""
+    """Return every change in a line, with its suspects below."""
     lines = [line for change in answer.changes for line in _change(change)]
     if not lines:
         lines = [f"No lasting change in {count(answer.runs, 'completed run')}."]
     lines.append(f"from: {count(answer.runs, 'run')} of {count(answer.workloads, 'workload')}")
     if answer.too_few:
-        lines.append(f"too few runs to tell: {printable(', '.join(answer.too_few[:10]))}")
+        lines.append(f"too few runs: {printable(', '.join(answer.too_few[:10]))}")
     return "\n".join([*lines, *(f"warning: {warning}" for warning in answer.warnings)])
 
 
@@ -52,7 +49,7 @@ def _change(change: Regression) -> list[str]:
     name = printable(f"{change.workload} on {change.system}")
     head = f"{name}: {words} since {utc(change.since_ns)}, {times(change.ratio)} the time of before ({compared})"
     return [head, *(f"  {_suspect(one)}" for one in change.suspects)] + (
-        [] if change.suspects else ["  nothing that is recorded of the runs changed with it"]
+        [] if change.suspects else ["  no recorded fact of the runs changed with it"]
     )
 
 

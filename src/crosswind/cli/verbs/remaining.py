@@ -4,7 +4,7 @@ import argparse
 
 from crosswind.cli.arguments import configure_server
 from crosswind.cli.quantities import whole
-from crosswind.cli.text.output import say, say_json
+from crosswind.cli.text.output import say_answer
 from crosswind.cli.text.prediction import band, line
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import count, seconds
@@ -25,13 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says what is left of it."""
+    """Print the remaining time."""
     with connect(arguments.server, settings=settings) as client:
         answer = client.remaining(arguments.run_id, total_steps=arguments.steps)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(_text(answer))
+    say_answer(answer, _text, as_json=arguments.json)
     return 0
 
 

@@ -39,7 +39,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     wanted = RunFilter(workload=arguments.workload, system=arguments.system, state=state)
     with Store.open(settings.home, database=settings.database) as store:
         if arguments.rates:
-            _tell_rates(progress_rates(all_runs(store, wanted))[: arguments.limit], as_json=arguments.json)
+            _print_rates(progress_rates(all_runs(store, wanted))[: arguments.limit], as_json=arguments.json)
             return 0
         runs = all_runs(store, wanted, limit=arguments.limit)[::-1]
         frame = summaries(store, runs)
@@ -53,13 +53,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _tell_rates(rates: Sequence[ProgressRate], *, as_json: bool) -> None:
+def _print_rates(rates: Sequence[ProgressRate], *, as_json: bool) -> None:
     if as_json:
         say_json([asdict(rate) for rate in rates])
     elif rates:
         say(table(RATE_HEADINGS, [_rate_line(rate) for rate in rates]))
     else:
-        say("No cohort has two runs that tell how far they came: crosswind ingest of MLPerf logs brings such runs.")
+        say("No cohort has two runs with recorded progress: crosswind ingest of MLPerf logs brings such runs.")
 
 
 def _rate_line(rate: ProgressRate) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _rate_line(rate: ProgressRate) -> tuple[str, ...]:
 
 
 def _line(run: Run, outcome: Mapping[Hashable, float]) -> tuple[str, ...]:
-    has_steps = outcome["steps"] == outcome["steps"]  # NaN where the run recorded none
+    has_steps = outcome["steps"] == outcome["steps"]  # NaN if the run recorded none
     return (
         run.run_id,
         run.workload,

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Serves until it is told to stop."""
+    """Serve until stopped."""
     wanted = ServerSettings(
         host=arguments.host,
         port=arguments.port,
@@ -44,7 +44,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def serve(settings: Settings, wanted: ServerSettings, *, as_json: bool = False) -> int:
-    """Serves a store, and says where once the port is taken; ends the process where work goes on after that."""
+    """Serve a store, and print its URL once the port is bound; end the process if threads still work after that."""
     before = set(threading.enumerate())
 
     def ready(url: str) -> None:
@@ -61,10 +61,10 @@ def serve(settings: Settings, wanted: ServerSettings, *, as_json: bool = False) 
 
 
 def _leave_at_once() -> NoReturn:
-    """Ends the process with 0, and its threads wherever they are.
+    """End the process with 0, and its threads at any point.
 
-    At its own end the interpreter unwinds every thread that asks for its lock. A training comes from C++ that lets
-    nothing unwind it, and the process aborts. To the files it is the same as a kill, which they bear at any time.
+    At its normal end the interpreter unwinds every thread that requests its lock. Training runs in C++ code that cannot
+    be unwound, so the process would abort. For the files this is like a kill, which they survive at any time.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

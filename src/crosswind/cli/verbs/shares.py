@@ -3,7 +3,7 @@
 import argparse
 
 from crosswind.cli.arguments import configure_server
-from crosswind.cli.text.output import say, say_json, table
+from crosswind.cli.text.output import say_answer, table
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import NONE, seconds
 from crosswind.data.schema.answers.advice import BatchShares
@@ -21,18 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says who should get how many."""
+    """Print the samples for each rank."""
     with connect(arguments.server, settings=settings) as client:
         answer = client.batch_shares(arguments.run_id, batch=arguments.batch, now_batch=arguments.now_batch)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(shares_text(answer))
+    say_answer(answer, shares_text, as_json=arguments.json)
     return 0
 
 
 def shares_text(answer: BatchShares) -> str:
-    """A row for each rank, then the gain."""
+    """Return a row for each rank, then the gain."""
     rows = [
         (
             str(rank.rank),

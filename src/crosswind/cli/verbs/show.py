@@ -1,4 +1,4 @@
-"""`crosswind show`: one run, what came of it, and its ranks."""
+"""`crosswind show`: one run, its outcome and its ranks."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from crosswind.settings import Settings
 
 LATEST = "latest"
 MOST_LATECOMERS = 3
-ENERGY_LINE = 2  # below how long it took
+ENERGY_LINE = 2  # below the run time
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def run_named(store: Store, name: str) -> Run:
         run for run in all_runs(store) if len(name) >= 4 and run.run_id.endswith(name)
     ]
     if not matches:
-        raise NotFoundError(f"run {name!r} is not stored: crosswind runs lists what is")
+        raise NotFoundError(f"run {name!r} is not stored: crosswind runs lists those that are")
     if len(matches) > 1:
         raise InvalidInputError(
             f"run {name!r} could be {', '.join(run.run_id for run in matches[:5])}: give more of the id"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crosswind.cli.arguments import configure_server, local
 from crosswind.cli.quantities import above_zero, whole
-from crosswind.cli.text.output import printable, say, say_json, table
+from crosswind.cli.text.output import printable, say, say_answer, say_json, table
 from crosswind.client.connection import connect
 from crosswind.client.protocol import Client
 from crosswind.dashboards.wording import count, percent, seconds, times, utc
@@ -36,13 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=whole, default=LIMIT, help=f"rows to show (default {LIMIT})")
     parser.add_argument("--topology", metavar="FILE", help="Slurm's topology.conf, to rank switches too")
-    parser.add_argument("--live", metavar="RUN", help="instead: whom the ranks of this run wait for")
+    parser.add_argument("--live", metavar="RUN", help="instead: the ranks that others in this run wait for")
     parser.add_argument("--follow", type=above_zero, metavar="SECONDS", help="with --live: look again until it ends")
     configure_server(parser)
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says who is slow."""
+    """Print the stragglers."""
     if arguments.follow is not None and not arguments.live:
         raise InvalidInputError("--follow: expected together with --live RUN")
     with connect(arguments.server, settings=settings) as client:
@@ -54,16 +54,13 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _show_ranking(client: Client, arguments: argparse.Namespace) -> None:
-    wanted, size = (arguments.system, arguments.workload), {"runs": arguments.runs, "limit": arguments.limit}
+    scope, size = (arguments.system, arguments.workload), {"runs": arguments.runs, "limit": arguments.limit}
     if arguments.topology:
-        switches = switches_of(Path(arguments.topology))
-        answer = local(client, "--topology").stragglers(*wanted, **size, switches=switches)
+        here = local(client, "--topology")
+        answer = here.stragglers(*scope, **size, switches=switches_of(Path(arguments.topology)))
     else:
-        answer = client.stragglers(*wanted, **size)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(ranking_text(answer))
+        answer = client.stragglers(*scope, **size)
+    say_answer(answer, ranking_text, as_json=arguments.json)
 
 
 def _show_live(client: Client, arguments: argparse.Namespace) -> None:
@@ -86,7 +83,7 @@ def _looks(client: Client, arguments: argparse.Namespace) -> Iterator[RunStraggl
 
 
 def ranking_text(answer: PeerRanking) -> str:
-    """A verdict, the table, and what to beware of."""
+    """Return a verdict, the table, and warnings."""
     lines = [_verdict(answer)]
     if answer.ranked:
         lines += ["", table(HEADINGS, [_row(candidate) for candidate in answer.ranked]), ""]
@@ -126,7 +123,7 @@ def _row(candidate: RankedPeer) -> tuple[str, ...]:
 
 
 def live_text(answer: RunStragglers) -> str:
-    """Whom the run waits for now, then everybody it waited for."""
+    """Return the rank that the run waits for now, then all that it waited for."""
     lines = [f"{printable(answer.run_id)} ({answer.state}, {count(answer.ranks, 'rank')}): {_now(answer)}"]
     if answer.episodes:
         lines += ["", table(EPISODE_HEADINGS, [_episode(episode) for episode in answer.episodes]), ""]
@@ -145,11 +142,11 @@ def _what_if(slowdown: Slowdown | None) -> list[str]:
 
 def _now(answer: RunStragglers) -> str:
     if not answer.steps:
-        return "nothing can be told"
+        return "no steps yet"
     is_running = answer.state == "running"
     among = answer.now if is_running else answer.episodes
     if not among:
-        return "nobody is waited for" if is_running else "nobody was waited for"
+        return "waits for no rank" if is_running else "waited for no rank"
     episode = max(among, key=lambda one: one.lag_seconds * (1 if is_running else _length(answer, one)))
     part = "" if episode.rank is None else f" in {episode.phase}"
     when = f"since step {episode.first_step}" if is_running else f"in steps {_steps(episode)}"

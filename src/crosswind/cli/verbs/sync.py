@@ -1,4 +1,4 @@
-"""`crosswind sync`: nodes' spools into the store or to a server, or what Slurm or Prometheus know; once or often."""
+"""`crosswind sync`: nodes' spools into the store or to a server, or data of Slurm or Prometheus; once or often."""
 
 import argparse
 import os
@@ -27,9 +27,9 @@ class Round:
     spools: int = 0
     batches: int = 0
     duplicates: int = 0
-    rows: int | None = None  # whoever ships does not look into segments
+    rows: int | None = None  # unknown when segments are sent on unopened
     waiting: int = 0
-    failed: int = 0  # spools that could not be gone through
+    failed: int = 0  # spools that could not be read
     problems: list[str] = field(default_factory=list)
 
 
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Takes what is sealed; exit code 75 when something has to wait or a spool could not be gone through."""
+    """Take sealed segments; exit code 75 when some have to wait or a spool could not be read."""
     if arguments.every is not None and not 0.1 <= arguments.every <= 86_400:
         raise InvalidInputError(f"--every {arguments.every}: expected 0.1 to 86400 seconds")
     if sync_prometheus.is_meant(arguments.paths):
@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
     take = _shipping(arguments.to) if arguments.to else _storing(settings)
     if arguments.every is None:
         done = take_all(paths, take, settings.home)
-        _tell(done, as_json=arguments.json)
+        _print(done, as_json=arguments.json)
         return TRY_LATER if done.waiting or done.failed else 0
     _repeat(lambda: take_all(paths, take, settings.home), arguments.every, as_json=arguments.json)
     return 0
@@ -89,7 +89,7 @@ def take_all(paths: Iterable[Path], take: Take, home: Path) -> Round:
 
 
 def spools_below(path: Path, home: Path, problems: list[str]) -> Iterator[Path]:
-    """Every folder that holds segments; links are not followed, nor is what a store keeps for itself."""
+    """Yield every folder with segments, following no links and leaving out a store's own folders."""
     own = {home / name for name in NOT_SPOOLS}
     for folder, folders, files in os.walk(path, onerror=lambda error: problems.append(str(error))):
         folders[:] = sorted(name for name in folders if Path(folder, name) not in own)
@@ -98,7 +98,7 @@ def spools_below(path: Path, home: Path, problems: list[str]) -> Iterator[Path]:
 
 
 def _storing(settings: Settings) -> Take:
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - who ships needs no store
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.load.load import load_spool  # noqa: PLC0415
 
     def take(spool: Path, done: Round) -> None:
@@ -113,7 +113,7 @@ def _storing(settings: Settings) -> Take:
 
 
 def _shipping(url: str) -> Take:
-    way_to(url)  # refuses what is no address, even where nothing is to be shipped yet
+    way_to(url)  # refuses a bad address, even if nothing is to be sent yet
     token = ship_token()
     shippers: dict[Path, Shipper] = {}
     due: dict[Path, float] = {}
@@ -139,12 +139,12 @@ def _repeat(look: Callable[[], Round], seconds: float, *, as_json: bool) -> None
         except ProjectError as error:  # a folder or a database that is away for a while
             done = Round(problems=[str(error)])
         if done.batches or done.problems != last_problems:
-            _tell(done, as_json=as_json)
+            _print(done, as_json=as_json)
         last_problems = done.problems
         stop.wait(seconds)
 
 
-def _tell(done: Round, *, as_json: bool) -> None:
+def _print(done: Round, *, as_json: bool) -> None:
     if as_json:
         say_json(asdict(done))
         return

@@ -1,4 +1,4 @@
-"""`crosswind sync prometheus URL`: what a Prometheus server has into the store, once or again and again."""
+"""`crosswind sync prometheus URL`: samples of a Prometheus server into the store, once or again and again."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SELECTOR",
         help="prometheus: such series, e.g. '{job=\"node\"}' (again: more)",
     )
-    parser.add_argument("--until", metavar="TIME", help="prometheus: ask up to then (default: now)")
+    parser.add_argument("--until", metavar="TIME", help="prometheus: up to then (default: now)")
     parser.add_argument(
         "--step",
         type=float,
@@ -52,7 +52,7 @@ def refuse_elsewhere(arguments: argparse.Namespace) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Pulls once, or until it is told to stop. Raises: UnavailableError when the server does not answer."""
+    """Pull once, or until stopped. Raises: UnavailableError when the server does not answer."""
     if arguments.to:
         raise InvalidInputError("--to: samples are stored here; run this where the server's store is")
     if arguments.every is not None and arguments.every < SHORTEST_SECONDS:
@@ -67,7 +67,7 @@ def execute(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _puller(arguments: argparse.Namespace, settings: Settings) -> Callable[[], None]:
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.series.pull import EVERYTHING, Pulled, Puller, Wanted  # noqa: PLC0415
     from crosswind.ingest.series.query import Server  # noqa: PLC0415
 

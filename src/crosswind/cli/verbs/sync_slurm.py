@@ -1,4 +1,4 @@
-"""`crosswind sync slurm`: what Slurm's accounting knows of jobs into the store, once or again and again."""
+"""`crosswind sync slurm`: jobs of Slurm's accounting into the store, once or again and again."""
 
 import argparse
 import random
@@ -15,7 +15,7 @@ from crosswind.ingest.agent.agent import stop_on_signals
 from crosswind.settings import Settings
 
 SOURCE = "slurm"
-SHORTEST_SECONDS = 10.0  # every question costs Slurm's one database
+SHORTEST_SECONDS = 10.0  # every query costs Slurm's one database
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since",
         metavar="TIME",
-        help="slurm, prometheus: ask from then on, such as 2026-11-01 or 7d, a week ago (default: where it was)",
+        help="slurm, prometheus: from then on, such as 2026-11-01 or 7d, a week ago (default: where it was)",
     )
 
 
@@ -39,21 +39,21 @@ def is_meant(words: Sequence[str]) -> bool:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Asks once, or until it is told to stop. Raises: UnavailableError when sacct is absent or does not answer."""
+    """Query once, or until stopped. Raises: UnavailableError when sacct is absent or does not answer."""
     if arguments.to:
         raise InvalidInputError("--to: jobs are stored here; run this where the server's store is")
     if arguments.every is not None and arguments.every < SHORTEST_SECONDS:
         raise InvalidInputError(f"--every {arguments.every:g}: expected {SHORTEST_SECONDS:g} seconds or more for Slurm")
     since = None if arguments.since is None else moment_of(arguments.since, time.time())
     if arguments.every is None:
-        _ask(settings, since, threading.Event(), as_json=arguments.json)
+        _poll(settings, since, threading.Event(), as_json=arguments.json)
         return 0
     _repeat(arguments, settings, since)
     return 0
 
 
-def _ask(settings: Settings, since: int | None, stop: threading.Event, *, as_json: bool) -> None:
-    from crosswind.data.store.store import Store  # noqa: PLC0415 - whoever ships spools needs no store
+def _poll(settings: Settings, since: int | None, stop: threading.Event, *, as_json: bool) -> None:
+    from crosswind.data.store.store import Store  # noqa: PLC0415 - sending spools needs no store
     from crosswind.ingest.load.slurm_poll import Poller, Sacct  # noqa: PLC0415
 
     with Store.open(settings.home, database=settings.database) as store:
@@ -62,8 +62,8 @@ def _ask(settings: Settings, since: int | None, stop: threading.Event, *, as_jso
         say_json(polled)
         return
     start = datetime.fromtimestamp(polled.since_seconds, UTC)
-    asked = f"{polled.questions} answers of Slurm about {settings.system} since {start:%Y-%m-%d %H:%M} UTC"
-    say(f"{asked}: {polled.accounts} accounts of jobs, {polled.changed} new or changed")
+    answers = f"{polled.questions} answers of Slurm about {settings.system} since {start:%Y-%m-%d %H:%M} UTC"
+    say(f"{answers}: {polled.accounts} accounts of jobs, {polled.changed} new or changed")
     for report in polled.reports:
         for skipped in report.quoted:
             say(printable(f"  line {skipped.line} left out: {skipped.reason}: {skipped.text}"))
@@ -77,17 +77,17 @@ def _repeat(arguments: argparse.Namespace, settings: Settings, since: int | None
     stop, failures, chance, last_problem = stop_on_signals(), 0, random.Random(), ""  # noqa: S311 - jitter
     while not stop.is_set():
         try:
-            _ask(settings, since, stop, as_json=arguments.json)
+            _poll(settings, since, stop, as_json=arguments.json)
             since, failures, last_problem = None, 0, ""
         except ProjectError as error:  # a database that is away for a while
             failures += 1
             if str(error) != last_problem and not stop.is_set():
-                _tell_problem(str(error), as_json=arguments.json)
+                _print_problem(str(error), as_json=arguments.json)
             last_problem = str(error)
         stop.wait(delay_seconds(arguments.every, failures, chance))
 
 
-def _tell_problem(problem: str, *, as_json: bool) -> None:
+def _print_problem(problem: str, *, as_json: bool) -> None:
     if as_json:
         say_json({"problem": problem})
     else:

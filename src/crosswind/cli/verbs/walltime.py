@@ -1,4 +1,4 @@
-"""`crosswind walltime`: the shortest time limit that a run keeps with the asked confidence, as a line for sbatch."""
+"""`crosswind walltime`: the shortest time limit that a run keeps with a confidence, as a line for sbatch."""
 
 import argparse
 
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says what to request."""
+    """Print the limit to request."""
     question = question_of(arguments, settings)
     with connect(arguments.server, settings=settings) as client:
         answer = client.advise_walltime(question, arguments.confidence, startup_seconds=arguments.startup)

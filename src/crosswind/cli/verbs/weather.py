@@ -1,15 +1,16 @@
 """`crosswind weather`: how slow a system is now and in the next hours, and when its runs became slower for good."""
 
 import argparse
+from functools import partial
 
 from crosswind.cli.arguments import configure_server
-from crosswind.cli.text.output import printable, say, say_json, table
+from crosswind.cli.text.output import printable, say_answer, table
 from crosswind.client.connection import connect
 from crosswind.dashboards.wording import count, moment, percent, times, utc
 from crosswind.data.schema.answers.weather import HOURS_MAX, HourForecast, LevelChange, SystemWeather, WorkloadWeather
 from crosswind.settings import Settings
 
-WORSE = 1.05  # times now's ratio, from which on a later hour is told of
+WORSE = 1.05  # times now's ratio, from which on a later hour is named
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,22 +24,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Says how the system fares."""
+    """Print the system's weather."""
     with connect(arguments.server, settings=settings) as client:
         answer = client.weather(arguments.system or settings.system, arguments.workload, hours=arguments.hours)
-    if arguments.json:
-        say_json(answer)
-    else:
-        say(weather_text(answer, hourly=arguments.workload is not None))
+    say_answer(answer, partial(weather_text, hourly=arguments.workload is not None), as_json=arguments.json)
     return 0
 
 
 def weather_text(answer: SystemWeather, *, hourly: bool) -> str:
-    """Return what runs now, each workload in a line, its changes, its hours if wanted, and what that rests on."""
+    """Return what runs now, a line for each workload with its changes, its hours if wanted, and the basis."""
     going = [count(answer.running_runs, "run"), count(answer.running_jobs, "job")]
     lines = [f"{printable(answer.system)} at {utc(answer.now_ns)}: {' and '.join(going)} in progress"]
     for workload in answer.workloads:
-        lines += [f"{printable(workload.workload)}: {_standing(workload)}", *_changes(workload)]
+        lines += [f"{printable(workload.workload)}: {_state(workload)}", *_changes(workload)]
     if not answer.workloads:
         lines.append(f"no workload completed a run in the last 28 days; the newest ended {utc(answer.newest_ended_ns)}")
     if hourly:
@@ -46,13 +44,13 @@ def weather_text(answer: SystemWeather, *, hourly: bool) -> str:
     return "\n".join([*lines, *_basis(answer), *(f"warning: {warning}" for warning in answer.warnings)])
 
 
-def _standing(of: WorkloadWeather) -> str:
+def _state(of: WorkloadWeather) -> str:
     """`now slower than usual, 1.12x the usual time [0.98 .. 1.31]; as usual from 22:00 UTC (from 9 of 12 runs)`."""
     hours = of.hours
     now = f"{times(hours[0].ratio)} the usual time {_band(hours[0])}"
     compared = f"from {of.compared_runs} of {count(of.runs, 'run')}"
     if of.standing == "unknown":
-        return f"nobody knows; a guess is {now} ({compared})"
+        return f"unknown; a guess is {now} ({compared})"
     words = "as usual" if of.standing == "usual" else f"{of.standing} than usual"
     return f"now {words}, {now}{_later(of)} ({compared})"
 
@@ -101,7 +99,7 @@ def _basis(answer: SystemWeather) -> list[str]:
         for candidate in answer.candidates
     ]
     ahead = [f"{horizon.hours:g} h ahead" for horizon in answer.candidates[0].by_horizon]
-    heading = f"from: {compared}; asked again about the newer half, skill over the same band at every hour (* answers):"
+    heading = f"from: {compared}; backtest on the newer half, skill over the same band at every hour (* answers):"
     return [heading, table(("candidate", "skill", *ahead, "in its 90 % band"), rows)]
 
 

@@ -12,8 +12,9 @@ from crosswind.data.schema.run import Run
 from crosswind.data.store.features import all_runs
 from crosswind.data.store.store import Store
 from crosswind.models.explain.causes import CAUSES
-from crosswind.models.explain.evidence import ranks_of, spans_of
-from crosswind.models.explain.segments import COLUMNS, Segments
+from crosswind.models.explain.cohort.columns import COLUMNS
+from crosswind.models.explain.cohort.segments import Segments
+from crosswind.models.explain.cohort.step_rows import ranks_of, spans_of
 from crosswind.models.tuner.evidence.disturbed import disturbance_of
 from crosswind.models.tuner.evidence.external import AGAINST_ITS_OWN, AGAINST_OTHERS, MADE_BY, ON_ONE_RANK, is_made_by
 from crosswind.models.tuner.evidence.other_runs import SampledRun, losses_by_others

@@ -1,4 +1,4 @@
-"""`crosswind demo`: the whole loop on this machine, with disturbances whose truth is known."""
+"""`crosswind demo`: the whole loop on this machine, with known disturbances."""
 
 import argparse
 import time

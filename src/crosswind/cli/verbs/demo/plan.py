@@ -1,4 +1,4 @@
-"""Plan of the demo: runs of one small workload, some disturbed in a known way, in random order."""
+"""Plan of the demo: runs of one small workload, some with a known disturbance, in random order."""
 
 import json
 import random

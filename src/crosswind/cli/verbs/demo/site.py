@@ -1,4 +1,4 @@
-"""The demo's pages, served by a process of their own, so that whoever reads them holds up no measurement."""
+"""The demo's pages, served by a process of their own, so that reading them does not disturb measurements."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Site:
         return url
 
     def wait(self) -> int:
-        """Serve until the server is told to end; its exit code."""
+        """Serve until stopped; return the exit code."""
         while True:
             try:
                 return self.process.wait()

@@ -14,7 +14,7 @@ HEADINGS = ("run", "injected", "verdict", "cause named", "sure", "step time", "e
 
 
 def summary(result: DemoResult) -> str:
-    """The whole story: each run's verdict beside what was injected, prediction and check, tuning."""
+    """Return all results: verdicts and injected disturbances of runs, prediction and check, tuning."""
     slowest = max(result.explained, key=_excess_ratio)
     parts = [
         table(HEADINGS, [_row(run) for run in result.explained]),

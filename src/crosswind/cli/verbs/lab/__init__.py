@@ -14,12 +14,12 @@ from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import Step, run_plan
 from crosswind.ingest.lab.export import export
 from crosswind.ingest.lab.folders import Folders
-from crosswind.ingest.lab.hosts import remove_abandoned
+from crosswind.ingest.lab.hosts.hosts import remove_abandoned
+from crosswind.ingest.lab.hosts.machine_lock import alone
+from crosswind.ingest.lab.hosts.programs import require_lab
 from crosswind.ingest.lab.injectors import INJECTORS
-from crosswind.ingest.lab.kernel import require_lab
-from crosswind.ingest.lab.machine_lock import alone
-from crosswind.ingest.lab.plan import Plan
 from crosswind.ingest.lab.plans import PLANS, SEEDS
+from crosswind.ingest.lab.plans.plan import Plan
 from crosswind.settings import Settings
 
 FAULT_HEADINGS = ("fault", "strength in", "from", "to", "what it is")
@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
         raise InvalidInputError(f"--only {arguments.only}: expected 1 or more")
     require_lab()
     if find_spec("torch") is None:
-        raise UnavailableError("the lab trains with PyTorch, which is not installed: pip install 'crosswind[torch]'")
+        raise UnavailableError("the lab trains with PyTorch, which is not installed: pip install 'crosswind[lab]'")
     remove_abandoned()
     plan = PLANS[arguments.plan](SEEDS[arguments.plan] if arguments.seed is None else arguments.seed)
     with Store.open(home) as store:
@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace, home: Path) -> None:
 def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
     bars: list[Progress] = []
 
-    def tell(step: Step) -> None:
+    def report(step: Step) -> None:
         if not bars:
             bars.append(Progress(step.total))
         else:
@@ -90,7 +90,7 @@ def _measured(store: Store, plan: Plan, only: int | None) -> list[str]:
         bars[0].start(_words(step))
 
     with leaves_in_order():
-        return run_plan(plan, store, only=only, tell=tell)
+        return run_plan(plan, store, only=only, report=report)
 
 
 def _words(step: Step) -> str:

@@ -1,4 +1,4 @@
-"""Leaving in good order when told to: a lab that just died would leave its hosts in the kernel."""
+"""Orderly end on a signal: a lab that just died would leave its hosts in the kernel."""
 
 import signal
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ TOLD_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def leaves_in_order() -> Iterator[None]:
-    """The first SIGTERM or SIGHUP ends what is inside as an error would, with 128 + its number as exit code."""
+    """Within the context, end by an exception on SIGTERM or SIGHUP, with 128 + its number as exit code."""
     heard = [number for number in TOLD_TO_END if signal.getsignal(number) is not signal.SIG_IGN]  # nohup(1)
     before = {number: signal.signal(number, _leave) for number in heard}
     try:

@@ -1,4 +1,4 @@
-"""Effects of the lab's faults: step times beside those of healthy runs of the same cohort."""
+"""Effects of the lab's faults: step times compared with healthy runs of the same cohort."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ from crosswind.data.schema.run import Run, RunState
 from crosswind.data.store.features import WARM_UP_STEPS, all_runs, cohort_key
 from crosswind.data.store.store import Store
 from crosswind.ingest.lab.campaign import position_in
-from crosswind.ingest.lab.plan import Plan
+from crosswind.ingest.lab.plans.plan import Plan
 from crosswind.ingest.lab.run_records import NO_INJECTION
 
-ONE_BY_ONE = 20  # runs; more are told by fault
+ONE_BY_ONE = 20  # runs; more are summarised by fault
 RUN_HEADINGS = ("run", "injected", "where", "healthy p50", "step p50", "ratio")
 _STEPS = """
 select run_id, step, min(ts_ns) as ts_ns, max(duration_seconds) as duration_seconds
@@ -28,7 +28,7 @@ from step where step >= ? and list_contains(?, run_id) group by run_id, step
 
 @dataclass(frozen=True)
 class LabOutcome:
-    """One run: what was done to it, and its median step while that lasted beside that of healthy runs."""
+    """One run: its fault, and its median step during the fault and in healthy runs."""
 
     run_id: str
     state: str

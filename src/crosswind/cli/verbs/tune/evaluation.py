@@ -194,7 +194,9 @@ class Evaluation:
         result = self.program.result_file(record)
         if result:
             result.unlink(missing_ok=True)  # of an earlier attempt
-        wanted = replace(self.program.launch_of(self.study, record, run_id), started=watch.started, heard=watch.heard)
+        wanted = replace(
+            self.program.launch_of(self.study, record, run_id), on_start=watch.started, on_signal=watch.heard
+        )
         pattern = self.program.pattern if result is None else None
         with watch.watching(), listening(pattern, self.study.objective) if pattern else nullcontext() as heard:
             outcome = launch(wanted)
