@@ -33,16 +33,6 @@ class Goal:
         """Return the goal of texts, as `Objective.parse` and `Limit.parse` read them. Raises: InvalidInputError."""
         return cls(tuple(map(Objective.parse, objectives)), tuple(map(Limit.parse, limits)))
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The outcomes and parameters that are needed to judge a trial."""
-        objectives = [objective.names for objective in self.objectives]
-        return frozenset().union(*objectives, *(limit.names for limit in self.limits))
-
-    def check(self, configuration: Configuration, outcomes: Mapping[str, float]) -> None:
-        """Refuse outcomes that do not suffice. Raises: InvalidInputError that names the missing or infinite one."""
-        self.judge(configuration, outcomes)
-
     def judge(self, configuration: Configuration, outcomes: Mapping[str, float]) -> "Judgement":
         """Return the objectives and limits of one trial's outcomes; an outcome hides a parameter of the same name.
 

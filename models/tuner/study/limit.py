@@ -39,19 +39,9 @@ class Limit:
         smaller, larger = (left, right) if comparisons[0].startswith("<") else (right, left)
         return cls(text, smaller, larger)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The outcomes and parameters that it needs."""
-        return self.smaller.names | self.larger.names
-
     def sides(self, values: Mapping[str, Parameter]) -> tuple[float, float]:
         """Return the number that must stay below, and the one that it must stay below.
 
         Raises: InvalidInputError where an outcome is missing, or a side is no finite number.
         """
         return number_of(self.smaller, values, "limit"), number_of(self.larger, values, "limit")
-
-    def holds(self, values: Mapping[str, Parameter]) -> bool:
-        """Return whether these outcomes keep the limit. Raises: InvalidInputError as `sides`."""
-        smaller, larger = self.sides(values)
-        return smaller <= larger

@@ -39,11 +39,6 @@ class Objective:
         """The objective as people write it."""
         return f"{'maximise' if self.is_maximised else 'minimise'} {self.expression.text}"
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The outcomes and parameters that it needs."""
-        return self.expression.names
-
     def value(self, values: Mapping[str, Parameter]) -> float:
         """Return the number to make smaller: negated where larger is better.
 

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from tests.models.tuner.search.pareto.hypervolume import hypervolume
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
-from crosswind.models.tuner.study.front import hypervolume, on_front, reference
+from crosswind.models.tuner.study.front import on_front, reference
 
 ROWS = st.integers(1, 4).flatmap(
     lambda width: arrays.arrays(

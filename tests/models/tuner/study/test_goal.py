@@ -32,7 +32,7 @@ def test_an_objective_is_an_expression_to_make_smaller(text: str, value: float) 
 def test_an_objective_is_written_as_it_is_read() -> None:
     objective = Objective.parse("maximise batch / step_p50_seconds")
     assert Objective.parse(objective.text) == objective
-    assert objective.names == {"batch", "step_p50_seconds"}
+    assert objective.expression.names == {"batch", "step_p50_seconds"}
 
 
 @pytest.mark.parametrize(
@@ -46,22 +46,17 @@ def test_an_objective_is_written_as_it_is_read() -> None:
     ],
 )
 def test_a_limit_compares_two_expressions(text: str, holds: bool) -> None:
-    assert Limit.parse(text).holds({**CONFIGURATION, **OUTCOMES}) is holds
     assert Goal.parse(["step_p50_seconds"], [text]).judge(CONFIGURATION, OUTCOMES).keeps_limits is holds
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 def test_a_limit_turned_round_says_the_same(a: float, b: float) -> None:
-    values = {"a": a, "b": b}
-    assert Limit.parse("a <= b").holds(values) == Limit.parse("b >= a").holds(values) == (a <= b)
+    goals = [Goal.parse(["a"], [limit]) for limit in ("a <= b", "b >= a")]
+    assert [goal.judge({"a": a}, {"b": b}).keeps_limits for goal in goals] == [a <= b] * 2
 
 
 def test_an_outcome_goes_before_a_parameter_of_its_name() -> None:
     assert Goal.parse(["batch"]).judge(CONFIGURATION, {"batch": 3.0}).objectives == (3.0,)
-
-
-def test_a_goal_names_all_it_needs() -> None:
-    assert Goal.parse(["step_p50_seconds"], ["power_watts <= 300"]).names == {"step_p50_seconds", "power_watts"}
 
 
 @pytest.mark.parametrize("text", ["", "minimise", "1 + 1", "import os", "a ==", 7])
@@ -89,7 +84,7 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
 )
 def test_outcomes_that_give_no_number_are_refused(objective: str, outcomes: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        Goal.parse([objective]).check(CONFIGURATION, outcomes)
+        Goal.parse([objective]).judge(CONFIGURATION, outcomes)
 
 
 def test_goals_have_one_to_four_different_objectives() -> None:

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.models.tuner.search.pareto.hypervolume import hypervolume
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.prediction import Floats
 from crosswind.models.tuner.search.pareto.expected_improvement import expected_hypervolume_improvement as expected
-from crosswind.models.tuner.study.front import hypervolume, on_front
+from crosswind.models.tuner.study.front import on_front
 
 SAMPLES = 1000
 

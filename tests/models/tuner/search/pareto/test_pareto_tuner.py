@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.models.tuner.search.pareto.hypervolume import hypervolume
 
 from crosswind.data.schema.errors import InvalidInputError
 from crosswind.data.schema.trial import Configuration, Trial, TrialState
 from crosswind.models.tuner.search.pareto.pareto_tuner import ParetoTuner
 from crosswind.models.tuner.search.random_tuner import RandomTuner
 from crosswind.models.tuner.space.space import Space
-from crosswind.models.tuner.study.front import hypervolume
 
 SPACE = Space.from_json(
     {
