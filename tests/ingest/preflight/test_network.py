@@ -1,6 +1,6 @@
 import pytest
 
-from crosswind.ingest.preflight.tournament import rounds
+from crosswind.ingest.preflight.network import rounds
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 13])
